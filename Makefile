@@ -1,0 +1,27 @@
+# Each target makes .venv and installs first when that is not done yet (scripts/setup.sh; a stamp keeps re-runs quick).
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-fast lint bench clean
+
+help:            ## this list
+	@grep -E '^[a-z-]+: .*##' Makefile | sed -E 's/: .*##/\t/' | expand -t 14
+
+setup:           ## python and java checked, .venv made, everything installed
+	@sh scripts/setup.sh
+
+run: setup       ## the main job: 26,115 weather readings into SQLite on Spark, twice; the second run changes nothing
+	@sh scripts/run.sh
+
+test: setup      ## everything: lint, types, unit, contract, Spark, examples, documentation snippets
+	@sh scripts/test.sh all
+
+test-fast: setup ## what needs no JVM: lint, types, unit and contract tests
+	@sh scripts/test.sh fast
+
+lint: setup      ## ruff and mypy
+	@sh scripts/test.sh lint
+
+bench: setup     ## benchmarks, side by side with hand-written Spark: one JSON line per figure and a table
+	@sh scripts/bench.sh
+
+clean:           ## what make run and make test leave in build/ and the caches; .venv stays
+	rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
