@@ -1,0 +1,235 @@
+"""A part of a batch in one partition, by columns, and the bytes in which it crosses a process boundary.
+
+A column is a Python list (untyped values) or an Arrow array (typed values). Operations turn a column into
+Python objects once, and only the columns that they read; everything else is gathered by index.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from .errors import TridentError
+from .tuples import MISSING, Fields, TridentTuple, tuple_class
+
+Column: TypeAlias = "list | pa.Array"
+CHUNK_ROWS = 4_096
+
+_ARROW_OF_KIND = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
+_PICKLED = b"pickled:"
+
+
+class Chunk:
+    """Columns of equal length. ``short`` says that some tuple was emitted with too few values."""
+
+    __slots__ = ("columns", "length", "short")
+
+    def __init__(self, columns: dict[str, Column], length: int, short: bool = False) -> None:
+        self.columns = columns
+        self.length = length
+        self.short = short
+
+    @classmethod
+    def of_rows(cls, fields: Fields, rows: Sequence[Sequence[Any]], wanted: Iterable[str] | None = None) -> Chunk:
+        """Columns of emitted rows. Extra values are dropped; missing ones fail when they are read."""
+        short = False
+        columns: dict[str, Column] = {}
+        for name in fields if wanted is None else wanted:
+            i = fields.index(name)
+            try:
+                column = list(map(itemgetter(i), rows))
+            except IndexError:
+                column = [row[i] if len(row) > i else MISSING for row in rows]
+                short = True
+            columns[name] = typed(column, fields.types[name], name) if name in fields.types else column
+        return cls(columns, len(rows), short)
+
+    def column(self, name: str) -> Column:
+        return self.columns[name]
+
+    def pylist(self, name: str) -> list:
+        """The column as Python objects. Raises TridentError where a value was never emitted."""
+        column = self.columns[name]
+        if isinstance(column, list):
+            if self.short and MISSING in column:
+                raise TridentError(
+                    f"a tuple was emitted with too few values: it has none for field {name!r}; "
+                    "emit as many values as there are output fields"
+                )
+            return column
+        return to_list(column)
+
+    def rows(self, fields: Iterable[str]) -> list[tuple]:
+        """The values of these fields, a tuple for each row."""
+        names = list(fields)
+        return list(zip(*map(self.pylist, names), strict=True)) if names else [()] * self.length
+
+    def tuples(self, fields: Fields) -> list[TridentTuple]:
+        """The rows as operations see them."""
+        made = tuple_class(fields)
+        if not len(fields):
+            return [made()] * self.length
+        return list(map(made, zip(*map(self.pylist, fields), strict=True)))
+
+    def only(self, names: Iterable[str]) -> Chunk:
+        return Chunk({name: self.columns[name] for name in names}, self.length, self.short)
+
+    def take(self, indices: Any) -> Chunk:
+        """The rows at these positions, in this order; a position may come several times."""
+        if not self.columns:
+            return Chunk({}, len(indices))
+        positions = None
+        columns: dict[str, Column] = {}
+        for name, column in self.columns.items():
+            if isinstance(column, list):
+                columns[name] = [column[i] for i in indices]
+            else:
+                positions = pa.array(indices, pa.int64()) if positions is None else positions
+                columns[name] = column.take(positions)
+        return Chunk(columns, len(indices), self.short)
+
+    def slices(self, size: int = CHUNK_ROWS) -> Iterable[Chunk]:
+        """This chunk in parts of at most ``size`` rows."""
+        if self.length <= size:
+            yield self
+            return
+        for at in range(0, self.length, size):
+            part = {
+                name: column[at : at + size] if isinstance(column, list) else column.slice(at, size)
+                for name, column in self.columns.items()
+            }
+            yield Chunk(part, min(size, self.length - at), self.short)
+
+    def encode(self) -> bytes:
+        """Arrow IPC: typed and homogeneous columns natively, others pickled whole."""
+        arrays, fields, metadata = [], [], {b"rows": str(self.length).encode()}
+        for name, column in self.columns.items():
+            array = as_arrow(column)
+            if array is None:
+                metadata[_PICKLED + name.encode()] = pickle.dumps(column, protocol=5)
+            else:
+                arrays.append(array)
+                fields.append(pa.field(name, array.type))
+        batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, metadata))
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return sink.getvalue().to_pybytes()
+
+    @classmethod
+    def decode(cls, block: Any) -> Chunk:
+        """The chunk of these bytes; Arrow columns share the buffer's memory."""
+        with pa.ipc.open_stream(block) as reader:
+            batch = reader.read_next_batch()
+        metadata = batch.schema.metadata
+        columns: dict[str, Column] = dict(zip(batch.schema.names, batch.columns, strict=True))
+        short = False
+        for key, value in metadata.items():
+            if key.startswith(_PICKLED):
+                column = pickle.loads(value)
+                columns[key[len(_PICKLED) :].decode()] = column
+                short = short or MISSING in column
+        return cls(columns, int(metadata[b"rows"]), short)
+
+
+def concat(chunks: Sequence[Chunk]) -> Chunk:
+    """The rows of all chunks, in order; all have the same columns."""
+    if len(chunks) == 1:
+        return chunks[0]
+    columns: dict[str, Column] = {}
+    for name in chunks[0].columns:
+        parts = [chunk.columns[name] for chunk in chunks]
+        kinds = {None if isinstance(part, list) else part.type for part in parts}
+        if len(kinds) == 1 and None not in kinds:
+            columns[name] = pa.concat_arrays(parts)
+        else:
+            columns[name] = [value for part in parts for value in to_list(part)]
+    return Chunk(columns, sum(chunk.length for chunk in chunks), any(chunk.short for chunk in chunks))
+
+
+def to_list(column: Column) -> list:
+    """A column as Python objects."""
+    if isinstance(column, list):
+        return column
+    return column.to_pylist()
+
+
+def kinds_of(column: list) -> set[type]:
+    """The types of the values, without that of None."""
+    kinds = set(map(type, column))
+    kinds.discard(type(None))
+    return kinds
+
+
+def as_arrow(column: Column) -> pa.Array | None:
+    """The column as an Arrow array that gives back exactly these values, or None if there is none."""
+    if not isinstance(column, list):
+        return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    kinds = kinds_of(column)
+    if len(kinds) > 1:
+        return None
+    wanted = _ARROW_OF_KIND.get(kinds.pop()) if kinds else pa.null()
+    if wanted is None:
+        return None
+    try:
+        array = pa.array(column, type=wanted)
+    except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
+        return None
+    return None if isinstance(array, pa.ChunkedArray) else array
+
+
+_DDL = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "long": pa.int64(),
+    "int": pa.int32(),
+    "integer": pa.int32(),
+    "smallint": pa.int16(),
+    "short": pa.int16(),
+    "tinyint": pa.int8(),
+    "byte": pa.int8(),
+    "double": pa.float64(),
+    "float": pa.float32(),
+    "real": pa.float32(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+_PYTHON_OF_ARROW = {pa.string(): str, pa.float64(): float, pa.float32(): float, pa.bool_(): bool, pa.binary(): bytes}
+
+
+def arrow_type(ddl: str) -> pa.DataType:
+    """The Arrow type of a field's DDL type. Raises TridentError for one that is not known."""
+    if ddl.startswith("decimal"):
+        digits = ddl.partition("(")[2].rstrip(") ").split(",") if "(" in ddl else ["10", "0"]
+        return pa.decimal128(int(digits[0]), int(digits[1]) if len(digits) > 1 else 0)
+    if ddl not in _DDL:
+        raise TridentError(f"unknown field type {ddl!r}; known: {', '.join(sorted(_DDL))}, decimal(p, s)")
+    return _DDL[ddl]
+
+
+def typed(column: Column, ddl: str, name: str) -> Column:
+    """The column as the declared type. Raises TridentError for a value that the type cannot hold exactly."""
+    wanted = arrow_type(ddl)
+    if not isinstance(column, list):
+        return column if column.type == wanted else column.cast(wanted)
+    python = _PYTHON_OF_ARROW.get(wanted, int if pa.types.is_integer(wanted) else None)
+    strange = kinds_of(column) - {python} if python is not None else set()
+    if _Missing in strange:
+        return column
+    if strange:
+        value = next(v for v in column if type(v) in strange)
+        raise TridentError(f"field {name!r} is declared {ddl}, but a tuple holds {value!r}, a {type(value).__name__}")
+    try:
+        return pa.array(column, type=wanted)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise TridentError(f"field {name!r} is declared {ddl}, but a value does not fit: {error}") from error
+
+
+_Missing = type(MISSING)

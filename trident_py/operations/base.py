@@ -1,0 +1,192 @@
+"""The interfaces of user code: functions, filters, aggregators, reducers.
+
+All of it runs where the tuples are: on Spark in the Python workers of the executors, on LocalCluster in
+this process. One object serves one partition; it is made by pickling, `prepare` is called once before its
+first batch, `cleanup` when the run ends (on Spark only if the worker ends in peace). Everything here runs
+again when a batch is replayed: side effects are repeated. Source in Storm: org.apache.storm.trident.operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ..tuples import TransactionAttempt, TridentTuple
+
+
+class TridentCollector:
+    """Where an operation puts its results.
+
+    ``emit(values)`` takes the values of one tuple, a tuple or list. ``reportError`` records an event of kind
+    "reported"; it does not fail the batch (raise FailedException for that).
+    """
+
+    __slots__ = ("emit", "report")
+
+    def __init__(self, emit: Callable[[Any], Any], report: Callable[[BaseException], Any] | None = None) -> None:
+        self.emit = emit
+        self.report = report
+
+    def reportError(self, error: BaseException) -> None:
+        if self.report is not None:
+            self.report(error)
+
+    def flush(self) -> None:
+        """Storm's transport hint. Nothing to do."""
+
+
+class TridentOperationContext:
+    """What `prepare` learns: which partition of how many this operation serves.
+
+    ``transaction`` is the attempt that is running whenever user code is called.
+    """
+
+    def __init__(self, partitionIndex: int, numPartitions: int) -> None:
+        self._index = partitionIndex
+        self._count = numPartitions
+        self.transaction: TransactionAttempt | None = None
+
+    def getPartitionIndex(self) -> int:
+        return self._index
+
+    def numPartitions(self) -> int:
+        return self._count
+
+
+class Operation:
+    """Anything with a life: `prepare` once before the first tuple, `cleanup` at the end."""
+
+    def prepare(self, conf: dict, context: TridentOperationContext) -> None:
+        """Called once for each partition, where the tuples are, before the first batch."""
+
+    def cleanup(self) -> None:
+        """Called when the run ends. Not guaranteed on Spark."""
+
+
+BaseOperation = Operation
+
+
+class Function(Operation):
+    """`execute` gets the input fields of one tuple and emits any number of results, which are appended to it.
+
+    No result drops the tuple, several repeat it.
+    """
+
+    def execute(self, tuple: TridentTuple, collector: TridentCollector) -> None:
+        raise NotImplementedError
+
+
+class Filter(Operation):
+    """Keeps the tuples for which `isKeep` is true."""
+
+    def isKeep(self, tuple: TridentTuple) -> bool:
+        raise NotImplementedError
+
+
+class MapFunction(Operation):
+    """`execute` gets the whole tuple and returns the values of the tuple that replaces it."""
+
+    def execute(self, tuple: TridentTuple) -> Any:
+        raise NotImplementedError
+
+
+class FlatMapFunction(Operation):
+    """`execute` gets the whole tuple and returns an iterable of the values of those that replace it."""
+
+    def execute(self, tuple: TridentTuple) -> Iterable[Any]:
+        raise NotImplementedError
+
+
+class Consumer(Operation):
+    """`accept` sees each tuple as it passes. Runs again when the batch is replayed."""
+
+    def accept(self, tuple: TridentTuple) -> None:
+        raise NotImplementedError
+
+
+class Aggregator(Operation):
+    """Sees the tuples of a batch (of a group, of a partition) and may emit at any time.
+
+    `init` starts a value, `aggregate` takes one tuple and may return the new value (None keeps the old one),
+    `complete` ends it. batchId is a TransactionAttempt. A group's `init` runs on its first tuple.
+    """
+
+    def init(self, batchId: Any, collector: TridentCollector) -> Any:
+        raise NotImplementedError
+
+    def aggregate(self, value: Any, tuple: TridentTuple, collector: TridentCollector) -> Any:
+        raise NotImplementedError
+
+    def complete(self, value: Any, collector: TridentCollector) -> None:
+        raise NotImplementedError
+
+
+class CombinerAggregator:
+    """Combines values pairwise; partial results are made in each partition before any exchange.
+
+    `combine` must be associative and `zero` its identity: it is folded in once for each partial result and
+    once more at the end.
+    """
+
+    def init(self, tuple: TridentTuple) -> Any:
+        raise NotImplementedError
+
+    def combine(self, val1: Any, val2: Any) -> Any:
+        raise NotImplementedError
+
+    def zero(self) -> Any:
+        raise NotImplementedError
+
+
+class ReducerAggregator:
+    """Folds tuples into a value, one after the other; all tuples travel to where the value is made."""
+
+    def init(self) -> Any:
+        raise NotImplementedError
+
+    def reduce(self, curr: Any, tuple: TridentTuple) -> Any:
+        raise NotImplementedError
+
+
+class MultiReducer(Operation):
+    """Sees the tuples of several streams of one partition of one batch, told apart by streamIndex.
+
+    `execute` may return the new state (None keeps the old one).
+    """
+
+    def init(self, collector: TridentCollector) -> Any:
+        raise NotImplementedError
+
+    def execute(self, state: Any, streamIndex: int, input: TridentTuple, collector: TridentCollector) -> Any:
+        raise NotImplementedError
+
+    def complete(self, state: Any, collector: TridentCollector) -> None:
+        raise NotImplementedError
+
+
+class GroupedMultiReducer(Operation):
+    """A MultiReducer for each group of several streams grouped alike."""
+
+    def init(self, collector: TridentCollector, group: TridentTuple) -> Any:
+        raise NotImplementedError
+
+    def execute(
+        self, state: Any, streamIndex: int, group: TridentTuple, input: TridentTuple, collector: TridentCollector
+    ) -> Any:
+        raise NotImplementedError
+
+    def complete(self, state: Any, group: TridentTuple, collector: TridentCollector) -> None:
+        raise NotImplementedError
+
+
+class Assembly:
+    """A reusable part of a topology: `apply` gets a Stream and returns one."""
+
+    def apply(self, stream: Any) -> Any:
+        raise NotImplementedError
+
+
+BaseFunction = Function
+BaseFilter = Filter
+BaseAggregator = Aggregator
+BaseMultiReducer = MultiReducer

@@ -1,0 +1,275 @@
+"""Fields, tuples and the identity of values: the vocabulary of every other module."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from .errors import DefinitionError, TridentError
+
+
+class Fields:
+    """An ordered list of distinct field names, each with an optional Spark type in DDL form.
+
+    ``Fields("word", "count")``, ``Fields("word string", "count bigint")`` or ``Fields(["word", "count"])``.
+    A field without a type is untyped and carries any picklable value. Source in Storm:
+    org.apache.storm.tuple.Fields.
+
+    Raises DefinitionError: ``duplicate field '<name>'``.
+    """
+
+    __slots__ = ("names", "types")
+    names: tuple[str, ...]
+    types: dict[str, str]
+
+    def __init__(self, *fields: str | Iterable[str]) -> None:
+        given = fields[0] if len(fields) == 1 and not isinstance(fields[0], str) else fields
+        types: dict[str, str] = {}
+        names: list[str] = []
+        for field in given:
+            if not isinstance(field, str) or not field.strip():
+                raise DefinitionError(f"a field is named by a string, got {field!r}")
+            name, _, ddl = field.strip().partition(" ")
+            if name in names:
+                raise DefinitionError(f"duplicate field {name!r}")
+            names.append(name)
+            if ddl.strip():
+                types[name] = ddl.strip().lower()
+        object.__setattr__(self, "names", tuple(names))
+        object.__setattr__(self, "types", types)
+
+    @classmethod
+    def of(cls, fields: FieldsLike | None) -> Fields:
+        """Whatever stands for fields as Fields; None stands for no fields (never for all of them)."""
+        if isinstance(fields, Fields):
+            return fields
+        if fields is None:
+            return cls()
+        return cls(fields) if isinstance(fields, str) else cls(tuple(fields))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("Fields cannot be changed")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __getitem__(self, index: int) -> str:
+        return self.names[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Fields) and self.names == other.names and self.types == other.types
+
+    def __hash__(self) -> int:
+        return hash(self.names)
+
+    def __reduce__(self) -> tuple:
+        return Fields, (tuple(self.declarations()),)
+
+    def __repr__(self) -> str:
+        return f"Fields({', '.join(map(repr, self.declarations()))})"
+
+    def __str__(self) -> str:
+        return f"[{', '.join(self.names)}]"
+
+    def declarations(self) -> list[str]:
+        """The fields as they are declared: the name, and the type where there is one."""
+        return [f"{name} {self.types[name]}" if name in self.types else name for name in self.names]
+
+    def get(self, index: int) -> str:
+        return self.names[index]
+
+    def size(self) -> int:
+        return len(self.names)
+
+    def toList(self) -> list[str]:
+        return list(self.names)
+
+    def index(self, name: str) -> int:
+        return self.fieldIndex(name)
+
+    def fieldIndex(self, name: str) -> int:
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise DefinitionError(f"{name} does not exist; the fields are {self}") from None
+
+    def concat(self, other: Fields) -> Fields:
+        """These fields and then the others. Raises DefinitionError for a name that is in both."""
+        return Fields(self.declarations() + other.declarations())
+
+    def only(self, names: Iterable[str]) -> Fields:
+        """The named fields, in the order of the names, with the types they have here."""
+        return Fields([f"{name} {self.types[name]}" if name in self.types else name for name in names])
+
+    def without(self, names: Iterable[str]) -> Fields:
+        """These fields less the named ones, in their order."""
+        gone = set(names)
+        return self.only(name for name in self.names if name not in gone)
+
+
+FieldsLike = str | Sequence[str] | Fields
+
+
+def Values(*values: Any) -> tuple:
+    """The values of one tuple, as ``new Values(...)`` in Java."""
+    return values
+
+
+class TransactionAttempt(NamedTuple):
+    """The batch id that spouts and aggregators get: one try of one transaction.
+
+    txid counts from 1 and is the same in every try; attemptId counts the tries from 0.
+    Source in Storm: org.apache.storm.trident.topology.TransactionAttempt.
+    """
+
+    txid: int
+    attemptId: int
+
+    def getTransactionId(self) -> int:
+        return self.txid
+
+    def getAttemptId(self) -> int:
+        return self.attemptId
+
+    def getId(self) -> int:
+        return self.txid
+
+    def __str__(self) -> str:
+        return f"{self.txid}:{self.attemptId}"
+
+
+class _Missing:
+    """Stands where a tuple was emitted with too few values; reading it is an error, carrying it is not."""
+
+    def __repr__(self) -> str:
+        return "<missing>"
+
+    def __reduce__(self) -> str:
+        return "MISSING"
+
+
+MISSING = _Missing()
+
+
+class TridentTuple(tuple):
+    """The values that an operation sees: a tuple of values that knows its field names.
+
+    Immutable; equal to any sequence with the same values. Accessors cast nothing and convert nothing.
+    Tests make one with ``TridentTuple.of(fields, values)``. Source in Storm: TridentTuple, TridentTupleView.
+    """
+
+    __slots__ = ()
+    _fields: Fields = Fields()
+
+    @staticmethod
+    def of(fields: FieldsLike | None, values: Iterable[Any]) -> TridentTuple:
+        """A tuple for tests. Raises DefinitionError if the numbers of fields and values differ."""
+        named = Fields.of(fields)
+        made = tuple_class(named)(values)
+        if len(made) != len(named):
+            raise DefinitionError(f"{len(made)} values for {len(named)} fields {named}")
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, tuple(other)) if isinstance(other, list) else tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __reduce__(self) -> tuple:
+        return TridentTuple.of, (self._fields, tuple(self))
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(str, self))}]"
+
+    def size(self) -> int:
+        return len(self)
+
+    def getFields(self) -> Fields:
+        return self._fields
+
+    def getValues(self) -> TridentTuple:
+        return self
+
+    def contains(self, field: str) -> bool:
+        return field in self._fields
+
+    def fieldIndex(self, field: str) -> int:
+        return self._fields.fieldIndex(field)
+
+    def select(self, fields: FieldsLike) -> TridentTuple:
+        wanted = Fields.of(fields)
+        return tuple_class(wanted)(self[self.fieldIndex(name)] for name in wanted)
+
+    def getValue(self, index: int) -> Any:
+        return self[index]
+
+    def getValueByField(self, field: str) -> Any:
+        return self[self._fields.fieldIndex(field)]
+
+
+def _accessors(name: str, kinds: tuple[type, ...]) -> None:
+    def check(value: Any, where: Any) -> Any:
+        if value is not None and not (isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))):
+            raise TridentError(f"get{name}: {where!r} holds {value!r}, a {type(value).__name__}")
+        return value
+
+    def by_index(self: TridentTuple, index: int) -> Any:
+        return check(self[index], index)
+
+    def by_field(self: TridentTuple, field: str) -> Any:
+        return check(self.getValueByField(field), field)
+
+    setattr(TridentTuple, f"get{name}", by_index)
+    setattr(TridentTuple, f"get{name}ByField", by_field)
+
+
+for _name in ("Long", "Integer", "Short", "Byte"):
+    _accessors(_name, (int,))
+for _name in ("Double", "Float"):
+    _accessors(_name, (float,))
+_accessors("String", (str,))
+_accessors("Boolean", (bool,))
+_accessors("Binary", (bytes, bytearray))
+
+
+@lru_cache(maxsize=1024)
+def tuple_class(fields: Fields) -> type[TridentTuple]:
+    """The class of tuples with these fields: a tuple is its values, its class knows the names."""
+    return type("TridentTuple", (TridentTuple,), {"__slots__": (), "_fields": fields})
+
+
+def identity(value: Any) -> Any:
+    """A hashable that is equal for two values exactly when Java's equals is: 1, 1.0, True and "1" are four.
+
+    None is a value like any other; NaN equals NaN; 0.0 and -0.0 differ; lists and tuples are the same.
+    """
+    kind = type(value)
+    if kind is str or kind is int or value is None:
+        return value
+    if kind is float:
+        return (float, "nan" if value != value else struct.pack(">d", value))
+    if isinstance(value, list | tuple):
+        return (tuple, *map(identity, value))
+    if isinstance(value, dict):
+        return (dict, frozenset((identity(k), identity(v)) for k, v in value.items()))
+    if isinstance(value, set | frozenset):
+        return (frozenset, frozenset(map(identity, value)))
+    return (kind, bytes(value) if kind is bytearray else value)
+
+
+def key_of(values: Iterable[Any]) -> tuple:
+    """The identity of a list of values: the key of a group or of a state's row."""
+    return tuple(
+        v if type(v) is str or type(v) is int or v is None else identity(v) for v in values
+    )
