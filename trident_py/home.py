@@ -1,0 +1,298 @@
+"""The home service: objects that live in the user's driver process and are called from its workers.
+
+Spouts that keep their data in memory, memory states and what a test collects have one home, the driver
+process. ``store`` gives the object itself there, and elsewhere a proxy whose method calls travel over a
+loopback socket.
+
+A call is done at most once: a client that lost its connection asks again with the same number, and gets the
+reply that was kept. An exception travels back as itself. Values and results must be picklable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import pickle
+import secrets
+import socket
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
+from typing import Any, TypeVar
+
+import cloudpickle
+
+from .errors import TridentError
+
+T = TypeVar("T")
+HOME = "trident.home"
+RUN = "trident.run"
+
+
+class HomeError(TridentError):
+    """The driver process could not be asked: it has ended, or the run is over."""
+
+
+@dataclass(frozen=True)
+class HomeAddress:
+    """Where a home service listens. Picklable; its repr, and so every log, leaves out the key."""
+
+    host: str
+    port: int
+    key: bytes = field(repr=False)
+
+
+class HomeService:
+    """Lets workers call the objects of this process. Made and closed in the driver process; threads are daemons.
+
+    ``register`` an object under a key and workers can call its public methods through ``Proxy``. Several
+    workers call at the same time, each in a thread of its own: an object guards itself. All services of a
+    process serve the same objects.
+    """
+
+    def __init__(self, host: str = "127.0.0.1") -> None:
+        self._lock = threading.RLock()
+        self._replies: dict[str, tuple[int, bytes]] = {}
+        self._connections: set[Connection] = set()
+        self._listener = Listener((host, 0), backlog=64)
+        self._closed = False
+        bound_host, port = self._listener.address
+        self.address = HomeAddress(str(bound_host), int(port), secrets.token_bytes(32))
+        _SERVICES[self.address] = self
+        self._thread = threading.Thread(target=self._accept, name=f"trident-home-{port}", daemon=True)
+        self._thread.start()
+
+    def register(self, key: str, target: Any) -> None:
+        """Make ``target`` callable under this key; replaces what was there."""
+        with _OBJECTS_LOCK:
+            _OBJECTS[key] = target
+
+    def close(self) -> None:
+        """Stop listening, end all connections and threads. Calls under way fail in their worker."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            open_connections = list(self._connections)
+        _SERVICES.pop(self.address, None)
+        for connection in open_connections:
+            _shut(connection)
+        _wake(self.address)
+        self._thread.join(5)
+        self._listener.close()
+
+    def __enter__(self) -> HomeService:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                connection = self._listener.accept()
+            except OSError:
+                continue
+            if self._closed:
+                connection.close()
+                return
+            serve = threading.Thread(target=self._serve, args=(connection,), name="trident-home-call", daemon=True)
+            serve.start()
+
+    def _serve(self, connection: Connection) -> None:
+        with self._lock:
+            self._connections.add(connection)
+        try:
+            _no_delay(connection)
+            deliver_challenge(connection, self.address.key)
+            answer_challenge(connection, self.address.key)
+            while not self._closed:
+                connection.send_bytes(self._answer(connection.recv_bytes()))
+        except (EOFError, OSError, AuthenticationError, AssertionError):
+            pass  # the worker ended, or was no worker of ours, or we closed
+        finally:
+            with self._lock:
+                self._connections.discard(connection)
+            connection.close()
+
+    def _answer(self, request: bytes) -> bytes:
+        client, number, key, method, arguments = pickle.loads(request)
+        last = self._replies.get(client)
+        if last is not None and last[0] == number:
+            return last[1]
+        try:
+            reply = dumps((True, self._call(key, method, arguments)))
+        except BaseException as error:
+            reply = _dump_error(error)
+        self._replies[client] = (number, reply)
+        return reply
+
+    def _call(self, key: str, method: str, arguments: bytes) -> Any:
+        positional, named = pickle.loads(arguments)
+        if method == "":
+            _ensure(key, positional[0])
+            return None
+        with _OBJECTS_LOCK:
+            if key not in _OBJECTS:
+                raise HomeError(f"the home service knows no {key!r}; the run it belonged to has ended")
+            target = _OBJECTS[key]
+        if method.startswith("_"):
+            raise HomeError(f"{method!r} of {key!r} is not public")
+        return getattr(target, method)(*positional, **named)
+
+
+class Proxy:
+    """Stands in a worker for an object in the driver process; every public method is a call. Picklable.
+
+    Raises what the method raised, or HomeError if the driver process has ended.
+    """
+
+    def __init__(self, address: HomeAddress, key: str) -> None:
+        self._address = address
+        self._key = key
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        if method.startswith("_"):
+            raise AttributeError(method)
+        address, key = self._address, self._key
+
+        def call(*positional: Any, **named: Any) -> Any:
+            return _ask(address, key, method, dumps((positional, named)))
+
+        return call
+
+    def __reduce__(self) -> tuple:
+        return Proxy, (self._address, self._key)
+
+    def __repr__(self) -> str:
+        return f"Proxy({self._key!r} at {self._address})"
+
+
+def store(conf: dict, key: str, make: Callable[[], T]) -> T:
+    """The object of this run under this key, in the driver process; made by ``make`` if there is none.
+
+    In the driver process the object itself; in a worker a proxy. ``conf`` carries ``trident.run`` and
+    ``trident.home``, the address of the service, or None where this process is the home.
+    """
+    address: HomeAddress | None = conf.get(HOME)
+    full = f"{conf.get(RUN, '')}/{key}"
+    if address is None or address in _SERVICES:
+        return _ensure(full, make)
+    if (os.getpid(), address, full) not in _ENSURED:
+        _ask(address, full, "", dumps(((make,), {})))
+        _ENSURED.add((os.getpid(), address, full))
+    return Proxy(address, full)  # type: ignore[return-value]
+
+
+def forget(run: str) -> None:
+    """Drop what belongs to a run in this process: the run has ended."""
+    with _OBJECTS_LOCK:
+        for key in [key for key in _OBJECTS if key.startswith(f"{run}/")]:
+            del _OBJECTS[key]
+
+
+def _ensure(key: str, make: Callable[[], T]) -> T:
+    with _OBJECTS_LOCK:
+        if key not in _OBJECTS:
+            _OBJECTS[key] = make()
+        found: T = _OBJECTS[key]
+        return found
+
+
+def dumps(value: Any) -> bytes:
+    """Pickled; by value where a class exists in the user's main program only."""
+    try:
+        return pickle.dumps(value, protocol=5)
+    except Exception:
+        return cloudpickle.dumps(value)
+
+
+_SERVICES: dict[HomeAddress, HomeService] = {}
+_OBJECTS: dict[str, Any] = {}
+_OBJECTS_LOCK = threading.RLock()
+_ENSURED: set[tuple[int, HomeAddress, str]] = set()
+_THREAD = threading.local()
+_NUMBERS = itertools.count(1)
+
+
+class _Link:
+    """One thread's connection to one home."""
+
+    def __init__(self, address: HomeAddress) -> None:
+        self.client = uuid.uuid4().hex
+        self.address = address
+        self.pid = os.getpid()
+        self.connection = _connect(address)
+
+    def exchange(self, request: bytes) -> bytes:
+        try:
+            self.connection.send_bytes(request)
+            return self.connection.recv_bytes()
+        except (EOFError, OSError):
+            self.connection.close()
+            self.connection = _connect(self.address)
+            self.connection.send_bytes(request)
+            return self.connection.recv_bytes()
+
+
+def _ask(address: HomeAddress, key: str, method: str, arguments: bytes) -> Any:
+    links: dict[HomeAddress, _Link] = _THREAD.__dict__.setdefault("links", {})
+    try:
+        link = links.get(address)
+        if link is None or link.pid != os.getpid():
+            link = links[address] = _Link(address)
+        reply = link.exchange(pickle.dumps((link.client, next(_NUMBERS), key, method, arguments)))
+    except (EOFError, OSError, AuthenticationError, AssertionError) as error:
+        links.pop(address, None)
+        raise HomeError(
+            f"the driver process does not answer at {address.host}:{address.port} ({error!r}); it has ended, "
+            "or this is a task of a run that is over"
+        ) from error
+    done, value = pickle.loads(reply)
+    if not done:
+        raise value
+    return value
+
+
+def _connect(address: HomeAddress) -> Connection:
+    connection = Client((address.host, address.port))
+    _no_delay(connection)
+    answer_challenge(connection, address.key)
+    deliver_challenge(connection, address.key)
+    return connection
+
+
+def _no_delay(connection: Connection) -> None:
+    """A message above 16 KiB would wait 40 ms: its header goes out alone, and Nagle holds the rest."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
+        duplicate.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _shut(connection: Connection) -> None:
+    """End a connection that another thread may be reading: closing alone would leave that thread waiting."""
+    try:
+        with socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
+            duplicate.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # closed meanwhile by its own thread
+
+
+def _wake(address: HomeAddress) -> None:
+    """Let ``accept`` return: nothing else ends it."""
+    with contextlib.suppress(OSError):  # it has ended already
+        socket.create_connection((address.host, address.port), timeout=1).close()
+
+
+def _dump_error(error: BaseException) -> bytes:
+    """The exception as bytes that load again; one that cannot be pickled is told in a HomeError's words."""
+    try:
+        reply = dumps((False, error))
+        pickle.loads(reply)
+        return reply
+    except Exception:
+        told = HomeError(f"{type(error).__name__}: {error} (an exception that cannot be pickled)")
+        return dumps((False, told))

@@ -1,0 +1,86 @@
+"""States: where results are kept, and what a replay does to them.
+
+`State`, `MapState` and `Snapshottable` are what updaters and queries use, `BackingMap` is what a store's
+author writes, and the maps put the txid logic between. Memory states are in `trident_py.testing`, states with
+a store of their own in the package `states`.
+"""
+
+from .base import (
+    BackingMap,
+    BaseQueryFunction,
+    BaseStateUpdater,
+    IBackingMap,
+    ITupleCollection,
+    MapState,
+    QueryFunction,
+    ReadOnlyMapState,
+    ReadOnlySnapshottable,
+    ReadOnlyState,
+    RemovableMapState,
+    Snapshottable,
+    State,
+    StateFactory,
+    StateSpec,
+    StateType,
+    StateUpdater,
+    ValueUpdater,
+)
+from .cached import CachedMap, MicroBatchIBackingMap
+from .maps import NonTransactionalMap, OpaqueMap, SnapshottableMap, TransactionalMap
+from .memory import LRUMemoryMapState, MemoryBackingMap, MemoryMapState
+from .participants import BatchParticipant, participant_of
+from .persist import SILENT, persist
+from .serializers import JSONNonTransactionalSerializer, JSONOpaqueSerializer, JSONTransactionalSerializer
+from .updaters import (
+    CombinerAggStateUpdater,
+    MapCombinerAggStateUpdater,
+    MapReducerAggStateUpdater,
+    ReducerAggStateUpdater,
+)
+from .updates import CombinerValueUpdater, ReducerValueUpdater
+from .values import OpaqueValue, TransactionalValue
+
+__all__ = [
+    "SILENT",
+    "BackingMap",
+    "BaseQueryFunction",
+    "BaseStateUpdater",
+    "BatchParticipant",
+    "CachedMap",
+    "CombinerAggStateUpdater",
+    "CombinerValueUpdater",
+    "IBackingMap",
+    "ITupleCollection",
+    "JSONNonTransactionalSerializer",
+    "JSONOpaqueSerializer",
+    "JSONTransactionalSerializer",
+    "LRUMemoryMapState",
+    "MapCombinerAggStateUpdater",
+    "MapReducerAggStateUpdater",
+    "MapState",
+    "MemoryBackingMap",
+    "MemoryMapState",
+    "MicroBatchIBackingMap",
+    "NonTransactionalMap",
+    "OpaqueMap",
+    "OpaqueValue",
+    "QueryFunction",
+    "ReadOnlyMapState",
+    "ReadOnlySnapshottable",
+    "ReadOnlyState",
+    "ReducerAggStateUpdater",
+    "ReducerValueUpdater",
+    "RemovableMapState",
+    "Snapshottable",
+    "SnapshottableMap",
+    "State",
+    "StateFactory",
+    "StateSpec",
+    "StateType",
+    "StateUpdater",
+    "TransactionalMap",
+    "TransactionalValue",
+    "ValueUpdater",
+    "participant_of",
+    "persist",
+]

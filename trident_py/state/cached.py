@@ -1,0 +1,80 @@
+"""Layers between a map and its store: a cache, calls in chunks. Storm: CachedMap, MicroBatchIBackingMap."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import DefinitionError
+from ..tuples import key_of
+from .base import BackingMap, Key
+
+
+class CachedMap(BackingMap):
+    """Keeps the last ``size`` keys that were read or written, absent ones too; the least recently used go.
+
+    The store is written first, and a failed write forgets its keys: the cache is never ahead of the store
+    (Storm fills the cache first, S17). `multiGet` calls the delegate also when all keys are cached.
+    Only for stores with one writer: a key that someone else writes is not seen.
+    """
+
+    def __init__(self, delegate: BackingMap, size: int) -> None:
+        if size < 1:
+            raise DefinitionError(f"CachedMap: the size must be at least 1, got {size}")
+        self.delegate = delegate
+        self.size = size
+        self._cache: OrderedDict[tuple, Any] = OrderedDict()
+
+    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+        names = [key_of(key) for key in keys]
+        known = {name: self._cache[name] for name in names if name in self._cache}
+        missing = [(name, key) for name, key in zip(names, keys, strict=True) if name not in known]
+        found = self.delegate.multiGet([key for _, key in missing])
+        known.update((name, value) for (name, _), value in zip(missing, found, strict=True))
+        self._remember(names, [known[name] for name in names])
+        return [known[name] for name in names]
+
+    def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        names = [key_of(key) for key in keys]
+        try:
+            self.delegate.multiPut(keys, vals)
+        except BaseException:
+            for name in names:
+                self._cache.pop(name, None)
+            raise
+        self._remember(names, vals)
+
+    def forget(self) -> None:
+        """Empties the cache; for a store whose transaction was rolled back."""
+        self._cache.clear()
+
+    def _remember(self, names: Sequence[tuple], vals: Sequence[Any]) -> None:
+        for name, value in zip(names, vals, strict=True):
+            self._cache[name] = value
+            self._cache.move_to_end(name)
+        while len(self._cache) > self.size:
+            self._cache.popitem(last=False)
+
+
+class MicroBatchIBackingMap(BackingMap):
+    """Splits long calls into chunks; 0 means whole. A put that fails midway leaves the chunks before it."""
+
+    def __init__(
+        self, delegate: BackingMap, maxMultiGetBatchSize: int = 0, maxMultiPutBatchSize: int = 0
+    ) -> None:
+        self.delegate = delegate
+        self.maxMultiGetBatchSize = maxMultiGetBatchSize
+        self.maxMultiPutBatchSize = maxMultiPutBatchSize
+
+    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+        step = self.maxMultiGetBatchSize or max(len(keys), 1)
+        found: list[Any] = []
+        for start in range(0, len(keys), step):
+            found.extend(self.delegate.multiGet(keys[start : start + step]))
+        return found
+
+    def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        step = self.maxMultiPutBatchSize or max(len(keys), 1)
+        for start in range(0, len(keys), step):
+            self.delegate.multiPut(keys[start : start + step], vals[start : start + step])

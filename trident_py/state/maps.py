@@ -1,0 +1,247 @@
+"""The txid logic of map states, written once over any BackingMap.
+
+What each map does with a stored value, the running txid and a replay is the table of docs/semantics.md.
+Source in Storm: NonTransactionalMap, TransactionalMap, OpaqueMap, CachedBatchReadsMap, SnapshottableMap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import repeat
+from typing import Any
+
+from ..errors import StateError
+from ..tuples import key_of
+from .base import BackingMap, Key, MapState, Snapshottable, ValueUpdater
+from .updates import Replaces, applied
+from .values import OpaqueValue, TransactionalValue, behind
+
+_transactional = partial(tuple.__new__, TransactionalValue)
+_opaque = partial(tuple.__new__, OpaqueValue)
+
+
+class _Written:
+    """What the running commit has written: it overrides what the backing map returns.
+
+    The lookup table is only made when a second read of the same commit needs it.
+    """
+
+    def __init__(self) -> None:
+        self._puts: list[tuple[Sequence[Key], Sequence[Any]]] = []
+        self._values: dict[tuple, Any] = {}
+
+    def reset(self) -> None:
+        self._puts = []
+        self._values = {}
+
+    def add(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        self._puts.append((keys, vals))
+
+    def read(self, backing: BackingMap, keys: Sequence[Key]) -> tuple[list[Any], list[bool] | None]:
+        """The values, and for each whether this commit wrote it (None: it has written nothing yet)."""
+        found = backing.multiGet(keys)
+        if len(found) != len(keys):
+            raise StateError(f"{backing!r} answered {len(found)} values for {len(keys)} keys")
+        if not self._puts and not self._values:
+            return found, None
+        for put_keys, vals in self._puts:
+            self._values.update(zip(map(key_of, put_keys), vals, strict=True))
+        self._puts = []
+        names = [key_of(key) for key in keys]
+        mine = [name in self._values for name in names]
+        return [self._values[n] if own else v for n, own, v in zip(names, mine, found, strict=True)], mine
+
+
+class _TxidMap(MapState):
+    """What the transactional and the opaque map share: the running txid and the values of this commit."""
+
+    def __init__(self, backing: BackingMap) -> None:
+        self.backing = backing
+        self.txid: int | None = None
+        self._written = _Written()
+
+    @classmethod
+    def build(cls, backing: BackingMap) -> MapState:
+        """Storm's constructor."""
+        return cls(backing)
+
+    def beginCommit(self, txid: int | None) -> None:
+        self.txid = txid
+        self._written.reset()
+
+    def commit(self, txid: int | None) -> None:
+        self.txid = None
+        self._written.reset()
+
+    def _put(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        self.backing.multiPut(keys, vals)
+        self._written.add(keys, vals)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.backing!r})"
+
+
+class NonTransactionalMap(MapState):
+    """Keeps plain values.
+
+    On replay: every update is applied again, so a replayed batch counts twice.
+    """
+
+    def __init__(self, backing: BackingMap) -> None:
+        self.backing = backing
+
+    @classmethod
+    def build(cls, backing: BackingMap) -> MapState:
+        """Storm's constructor."""
+        return cls(backing)
+
+    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+        return self.backing.multiGet(keys)
+
+    def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
+        news = applied(updaters, self.backing.multiGet(keys))
+        self.backing.multiPut(keys, news)
+        return news
+
+    def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        self.backing.multiPut(keys, vals)
+
+    def beginCommit(self, txid: int | None) -> None:
+        """Nothing: a plain value knows no txid."""
+
+    def commit(self, txid: int | None) -> None:
+        """Nothing: a plain value knows no txid."""
+
+    def __repr__(self) -> str:
+        return f"NonTransactionalMap({self.backing!r})"
+
+
+class TransactionalMap(_TxidMap):
+    """Keeps each value with the txid that wrote it. Needs batches with the same content on replay.
+
+    On replay: a key that the batch has already written keeps its value, its updater is not called.
+
+    Raises ZombieError for a txid older than the stored one (Storm applies it; see docs/differences.md).
+    """
+
+    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+        found, _ = self._written.read(self.backing, keys)
+        return [None if value is None else value[1] for value in found]
+
+    def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
+        found, mine = self._written.read(self.backing, keys)
+        skipped = self._skipped(keys, found, mine)
+        if not skipped:
+            news = applied(updaters, [None if value is None else value[1] for value in found])
+            self._store(keys, news)
+            return news
+        changed = [i for i in range(len(found)) if i not in skipped]
+        olds = [None if found[i] is None else found[i][1] for i in changed]
+        news = applied([updaters[i] for i in changed], olds)
+        if changed:
+            self._store([keys[i] for i in changed], news)
+        by_index = dict(zip(changed, news, strict=True))
+        return [by_index[i] if i in by_index else found[i][1] for i in range(len(found))]
+
+    def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        self._store(keys, vals)
+
+    def _store(self, keys: Sequence[Key], news: Sequence[Any]) -> None:
+        if len(keys) > 0:
+            self._put(keys, list(map(_transactional, zip(repeat(self.txid), news))))
+
+    def _skipped(self, keys: Sequence[Key], found: list[Any], mine: list[bool] | None) -> set[int]:
+        """The positions that this batch wrote in an earlier attempt."""
+        txid = self.txid
+        if txid is None:
+            return set()
+        skipped = set()
+        for i, value in enumerate(found):
+            if value is None or value[0] is None or value[0] < txid or (mine is not None and mine[i]):
+                continue
+            if value[0] > txid:
+                raise behind(txid, value[0], f"key {list(keys[i])!r}")
+            skipped.add(i)
+        return skipped
+
+
+class OpaqueMap(_TxidMap):
+    """Keeps each value with its txid and the value before: exact also if a replayed batch has other content.
+
+    On replay: a key starts again from the value before the batch. A key that only the failed attempt touched
+    keeps that attempt's value (Storm's rule, S12).
+
+    Raises ZombieError for a txid older than the stored one.
+    """
+
+    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+        return self._olds(*self._written.read(self.backing, keys))
+
+    def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
+        found, mine = self._written.read(self.backing, keys)
+        olds = self._olds(found, mine)
+        news = applied(updaters, olds)
+        if mine is None:
+            self._put(keys, list(map(_opaque, zip(repeat(self.txid), news, olds))))
+        else:
+            self._put(keys, [
+                OpaqueValue(self.txid, new) if old is None else old.update(self.txid, new)
+                for old, new in zip(found, news, strict=True)
+            ])  # fmt: skip
+        return news
+
+    def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        self.multiUpdate(keys, Replaces(vals))
+
+    def _olds(self, found: list[Any], mine: list[bool] | None) -> list[Any]:
+        """The values that this batch starts from: before the batch, or as this commit has written them."""
+        txid = self.txid
+        if mine is not None:
+            return [
+                None if value is None else value.curr if own else value.get(txid)
+                for value, own in zip(found, mine, strict=True)
+            ]
+        if txid is None:
+            return [None if value is None else value[1] for value in found]
+        return [
+            None if value is None
+            else value[1] if value[0] is not None and value[0] < txid
+            else value.get(txid)
+            for value in found
+        ]  # fmt: skip
+
+
+class SnapshottableMap(Snapshottable, MapState):
+    """A map that also serves one value, under a fixed key.
+
+    On replay: as the map below.
+    """
+
+    def __init__(self, delegate: MapState, snapshotKey: Key) -> None:
+        self.delegate = delegate
+        self.snapshotKey = [list(snapshotKey)]
+
+    def get(self) -> Any:
+        return self.delegate.multiGet(self.snapshotKey)[0]
+
+    def update(self, updater: ValueUpdater) -> Any:
+        return self.delegate.multiUpdate(self.snapshotKey, [updater])[0]
+
+    def set(self, value: Any) -> None:
+        self.delegate.multiPut(self.snapshotKey, [value])
+
+    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+        return self.delegate.multiGet(keys)
+
+    def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
+        return self.delegate.multiUpdate(keys, updaters)
+
+    def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        self.delegate.multiPut(keys, vals)
+
+    def beginCommit(self, txid: int | None) -> None:
+        self.delegate.beginCommit(txid)
+
+    def commit(self, txid: int | None) -> Any:
+        return self.delegate.commit(txid)

@@ -1,0 +1,210 @@
+"""States in memory, for tests and for what may be lost with the driver process.
+
+Their home is the user's driver process: on Spark the partitions' states in the Python workers reach it over
+the home service. Source in Storm: MemoryMapState, LRUMemoryMapState, testing.MemoryBackingMap.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar
+
+from .. import home
+from ..errors import DefinitionError
+from ..tuples import key_of
+from .base import (
+    BackingMap,
+    ITupleCollection,
+    Key,
+    RemovableMapState,
+    StateFactory,
+)
+from .keys import ExactKey
+from .maps import OpaqueMap, SnapshottableMap
+from .values import OpaqueValue
+
+GLOBAL_KEY = "$MEMORY-MAP-STATE-GLOBAL$"
+
+
+class MemoryBackingMap(BackingMap):
+    """A BackingMap in a dict; with ``maxSize`` the least recently used keys go.
+
+    On replay: as the map above it; it lives and dies with this process.
+    """
+
+    def __init__(self, maxSize: int | None = None) -> None:
+        self.maxSize = maxSize
+        self._rows: OrderedDict[tuple, tuple[tuple, Any]] = OrderedDict()
+
+    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+        names = [key_of(key) for key in keys]
+        found = [self._rows.get(name) for name in names]
+        if self.maxSize is not None:
+            for name, row in zip(names, found, strict=True):
+                if row is not None:
+                    self._rows.move_to_end(name)
+        return [None if row is None else row[1] for row in found]
+
+    def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        for key, value in zip(keys, vals, strict=True):
+            name = key_of(key)
+            self._rows[name] = (tuple(key), value)
+            if self.maxSize is not None:
+                self._rows.move_to_end(name)
+                while len(self._rows) > self.maxSize:
+                    self._rows.popitem(last=False)
+
+    def multiRemove(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            self._rows.pop(key_of(key), None)
+
+    def items(self) -> list[tuple[tuple, Any]]:
+        """The keys as they were first put, each with its value."""
+        return list(self._rows.values())
+
+
+class MemoryStore:
+    """All partitions of one memory state, at home in the driver process. Called from any thread."""
+
+    def __init__(self, maxSize: int | None) -> None:
+        self._maxSize = maxSize
+        self._maps: dict[int, MemoryBackingMap] = {}
+        self._removed: dict[int, tuple[int | None, list[Key]]] = {}
+        self._lock = threading.Lock()
+
+    def _map(self, partition: int) -> MemoryBackingMap:
+        return self._maps.setdefault(partition, MemoryBackingMap(self._maxSize))
+
+    def get(self, partition: int, keys: Sequence[Key]) -> list[Any]:
+        with self._lock:
+            return self._map(partition).multiGet(keys)
+
+    def put(self, partition: int, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        with self._lock:
+            self._map(partition).multiPut(keys, vals)
+
+    def begin(self, partition: int, txid: int | None) -> None:
+        """Keys that an earlier txid removed go now: neither their current nor their last value is needed."""
+        with self._lock:
+            before, keys = self._removed.get(partition, (None, []))
+            if txid is None or txid != before:
+                self._map(partition).multiRemove(keys)
+            self._removed[partition] = (txid, [])
+
+    def remove_later(self, partition: int, keys: Sequence[Key]) -> None:
+        with self._lock:
+            txid, before = self._removed.get(partition, (None, []))
+            self._removed[partition] = (txid, [*before, *keys])
+
+    def items(self, partition: int) -> list[tuple[tuple, Any]]:
+        with self._lock:
+            return self._map(partition).items()
+
+    def stored(self) -> dict[tuple, Any]:
+        """Every key of every partition with its OpaqueValue; the global key is ("$GLOBAL$",)."""
+        with self._lock:
+            rows = [row for each in self._maps.values() for row in each.items()]
+        return {("$GLOBAL$",) if key == (GLOBAL_KEY,) else ExactKey(key): value for key, value in rows}
+
+
+class _Partition(BackingMap):
+    """One partition of a MemoryStore as a backing map."""
+
+    def __init__(self, store: MemoryStore, partition: int) -> None:
+        self.store = store
+        self.partition = partition
+
+    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+        return self.store.get(self.partition, [tuple(key) for key in keys])
+
+    def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        self.store.put(self.partition, [tuple(key) for key in keys], list(vals))
+
+
+@dataclass(frozen=True)
+class _MemoryFactory(StateFactory):
+    """Two factories share nothing; copies and pickles of one factory share everything."""
+
+    id: str = field(default_factory=lambda: uuid.uuid4().hex, kw_only=True)
+    kind: ClassVar[str] = "opaque"
+
+    @property
+    def stateName(self) -> str:
+        return f"memory-{self.id[:8]}"
+
+    def _size(self) -> int | None:
+        return None
+
+    def store(self, conf: dict) -> MemoryStore:
+        """This state's home: the object itself in the driver process, a proxy in a worker."""
+        size = self._size()
+        # without the run: as in Storm, what is in memory outlives the topology, not the process
+        return home.store({home.HOME: conf.get(home.HOME)}, f"memory/{self.id}", partial(MemoryStore, size))
+
+    def stored(self) -> dict[tuple, Any]:
+        """All rows of all partitions, read in the driver process: key tuple -> OpaqueValue."""
+        return self.store({}).stored()
+
+
+class LRUMemoryMapState(SnapshottableMap, ITupleCollection):
+    """An opaque map in memory that keeps the last ``maxSize`` keys of each partition.
+
+    On replay: exact, like every opaque map, as long as the driver process lives and the key is still kept.
+    """
+
+    def __init__(self, store: MemoryStore, partition: int) -> None:
+        self.store = store
+        self.partition = partition
+        super().__init__(OpaqueMap.build(_Partition(store, partition)), [GLOBAL_KEY])
+
+    def getTuples(self) -> Iterator[list[Any]]:
+        for key, value in self.store.items(self.partition):
+            yield [*key, value.curr if isinstance(value, OpaqueValue) else value]
+
+    @dataclass(frozen=True)
+    class Factory(_MemoryFactory):
+        """``LRUMemoryMapState.Factory(maxSize)``"""
+
+        maxSize: int = 1000
+
+        def __post_init__(self) -> None:
+            if self.maxSize < 1:
+                raise DefinitionError(f"LRUMemoryMapState: maxSize must be at least 1, got {self.maxSize}")
+
+        def _size(self) -> int | None:
+            return self.maxSize
+
+        def makeState(
+            self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int
+        ) -> LRUMemoryMapState:
+            return LRUMemoryMapState(self.store(conf), partitionIndex)
+
+
+class MemoryMapState(LRUMemoryMapState, RemovableMapState):
+    """An opaque map in memory.
+
+    On replay: exact, like every opaque map, as long as the driver process lives; a restart begins empty.
+    """
+
+    def beginCommit(self, txid: int | None) -> None:
+        super().beginCommit(txid)
+        self.store.begin(self.partition, txid)
+
+    def multiRemove(self, keys: Sequence[Key]) -> None:
+        """Nulls now, gone when the next txid begins: a replay of this one still sees the value before."""
+        self.multiPut(keys, [None] * len(keys))
+        self.store.remove_later(self.partition, [tuple(key) for key in keys])
+
+    @dataclass(frozen=True)
+    class Factory(_MemoryFactory):
+        """``MemoryMapState.Factory()``"""
+
+        def makeState(
+            self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int
+        ) -> MemoryMapState:
+            return MemoryMapState(self.store(conf), partitionIndex)

@@ -1,0 +1,48 @@
+"""The one place that calls beginCommit, updateState and commit. Storm: PartitionPersistProcessor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..operations.base import TridentCollector
+from .base import State, StateUpdater
+
+
+def _ignore(values: Any) -> None:
+    """Nobody reads the new values."""
+
+
+SILENT = TridentCollector(_ignore)
+"""The collector of a persist whose new values nobody reads; updaters may skip making them."""
+
+
+def persist(
+    state: State, txid: int | None, updater: StateUpdater, tuples: Sequence[Any], collector: TridentCollector
+) -> Any:
+    """Commits the tuples of one partition of one batch to its state; returns what `commit` returned.
+
+    Runs where the tuples are. Nothing is called for no tuples (None is returned). On replay it is called
+    again with the same txid. An exception of any of the three calls passes through; a state that has
+    ``rollback(txid)`` gets that call first, and an error in it does not hide the first one.
+    """
+    if len(tuples) == 0:
+        return None
+    try:
+        # 1. the state learns the txid, 2. the values are written, 3. the writes become durable
+        state.beginCommit(txid)
+        updater.updateState(state, tuples, collector)
+        return state.commit(txid)
+    except BaseException as error:
+        _roll_back(state, txid, error)
+        raise
+
+
+def _roll_back(state: State, txid: int | None, error: BaseException) -> None:
+    rollback = getattr(state, "rollback", None)
+    if rollback is None:
+        return
+    try:
+        rollback(txid)
+    except Exception as second:
+        error.add_note(f"and the rollback of batch {txid} failed: {second}")

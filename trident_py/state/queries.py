@@ -1,0 +1,52 @@
+"""Storm's three built-in queries. Source in Storm: MapGet, SnapshotGet, TupleCollectionGet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import StateError
+from ..operations.base import TridentCollector
+from ..tuples import TridentTuple
+from .base import QueryFunction
+
+
+class MapGet(QueryFunction):
+    """The value under the key that the input fields make, None where there is none. For map states."""
+
+    def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
+        return _method(state, "multiGet", self)([tuple(key) for key in tuples])
+
+    def execute(self, tuple: TridentTuple, result: Any, collector: TridentCollector) -> None:
+        collector.emit((result,))
+
+
+class SnapshotGet(QueryFunction):
+    """The one value of a state, read once for the batch and given to every tuple."""
+
+    def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
+        return [_method(state, "get", self)()] * len(tuples)
+
+    def execute(self, tuple: TridentTuple, result: Any, collector: TridentCollector) -> None:
+        collector.emit((result,))
+
+
+class TupleCollectionGet(QueryFunction):
+    """Every row of this partition of the state, for every tuple; broadcast the tuples to see them all."""
+
+    def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
+        rows = list(_method(state, "getTuples", self)())
+        return [rows] * len(tuples)
+
+    def execute(self, tuple: TridentTuple, result: Any, collector: TridentCollector) -> None:
+        for values in result:
+            collector.emit(values)
+
+
+def _method(state: Any, name: str, query: QueryFunction) -> Any:
+    method = getattr(state, name, None)
+    if method is None:
+        raise StateError(
+            f"{type(query).__name__} needs a state with {name}(); {type(state).__name__} has none"
+        )
+    return method

@@ -1,0 +1,118 @@
+"""Storm's JSON serializers of map values, byte for byte. Source in Storm: trident/state/JSON*Serializer.java.
+
+Text is what json-smart 2.6 writes: no spaces, "/" as "\\/", control and some other characters as \\uXXXX in
+upper case, everything else as UTF-8. One integer type is read back (Storm narrows to Integer; S18).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Protocol
+
+from ..errors import StateError
+from .values import OpaqueValue, TransactionalValue
+
+_ESCAPES = {
+    '"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "/": "\\/",
+}  # fmt: skip
+_SPECIAL = dict(_ESCAPES)
+for _code in (*range(0x20), *range(0x7F, 0xA0), *range(0x2000, 0x2100)):
+    _SPECIAL.setdefault(chr(_code), f"\\u{_code:04X}")
+_TABLE = str.maketrans(_SPECIAL)
+
+
+class Serializer(Protocol):
+    """Between a map's stored value and a store's bytes."""
+
+    def serialize(self, obj: Any) -> bytes: ...
+    def deserialize(self, data: bytes) -> Any: ...
+
+
+class JSONNonTransactionalSerializer:
+    """``5``"""
+
+    def serialize(self, obj: Any) -> bytes:
+        return json_text(obj).encode()
+
+    def deserialize(self, data: bytes) -> Any:
+        return _parsed(data)
+
+
+class JSONTransactionalSerializer:
+    """``[txid,value]``"""
+
+    def serialize(self, obj: TransactionalValue) -> bytes:
+        return json_text([obj.txid, obj.value]).encode()
+
+    def deserialize(self, data: bytes) -> TransactionalValue:
+        txid, value = _parts(data, 2, "[txid,value]")
+        return TransactionalValue(txid, value)
+
+
+class JSONOpaqueSerializer:
+    """``[currTxid,curr,prev]``"""
+
+    def serialize(self, obj: OpaqueValue) -> bytes:
+        return json_text([obj.currTxid, obj.curr, obj.prev]).encode()
+
+    def deserialize(self, data: bytes) -> OpaqueValue:
+        return OpaqueValue(*_parts(data, 3, "[currTxid,curr,prev]"))
+
+
+def json_text(value: Any) -> str:
+    """A value as json-smart writes it; what is no JSON type goes through its text."""
+    if value is None:
+        return "null"
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, int | Decimal):
+        return str(value)
+    if isinstance(value, float):
+        return java_double(value)
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{_quoted(_name(k))}:{json_text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple | set | frozenset):
+        return "[" + ",".join(map(json_text, value)) + "]"
+    return _quoted(str(value))
+
+
+def java_double(value: float) -> str:
+    """A float as Java's Double.toString: 1.0, 1.0E10, 1.0E-5, NaN, Infinity."""
+    if math.isnan(value) or math.isinf(value):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        text = format(Decimal(repr(value)), "f")
+        return text if "." in text else text + ".0"
+    sign, digits, exponent = Decimal(repr(value)).as_tuple()
+    text = "".join(map(str, digits)).rstrip("0") or "0"
+    power = len(digits) - 1 + int(exponent)
+    return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{power}"
+
+
+def _quoted(text: str) -> str:
+    return f'"{text.translate(_TABLE)}"'
+
+
+def _name(key: Any) -> str:
+    """A key of an object: its text, as Java's String.valueOf."""
+    return key if isinstance(key, str) else json_text(key)
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return json.loads(data.decode())
+    except ValueError as error:
+        raise StateError(f"stored bytes {data[:80]!r} are not JSON: {error}") from error
+
+
+def _parts(data: bytes, count: int, form: str) -> list[Any]:
+    """The parts of a stored value. A null txid cannot be read back (Storm: NullPointerException)."""
+    found = _parsed(data)
+    if not isinstance(found, list) or len(found) != count:
+        raise StateError(f"stored bytes {data[:80]!r} are not {form}; another kind of map wrote them")
+    if found[0] is None:
+        raise StateError(f"stored bytes {data[:80]!r} have no txid: they were written outside a batch")
+    return found

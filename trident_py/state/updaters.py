@@ -1,0 +1,111 @@
+"""The updaters behind persistentAggregate.
+
+They run between beginCommit and commit, where the tuples are, and emit the values that hold afterwards. On
+replay they run again; a transactional map then answers with the stored value.
+Source in Storm: CombinerAggStateUpdater, MapCombinerAggStateUpdater and the reducers' pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from ..errors import DefinitionError, StateError
+from ..operations.base import CombinerAggregator, ReducerAggregator, TridentCollector
+from ..tuples import Fields, FieldsLike, TridentTuple, key_of, tuple_class
+from .base import MapState, Snapshottable, StateUpdater
+from .persist import SILENT
+from .updates import CombinerValueUpdater, Combines, ReducerValueUpdater
+
+
+class CombinerAggStateUpdater(StateUpdater):
+    """The global combiner's: one tuple with the batch's result comes in."""
+
+    def __init__(self, agg: CombinerAggregator) -> None:
+        self.agg = agg
+
+    def updateState(
+        self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: TridentCollector
+    ) -> None:
+        if len(tuples) != 1:
+            raise StateError(f"Combiner state updater should receive a single tuple. Received: {[*tuples]}")
+        collector.emit((state.update(CombinerValueUpdater(self.agg, tuples[0][0])),))
+
+
+class ReducerAggStateUpdater(StateUpdater):
+    """The global reducer's: all tuples of the batch come in."""
+
+    def __init__(self, agg: ReducerAggregator) -> None:
+        self.agg = agg
+
+    def updateState(
+        self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: TridentCollector
+    ) -> None:
+        collector.emit((state.update(ReducerValueUpdater(self.agg, tuples)),))
+
+
+class MapCombinerAggStateUpdater(StateUpdater):
+    """The grouped combiner's: one tuple for each group, with the group's partial result."""
+
+    def __init__(self, agg: CombinerAggregator, groupFields: FieldsLike, valueFields: FieldsLike) -> None:
+        self.agg = agg
+        self.groupFields = Fields.of(groupFields)
+        self.valueFields = Fields.of(valueFields)
+        if len(self.valueFields) != 1:
+            raise DefinitionError(
+                f"Combiner aggs only take a single field as input. Got this instead: {self.valueFields}"
+            )
+
+    def updateState(
+        self, map: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
+    ) -> None:
+        fields = tuples[0].getFields()
+        group = _picker(fields, self.groupFields)
+        value = itemgetter(fields.fieldIndex(self.valueFields[0]))
+        keys = [group(each) for each in tuples]
+        news = map.multiUpdate(keys, Combines(self.agg, [value(each) for each in tuples]))
+        _emit(collector, keys, news)
+
+
+class MapReducerAggStateUpdater(StateUpdater):
+    """The grouped reducer's: all tuples come in and are grouped here."""
+
+    def __init__(self, agg: ReducerAggregator, groupFields: FieldsLike, inputFields: FieldsLike) -> None:
+        self.agg = agg
+        self.groupFields = Fields.of(groupFields)
+        self.inputFields = Fields.of(inputFields)
+
+    def updateState(
+        self, map: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
+    ) -> None:
+        fields = tuples[0].getFields()
+        group, pick = _picker(fields, self.groupFields), _picker(fields, self.inputFields)
+        made = tuple_class(self.inputFields)
+        groups: dict[tuple, tuple[tuple, list[TridentTuple]]] = {}
+        for each in tuples:
+            key = group(each)
+            groups.setdefault(key_of(key), (key, []))[1].append(made(pick(each)))
+        keys = [key for key, _ in groups.values()]
+        news = map.multiUpdate(keys, [ReducerValueUpdater(self.agg, rows) for _, rows in groups.values()])
+        _emit(collector, keys, news)
+
+
+def _picker(fields: Fields, wanted: Fields) -> Callable[[TridentTuple], tuple]:
+    """From a tuple with these fields to the plain tuple of the wanted values."""
+    at = [fields.fieldIndex(name) for name in wanted]
+    if at == list(range(len(at))):
+        until = slice(len(at))
+        return lambda values: values[until]
+    if len(at) == 1:
+        only = at[0]
+        return lambda values: (values[only],)
+    return itemgetter(*at)
+
+
+def _emit(collector: TridentCollector, keys: Sequence[tuple], news: Sequence[Any]) -> None:
+    if collector is SILENT:
+        return
+    emit = collector.emit
+    for key, new in zip(keys, news, strict=True):
+        emit((*key, new))

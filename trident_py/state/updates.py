@@ -1,0 +1,112 @@
+"""Value updaters: from the stored value to the new one, one by one or for a whole batch at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, overload
+
+from ..operations.base import CombinerAggregator, ReducerAggregator
+from .base import ValueUpdater
+
+
+class CombinerValueUpdater(ValueUpdater):
+    """Combines the stored value with a partial result; without a stored value the partial result stands."""
+
+    __slots__ = ("agg", "arg")
+
+    def __init__(self, agg: CombinerAggregator, arg: Any) -> None:
+        self.agg = agg
+        self.arg = arg
+
+    def update(self, stored: Any) -> Any:
+        return self.arg if stored is None else self.agg.combine(stored, self.arg)
+
+
+class ReducerValueUpdater(ValueUpdater):
+    """Folds tuples into the stored value; without one, into the reducer's `init`."""
+
+    __slots__ = ("agg", "tuples")
+
+    def __init__(self, agg: ReducerAggregator, tuples: Sequence[Any]) -> None:
+        self.agg = agg
+        self.tuples = tuples
+
+    def update(self, stored: Any) -> Any:
+        value = self.agg.init() if stored is None else stored
+        for each in self.tuples:
+            value = self.agg.reduce(value, each)
+        return value
+
+
+class ReplaceUpdater(ValueUpdater):
+    """Puts a value in the stored one's place."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def update(self, stored: Any) -> Any:
+        return self.value
+
+
+class Updates(Sequence[ValueUpdater]):
+    """The updaters of one multiUpdate, which can also be applied all at once (no object for each key)."""
+
+    def apply(self, stored: Sequence[Any]) -> list[Any]:
+        return [updater.update(value) for updater, value in zip(self, stored, strict=True)]
+
+    def at(self, index: int) -> ValueUpdater:
+        raise NotImplementedError
+
+    @overload
+    def __getitem__(self, index: int) -> ValueUpdater: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ValueUpdater]: ...
+    def __getitem__(self, index: int | slice) -> ValueUpdater | list[ValueUpdater]:
+        if isinstance(index, slice):
+            return [self.at(i) for i in range(*index.indices(len(self)))]
+        return self.at(index)
+
+
+class Combines(Updates):
+    """A CombinerValueUpdater for each partial result."""
+
+    def __init__(self, agg: CombinerAggregator, args: Sequence[Any]) -> None:
+        self.agg = agg
+        self.args = args
+
+    def __len__(self) -> int:
+        return len(self.args)
+
+    def at(self, index: int) -> ValueUpdater:
+        return CombinerValueUpdater(self.agg, self.args[index])
+
+    def apply(self, stored: Sequence[Any]) -> list[Any]:
+        combine = self.agg.combine
+        return [
+            arg if old is None else combine(old, arg) for old, arg in zip(stored, self.args, strict=True)
+        ]
+
+
+class Replaces(Updates):
+    """A ReplaceUpdater for each value."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def at(self, index: int) -> ValueUpdater:
+        return ReplaceUpdater(self.values[index])
+
+    def apply(self, stored: Sequence[Any]) -> list[Any]:
+        return list(self.values)
+
+
+def applied(updaters: Sequence[ValueUpdater], stored: Sequence[Any]) -> list[Any]:
+    """The new values, in order; one call for each key."""
+    if isinstance(updaters, Updates):
+        return updaters.apply(stored)
+    return [updater.update(value) for updater, value in zip(updaters, stored, strict=True)]
