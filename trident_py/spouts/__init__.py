@@ -1,0 +1,58 @@
+"""Where batches come from: the spout interfaces, the spouts that ship, and what drives them."""
+
+from .collectors import SpoutOutputCollector, WrongNumberOfValues
+from .coordination import Coordination
+from .descriptors import Descriptor, SpoutNodeInfo
+from .emitters import TaskEmitter, make_emitter
+from .feeder import FeederBatchSpout, FeederCommitterBatchSpout
+from .files import FileSpout
+from .fixed import FixedBatchSpout
+from .inspection import check_spout, is_finite, is_home, output_fields, partitions_of, snapshot
+from .interfaces import (
+    IBatchSpout,
+    ICommitterTridentSpout,
+    IOpaquePartitionedTridentSpout,
+    IPartitionedTridentSpout,
+    IRichSpout,
+    ISpoutPartition,
+    ITridentDataSource,
+    ITridentSpout,
+    OutputFieldsDeclarer,
+    SpoutContext,
+)
+from .metadata import FileMetadataStore, MemoryMetadataStore, MetadataStore
+from .sparkspout import SparkSpout
+
+__all__ = [
+    "Coordination",
+    "Descriptor",
+    "FeederBatchSpout",
+    "FeederCommitterBatchSpout",
+    "FileMetadataStore",
+    "FileSpout",
+    "FixedBatchSpout",
+    "IBatchSpout",
+    "ICommitterTridentSpout",
+    "IOpaquePartitionedTridentSpout",
+    "IPartitionedTridentSpout",
+    "IRichSpout",
+    "ISpoutPartition",
+    "ITridentDataSource",
+    "ITridentSpout",
+    "MemoryMetadataStore",
+    "MetadataStore",
+    "OutputFieldsDeclarer",
+    "SparkSpout",
+    "SpoutContext",
+    "SpoutNodeInfo",
+    "SpoutOutputCollector",
+    "TaskEmitter",
+    "WrongNumberOfValues",
+    "check_spout",
+    "is_finite",
+    "is_home",
+    "make_emitter",
+    "output_fields",
+    "partitions_of",
+    "snapshot",
+]

@@ -1,0 +1,67 @@
+"""What spouts emit into. Each checks the number of values: a spout that gets it wrong is told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import SpoutError
+from ..operations.base import TridentCollector
+from ..tuples import Fields
+
+Emit = Callable[[Any], Any]
+
+
+class WrongNumberOfValues(SpoutError, ValueError):
+    """A spout emitted more or fewer values than it has fields. Storm: IllegalArgumentException at emit."""
+
+
+def checked(spout: str, fields: Fields, append: Emit) -> Emit:
+    """`append`, for tuples of the right length only. Raises WrongNumberOfValues."""
+    expected = len(fields)
+
+    def emit(values: Any) -> None:
+        if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+            raise WrongNumberOfValues(
+                f"spout {spout!r} emitted {values!r}; emit the values of one tuple as a list or a tuple"
+            )
+        if len(values) != expected:
+            raise WrongNumberOfValues(
+                f"spout {spout!r}: Tuple created with wrong number of fields. Expected {expected} fields "
+                f"but got {len(values)} fields; the fields are {fields}, the tuple is {values!r}"
+            )
+        append(values)
+
+    return emit
+
+
+class SpoutOutputCollector:
+    """What an `IRichSpout` emits into; remembers the message ids of the running batch."""
+
+    def __init__(self) -> None:
+        self.ids: list[Any] = []
+        self.emitted = 0
+        self._target: TridentCollector | None = None
+
+    def start(self, target: TridentCollector) -> None:
+        """A new batch: nothing emitted yet."""
+        self._target = target
+        self.ids = []
+        self.emitted = 0
+
+    def emit(self, values: Any, messageId: Any = None) -> list[int]:
+        """One tuple; messageId is acked or failed with its batch. Returns no task ids, as in Trident."""
+        if self._target is None:
+            raise SpoutError("a rich spout emitted outside of nextTuple(); emit only while it is called")
+        self._target.emit(values)
+        self.emitted += 1
+        if messageId is not None:
+            self.ids.append(messageId)
+        return []
+
+    def emitDirect(self, taskId: int, values: Any, messageId: Any = None) -> None:
+        raise SpoutError("Trident does not support direct streams; use emit(values, messageId)")
+
+    def reportError(self, error: BaseException) -> None:
+        if self._target is not None:
+            self._target.reportError(error)

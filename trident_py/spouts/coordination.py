@@ -1,0 +1,154 @@
+"""The driver side of spouts: which txid starts, what its batch is, and what its success means.
+
+One Coordination serves one component: all its spouts share a txid sequence. It lives in the user's driver
+process. Source in Storm: MasterBatchCoordinator, TridentSpoutCoordinator.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..chunks import Chunk
+from ..errors import FailedException
+from ..tuples import TransactionAttempt
+from .coordinators import make_coordinator
+from .descriptors import Descriptor, SpoutNodeInfo
+from .metadata import MetadataStore, to_json
+
+__all__ = ["Coordination", "Descriptor", "SpoutNodeInfo"]
+
+log = logging.getLogger(__name__)
+Report = Callable[[str, BaseException], Any]
+
+
+class Coordination:
+    """The coordinators of one component, and the spouts that emit in the driver process.
+
+    Opens them at once. Everything but `ready` and `exhausted` is called for strictly increasing txids, apart
+    from replays. ``report`` gets what spouts pass to ``collector.reportError``.
+    """
+
+    def __init__(
+        self, spouts: Sequence[SpoutNodeInfo], conf: dict, store: MetadataStore, report: Report | None = None
+    ) -> None:
+        self._spouts = tuple(spouts)
+        self._next = 1
+        self._initialized: dict[int, dict] = {}
+        self._emitted: dict[int, tuple[int, dict, list[Descriptor]]] = {}
+        self._coordinators: list[Any] = []
+        try:
+            for info in self._spouts:
+                self._coordinators.append(make_coordinator(info, conf, store, report))
+        except BaseException:
+            self.close()
+            raise
+
+    def restore(self, txid: int, metadata: dict | None) -> None:
+        """A run goes on after ``txid``, whose metadata this is. Called once, before anything else.
+
+        Without it a spout that knows its position only by metadata (FileSpout) takes an ended run for a
+        new one until the next `initialize`, and one empty batch may run.
+        """
+        self._next = txid + 1
+        for info, coordinator in self._each():
+            coordinator.restore(txid, (metadata or {}).get(info.id))
+
+    def ready(self, txid: int) -> bool:
+        """Whether a batch can start: any spout that has not ended is ready."""
+        self._next = max(self._next, txid)
+        return any(not c.ended(txid) and c.ready(txid) for c in self._coordinators)
+
+    def exhausted(self, txid: int | None = None) -> bool:
+        """Whether all spouts are finite and have ended: neither txid nor a later one has any tuple.
+
+        Without a txid: the one after the last that was initialized, asked for or restored.
+        """
+        at = self._next if txid is None else txid
+        return all(coordinator.ended(at) for coordinator in self._coordinators)
+
+    def initialize(self, txid: int, attempt: int, previous: dict | None, current: dict | None) -> dict:
+        """The metadata of a batch, a JSON value by spout id. All coordinators are asked, ready or not.
+
+        ``previous`` is the metadata of the txid before, ``current`` what this txid had at an earlier attempt
+        or before a restart (what this object remembers is used where it is None). May run for a txid that
+        never starts.
+        """
+        self._next = max(self._next, txid + 1)
+        current = self._initialized.get(txid) if current is None else current
+        made = {}
+        for info, coordinator in self._each():
+            before, now = (previous or {}).get(info.id), (current or {}).get(info.id)
+            metadata = coordinator.initialize(TransactionAttempt(txid, attempt), before, now)
+            # What emitters see must not depend on whether it came from the log or straight from here.
+            made[info.id] = json.loads(to_json(metadata, f"spout {info.id!r}, txid {txid}"))
+        self._initialized[txid] = made
+        return made
+
+    def descriptors(self, txid: int, attempt: int, metadata: dict) -> list[Descriptor]:
+        """One for each spout partition. Spouts in the driver process emit here, once for each attempt.
+
+        Raises what they raise; a FailedException means: replay the batch.
+        """
+        last = self._emitted.get(txid)
+        if last is not None and last[:2] == (attempt, metadata):
+            return last[2]
+        self._next = max(self._next, txid + 1)
+        tx, made = TransactionAttempt(txid, attempt), []
+        for at, (info, coordinator) in enumerate(self._each()):
+            payloads = self._payloads(info, coordinator, tx, metadata.get(info.id))
+            made += [Descriptor(at, partition, payload) for partition, payload in enumerate(payloads)]
+        self._emitted[txid] = attempt, metadata, made
+        return made
+
+    def _payloads(self, info: SpoutNodeInfo, coordinator: Any, tx: TransactionAttempt, metadata: Any) -> list:
+        if not coordinator.home:
+            return [metadata] * info.partitions
+        try:
+            rows = coordinator.emit(tx, metadata)
+            return [Chunk.of_rows(info.fields, part).encode() for part in rows]
+        except Exception as error:
+            error.add_note(f"in spout {info.id!r}, txid {tx.txid}, attempt {tx.attemptId}")
+            raise
+
+    def commit(self, txid: int, attempt: int, reports: Sequence[Any]) -> None:
+        """All states have committed: committer spouts commit, then metadata of opaque spouts is written.
+
+        ``reports`` are what the task emitters of this attempt returned, in any order, Nones among them.
+        Raises FailedException when a spout cannot commit: the batch must be replayed.
+        """
+        of_spout: dict[str, list] = {info.id: [] for info in self._spouts}
+        for report in reports:
+            if report is not None:
+                of_spout[report["spout"]].append(report)
+        tx = TransactionAttempt(txid, attempt)
+        for info, coordinator in sorted(self._each(), key=lambda pair: not pair[1].home):
+            coordinator.commit(tx, of_spout[info.id])
+
+    def success(self, txid: int) -> None:
+        """The batch is over: spouts are told, older metadata is dropped. A FailedException is only logged."""
+        for over in (self._initialized, self._emitted):
+            for known in [known for known in over if known <= txid]:
+                del over[known]
+        for info, coordinator in self._each():
+            try:
+                coordinator.success(txid)
+            except FailedException as error:
+                log.warning("spout %s failed after the commit of txid %d: %s", info.id, txid, error)
+
+    def close(self) -> None:
+        """Closes every spout, also after one that fails to; then raises the first error."""
+        errors = []
+        for coordinator in self._coordinators:
+            try:
+                coordinator.close()
+            except Exception as error:
+                errors.append(error)
+        self._coordinators = []
+        if errors:
+            raise errors[0]
+
+    def _each(self) -> list[tuple[SpoutNodeInfo, Any]]:
+        return list(zip(self._spouts, self._coordinators, strict=True))

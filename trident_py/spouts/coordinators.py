@@ -1,0 +1,303 @@
+"""What Coordination does for each kind of spout. Source in Storm: the *Executor classes of trident.spout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ..errors import DefinitionError, FailedException, SpoutError
+from ..operations.base import TridentCollector
+from ..tuples import TransactionAttempt
+from .collectors import SpoutOutputCollector, checked
+from .descriptors import SpoutNodeInfo
+from .inspection import configuration, ended, is_home, optional, partitions_of, snapshot
+from .interfaces import (
+    IBatchSpout,
+    ICommitterTridentSpout,
+    IOpaquePartitionedTridentSpout,
+    IPartitionedTridentSpout,
+    IRichSpout,
+    ITridentSpout,
+    SpoutContext,
+)
+from .metadata import MetadataStore
+
+MAX_BATCH_SIZE = "topology.spout.max.batch.size"
+Rows = list[list[Any]]
+
+
+class SpoutCoordinator(Protocol):
+    """One spout in the driver process. `home` says whether it emits here."""
+
+    home: bool
+
+    def restore(self, txid: int, metadata: Any) -> None: ...
+    def ready(self, txid: int) -> bool: ...
+    def ended(self, txid: int) -> bool: ...
+    def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any: ...
+    def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows: ...
+    def commit(self, tx: TransactionAttempt, reports: list) -> None: ...
+    def success(self, txid: int) -> None: ...
+    def close(self) -> None: ...
+
+
+def make_coordinator(
+    info: SpoutNodeInfo, conf: dict, store: MetadataStore, report: Callable[..., Any] | None = None
+) -> SpoutCoordinator:
+    """The coordinator of a spout, opened. Raises DefinitionError for what cannot run here (SparkSpout)."""
+    conf = conf | configuration(info.spout)
+    if isinstance(info.spout, IBatchSpout):
+        return BatchSpoutCoordinator(info, conf, report)
+    if isinstance(info.spout, IRichSpout):
+        return RichSpoutCoordinator(info, conf, report)
+    if isinstance(info.spout, ITridentSpout):
+        return TridentSpoutCoordinator(info, conf, report)
+    if isinstance(info.spout, IPartitionedTridentSpout | IOpaquePartitionedTridentSpout):
+        return PartitionedCoordinator(info, conf, store)
+    raise DefinitionError(f"spout {info.id!r}: {info.spout!r} runs on SparkCluster only")
+
+
+class _Instances:
+    """The copies of a home spout, one per partition; partitions beyond the spout's own limit stay empty."""
+
+    def __init__(self, info: SpoutNodeInfo, report: Callable[..., Any] | None) -> None:
+        count = partitions_of(info.spout, info.partitions)
+        self.info = info
+        self.contexts = [SpoutContext(info.id, index, count) for index in range(count)]
+        self._report = report
+
+    def emit(self, tx: TransactionAttempt, emit_one: Callable[[int, TridentCollector], Any]) -> Rows:
+        parts: Rows = [[] for _ in range(self.info.partitions)]
+        for index, context in enumerate(self.contexts):
+            context.transaction = tx
+            append = checked(self.info.id, self.info.fields, parts[index].append)
+            emit_one(index, TridentCollector(append, self._reported))
+        return parts
+
+    def _reported(self, error: BaseException) -> None:
+        if self._report is not None:
+            self._report(self.info.id, error)
+
+
+class BatchSpoutCoordinator:
+    """IBatchSpout: always ready, no metadata; emits on every attempt under its txid. BatchSpoutExecutor."""
+
+    home = True
+
+    def __init__(self, info: SpoutNodeInfo, conf: dict, report: Callable[..., Any] | None) -> None:
+        self._tasks = _Instances(info, report)
+        self._spouts = [snapshot(info.spout) for _ in self._tasks.contexts]
+        for spout, context in zip(self._spouts, self._tasks.contexts, strict=True):
+            spout.open(conf, context)
+
+    def restore(self, txid: int, metadata: Any) -> None:
+        """No positions are kept: the spout starts wherever `open` put it."""
+
+    def ready(self, txid: int) -> bool:
+        return True
+
+    def ended(self, txid: int) -> bool:
+        return all(ended(spout, txid) for spout in self._spouts)
+
+    def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any:
+        return None
+
+    def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
+        return self._tasks.emit(tx, lambda index, out: self._spouts[index].emitBatch(tx.txid, out))
+
+    def commit(self, tx: TransactionAttempt, reports: list) -> None: ...
+
+    def success(self, txid: int) -> None:
+        for spout in self._spouts:
+            spout.ack(txid)
+
+    def close(self) -> None:
+        for spout in self._spouts:
+            spout.close()
+
+
+class RichSpoutCoordinator:
+    """IRichSpout: draws a batch by nextTuple; acks and fails its message ids. RichSpoutBatchExecutor.
+
+    Unlike there, the counter of emitted tuples starts anew with every batch (docs/differences.md), and a
+    success covers the ids of earlier txids whose success never came.
+    """
+
+    home = True
+
+    def __init__(self, info: SpoutNodeInfo, conf: dict, report: Callable[..., Any] | None) -> None:
+        self._tasks = _Instances(info, report)
+        self._conf = conf
+        self._limit = int(conf.get(MAX_BATCH_SIZE, 1000))
+        self._spouts = [snapshot(info.spout) for _ in self._tasks.contexts]
+        self._collectors = [SpoutOutputCollector() for _ in self._spouts]
+        self._pending: list[dict[int, list]] = [{} for _ in self._spouts]
+        self._open: set[int] = set()
+
+    def restore(self, txid: int, metadata: Any) -> None:
+        """Nothing is kept over a restart."""
+
+    def ready(self, txid: int) -> bool:
+        return True
+
+    def ended(self, txid: int) -> bool:
+        return all(ended(spout, txid) for spout in self._spouts)
+
+    def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any:
+        return None
+
+    def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
+        return self._tasks.emit(tx, lambda index, out: self._draw(index, tx.txid, out))
+
+    def _draw(self, index: int, txid: int, out: TridentCollector) -> None:
+        spout, collector, pending = self._spouts[index], self._collectors[index], self._pending[index]
+        for message in pending.pop(txid, ()):
+            spout.fail(message)
+        collector.start(out)
+        if index not in self._open:
+            spout.open(self._conf, self._tasks.contexts[index], collector)
+            self._open.add(index)
+        try:
+            for calls in range(self._limit):
+                spout.nextTuple()
+                if collector.emitted < calls:
+                    break
+        finally:
+            pending[txid] = collector.ids
+
+    def commit(self, tx: TransactionAttempt, reports: list) -> None: ...
+
+    def success(self, txid: int) -> None:
+        for spout, pending in zip(self._spouts, self._pending, strict=True):
+            for done in sorted(known for known in pending if known <= txid):
+                for message in pending.pop(done):
+                    spout.ack(message)
+
+    def close(self) -> None:
+        for index in self._open:
+            self._spouts[index].close()
+
+
+class TridentSpoutCoordinator:
+    """ITridentSpout, and with its emitters here ICommitterTridentSpout and the feeders."""
+
+    def __init__(self, info: SpoutNodeInfo, conf: dict, report: Callable[..., Any] | None) -> None:
+        self.home = is_home(info.spout)
+        self._id = info.id
+        self._committer = isinstance(info.spout, ICommitterTridentSpout)
+        self._tasks = _Instances(info, report)
+        self._spout = snapshot(info.spout)
+        count = len(self._tasks.contexts)
+        self._coordinator = self._spout.getCoordinator(info.id, conf, SpoutContext(info.id, 0, count))
+        contexts = self._tasks.contexts if self.home else []
+        self._emitters = [self._spout.getEmitter(info.id, conf, context) for context in contexts]
+        self._active: dict[int, TransactionAttempt] = {}
+
+    def restore(self, txid: int, metadata: Any) -> None:
+        optional(self._coordinator, "restore")(txid, metadata)
+
+    def ready(self, txid: int) -> bool:
+        return bool(self._coordinator.isReady(txid))
+
+    def ended(self, txid: int) -> bool:
+        return ended(self._coordinator, txid) or ended(self._spout, txid)
+
+    def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any:
+        return self._coordinator.initializeTransaction(tx.txid, previous, current)
+
+    def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
+        rows = self._tasks.emit(tx, lambda index, out: self._emitters[index].emitBatch(tx, metadata, out))
+        self._active[tx.txid] = tx
+        return rows
+
+    def commit(self, tx: TransactionAttempt, reports: list) -> None:
+        if not self._committer:
+            return
+        if self._active.get(tx.txid) != tx:
+            raise _other_attempt(self._id, tx)
+        for emitter in self._emitters:
+            emitter.commit(tx)
+
+    def success(self, txid: int) -> None:
+        self._coordinator.success(txid)
+        tx = self._active.get(txid)
+        self._active = {known: active for known, active in self._active.items() if known > txid}
+        for emitter in self._emitters if tx is not None else ():
+            optional(emitter, "success")(tx)
+
+    def close(self) -> None:
+        for emitter in self._emitters:
+            optional(emitter, "close")()
+        optional(self._coordinator, "close")()
+
+
+class PartitionedCoordinator:
+    """Partitioned spouts. Transactional: the list of partitions is frozen for each txid.
+
+    Opaque: it is asked for on every attempt, and the metadata that tasks report is written at commit.
+    """
+
+    home = False
+
+    def __init__(self, info: SpoutNodeInfo, conf: dict, store: MetadataStore) -> None:
+        self._id = info.id
+        self._opaque = isinstance(info.spout, IOpaquePartitionedTridentSpout)
+        self._store = store
+        self._spout = snapshot(info.spout)
+        self._coordinator = self._spout.getCoordinator(conf, SpoutContext(info.id, 0, info.partitions))
+        self._valid: list[str] | None = None
+
+    def restore(self, txid: int, metadata: Any) -> None:
+        """Positions are in the metadata store."""
+
+    def ready(self, txid: int) -> bool:
+        return bool(self._coordinator.isReady(txid))
+
+    def ended(self, txid: int) -> bool:
+        return ended(self._coordinator, txid) or ended(self._spout, txid)
+
+    def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any:
+        if current is not None and not self._opaque:
+            return current
+        return self._coordinator.getPartitionsForBatch()
+
+    def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
+        raise SpoutError(f"spout {self._id!r} emits in tasks, not in the driver process")
+
+    def commit(self, tx: TransactionAttempt, reports: list) -> None:
+        if not self._opaque:
+            return
+        for report in reports:
+            if report["attempt"] != list(tx):
+                raise _other_attempt(self._id, tx)
+        for report in reports:
+            for partition, metadata in report["metadata"].items():
+                self._store.put(partition_path(self._id, partition), tx.txid, metadata)
+        if reports:
+            self._drop_removed(tx.txid, reports[0]["partitions"])
+
+    def _drop_removed(self, txid: int, valid: list[str]) -> None:
+        """A failed commit may have written this txid for a partition that is gone by now."""
+        if valid == self._valid:
+            return
+        self._valid = valid
+        kept = {partition_path(self._id, partition) for partition in valid}
+        for path in self._store.paths(partition_path(self._id, "")):
+            if path not in kept:
+                self._store.remove(path, txid)
+
+    def success(self, txid: int) -> None:
+        for path in self._store.paths(partition_path(self._id, "")):
+            self._store.cleanup_before(path, txid)
+
+    def close(self) -> None:
+        optional(self._coordinator, "close")()
+
+
+def _other_attempt(spout: str, tx: TransactionAttempt) -> FailedException:
+    return FailedException(f"spout {spout!r}: Received commit for different transaction attempt {tx}")
+
+
+def partition_path(spout: str, partition: str) -> str:
+    """Where the metadata of one partition is kept. Storm: <txStateId>/user/<partition>."""
+    return f"{spout}/user/{partition}"

@@ -1,0 +1,257 @@
+"""Feeders: spouts that a test or a program feeds by hand, in the process that runs the coordination.
+
+A feeder is a handle: copies made in this process are the feeder itself; one unpickled in another process is
+inert. Source in Storm: org.apache.storm.trident.testing.FeederBatchSpout, FeederCommitterBatchSpout.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import threading
+import uuid
+from collections import deque
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from typing import Any
+from weakref import WeakValueDictionary
+
+from ..errors import SpoutError
+from ..operations.base import TridentCollector
+from ..tuples import Fields, FieldsLike, TransactionAttempt
+from .interfaces import TRANSACTIONAL, ICommitterTridentSpout, ITridentSpout, SpoutContext
+
+log = logging.getLogger(__name__)
+Rows = list[Any]
+Tuples = Sequence[Any] | Mapping[int, Sequence[Any]]
+
+_LIVE: WeakValueDictionary[str, FeederBatchSpout] = WeakValueDictionary()
+_LARGEST_METADATA = 1_000_000
+
+
+class _Fed:
+    """One batch on its way: queued, then under a txid, then done."""
+
+    def __init__(self, tuples: Tuples) -> None:
+        self.done = False
+        self._by_partition = dict(tuples) if isinstance(tuples, Mapping) else None
+        self._tuples = [] if isinstance(tuples, Mapping) else list(tuples)
+        for values in chain(self._tuples, *(self._by_partition or {}).values()):
+            if not isinstance(values, list | tuple):
+                raise SpoutError(f"feed: {values!r} is not a tuple of values; feed a list of tuples")
+
+    def parts(self, count: int) -> list[Rows]:
+        """The tuples of each partition: as given, or dealt round robin."""
+        if self._by_partition is None:
+            return [self._tuples[index::count] for index in range(count)]
+        beyond = [index for index in self._by_partition if index not in range(count)]
+        if beyond:
+            raise SpoutError(f"feed: no partition {beyond[0]!r}; the feeder has {count}, numbered from 0")
+        return [list(self._by_partition.get(index, ())) for index in range(count)]
+
+
+class FeederBatchSpout(ITridentSpout):
+    """Each `feed` is one batch. Emits in the driver process.
+
+    A batch is kept until its success, so replays are identical; tuples of JSON values (up to 1 MB) also
+    survive a restart of the process, with the metadata of their txid. `close` makes the feeder finite.
+    """
+
+    kind = TRANSACTIONAL
+    home = True
+
+    def __init__(self, fields: FieldsLike) -> None:
+        self._setup(Fields.of(fields), uuid.uuid4().hex, live=True)
+        _LIVE[self._token] = self
+
+    def _setup(self, fields: Fields, token: str, live: bool) -> None:
+        self._fields = fields
+        self._token = token
+        self._live = live
+        self._changed = threading.Condition()
+        self._queue: deque[_Fed] = deque()
+        self._assigned: dict[int, _Fed] = {}
+        self._left: dict[int, _Fed] = {}
+        self._wait = True
+        self._closed = False
+        self._ended = False
+
+    def __deepcopy__(self, memo: dict) -> FeederBatchSpout:
+        return self
+
+    def __reduce__(self) -> tuple:
+        return _feeder_of, (type(self), self._token, self._fields)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._fields})"
+
+    # What the user's code calls.
+
+    def feed(self, tuples: Tuples, timeout: float | None = None, wait: bool = True) -> None:
+        """Queues one batch and waits until it is committed.
+
+        ``tuples`` are dealt round robin over the partitions, or given as {partition: tuples}. Raises
+        SpoutError after ``timeout`` seconds, or when the run ends first; the batch then stays queued for the
+        next run: do not feed it again. ``wait=False`` only queues it.
+        """
+        fed = _Fed(tuples)
+        with self._changed:
+            self._check_open(wait)
+            self._queue.append(fed)
+            self._changed.notify_all()
+            if wait and not self._changed.wait_for(lambda: fed.done or self._ended, timeout):
+                raise SpoutError(f"feed: the batch is not committed after {timeout} s; it stays queued")
+            if wait and not fed.done:
+                raise SpoutError("feed: the run ended before the batch was committed; the next run emits it")
+
+    def _check_open(self, wait: bool) -> None:
+        if not self._live:
+            raise SpoutError("feed: this is a copy of a feeder in another process; feed the original")
+        if self._closed:
+            raise SpoutError("feed: the feeder is closed")
+        if wait and self._ended:
+            raise SpoutError("feed: the run has ended; start it again first, or feed(..., wait=False)")
+
+    def setWaitToEmit(self, wait: bool) -> None:
+        """Whether a batch starts only when something was fed (so it is at first); else empty ones run too."""
+        with self._changed:
+            self._wait = wait
+
+    def close(self) -> None:
+        """Nothing more will be fed: the feeder ends when all is emitted."""
+        with self._changed:
+            self._closed = True
+
+    def isExhausted(self) -> bool:
+        with self._changed:
+            return self._closed and not self._queue and not self._left
+
+    # What the coordination calls.
+
+    def getOutputFields(self) -> Fields:
+        return self._fields
+
+    def getCoordinator(self, txStateId: str, conf: dict, context: SpoutContext) -> _FeederCoordinator:
+        with self._changed:
+            self._ended = False
+            self._left = self._left | self._assigned
+            self._assigned = {}
+        return _FeederCoordinator(self, context.numPartitions())
+
+    def getEmitter(self, txStateId: str, conf: dict, context: SpoutContext) -> _FeederEmitter:
+        return _FeederEmitter(self, context.getPartitionIndex(), context.numPartitions())
+
+    def assign(self, txid: int, logged: bool) -> _Fed | None:
+        """The batch of a txid: what it had before, else the next of the queue. None if there is none."""
+        with self._changed:
+            if txid not in self._assigned and logged and txid in self._left:
+                self._assigned[txid] = self._left.pop(txid)
+            if txid not in self._assigned and not logged:
+                # What an earlier run took but this run's log does not know was never emitted: first of all.
+                self._queue.extendleft(self._left[known] for known in sorted(self._left, reverse=True))
+                self._left = {}
+                if self._queue:
+                    self._assigned[txid] = self._queue.popleft()
+            return self._assigned.get(txid)
+
+    def assigned(self, txid: int) -> _Fed | None:
+        with self._changed:
+            return self._assigned.get(txid)
+
+    def ready(self) -> bool:
+        with self._changed:
+            return not self._wait or bool(self._queue) or bool(self._left)
+
+    def succeeded(self, txid: int) -> None:
+        """The batch is committed, and so are all before it."""
+        with self._changed:
+            for batches in (self._assigned, self._left):
+                for known in [known for known in batches if known <= txid]:
+                    batches.pop(known).done = True
+            self._changed.notify_all()
+
+    def ended(self) -> None:
+        """The run is over: nobody waits any longer."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+
+class FeederCommitterBatchSpout(FeederBatchSpout, ICommitterTridentSpout):
+    """A feeder that takes part in the commit, and does nothing in it."""
+
+    def getEmitter(self, txStateId: str, conf: dict, context: SpoutContext) -> _FeederCommitter:
+        return _FeederCommitter(self, context.getPartitionIndex(), context.numPartitions())
+
+
+class _FeederCoordinator(ITridentSpout.BatchCoordinator):
+    def __init__(self, feeder: FeederBatchSpout, partitions: int) -> None:
+        self._feeder = feeder
+        self._partitions = partitions
+
+    def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
+        fed = self._feeder.assign(txid, logged=currMetadata is not None)
+        if currMetadata is not None:
+            if fed is None and currMetadata.get("here"):
+                log.warning("the tuples of txid %d ended with the process that was fed: empty batch", txid)
+            return currMetadata
+        return {} if fed is None else _described(fed.parts(self._partitions))
+
+    def isReady(self, txid: int) -> bool:
+        return self._feeder.ready()
+
+    def success(self, txid: int) -> None:
+        self._feeder.succeeded(txid)
+
+    def close(self) -> None:
+        self._feeder.ended()
+
+
+class _FeederEmitter(ITridentSpout.Emitter):
+    def __init__(self, feeder: FeederBatchSpout, index: int, partitions: int) -> None:
+        self._feeder = feeder
+        self._index = index
+        self._partitions = partitions
+
+    def emitBatch(self, tx: TransactionAttempt, coordinatorMeta: Any, collector: TridentCollector) -> None:
+        fed = self._feeder.assigned(tx.txid)
+        if fed is not None:
+            parts = fed.parts(self._partitions)
+        else:
+            parts = (coordinatorMeta or {}).get("rows", [])
+        # Parts beyond the partitions come from a log written when the feeder had more of them.
+        for part in parts[self._index :: self._partitions]:
+            for values in part:
+                collector.emit(values)
+
+
+class _FeederCommitter(_FeederEmitter, ICommitterTridentSpout.Emitter):
+    def commit(self, attempt: TransactionAttempt) -> None: ...
+
+
+def _described(parts: list[Rows]) -> dict:
+    """Metadata that holds the rows if JSON keeps them exactly, else says that they are in this process."""
+    if all(_plain(value) for part in parts for row in part for value in row):
+        rows = [[list(row) for row in part] for part in parts]
+        if len(json.dumps(rows)) <= _LARGEST_METADATA:
+            return {"rows": rows}
+    return {"here": True}
+
+
+def _plain(value: Any) -> bool:
+    kind = type(value)
+    if kind is list:
+        return all(map(_plain, value))
+    if kind is dict:
+        return all(type(key) is str and _plain(item) for key, item in value.items())
+    return value is None or kind in (bool, int, str) or (kind is float and math.isfinite(value))
+
+
+def _feeder_of(kind: type[FeederBatchSpout], token: str, fields: Fields) -> FeederBatchSpout:
+    live = _LIVE.get(token)
+    if live is not None:
+        return live
+    inert = kind.__new__(kind)
+    inert._setup(fields, token, live=False)
+    return inert

@@ -1,0 +1,95 @@
+"""Which files a FileSpout reads: found once, frozen with size, time and inode."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import DefinitionError, SpoutError
+
+FORMATS = ("lines", "csv", "json", "parquet")
+_SUFFIXES = {
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".txt": "lines",
+    ".log": "lines",
+    "": "lines",
+}
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".lz4", ".snappy")
+
+
+class SourceFile(NamedTuple):
+    """A file as it was when the run first saw it; in metadata it is the list of these values."""
+
+    path: str
+    size: int
+    mtime: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: str) -> SourceFile:
+        try:
+            stat = Path(path).stat()
+        except OSError as error:
+            raise SpoutError(f"FileSpout: cannot read {path}: {error.strerror}; put the file back") from error
+        return cls(path, stat.st_size, stat.st_mtime_ns, stat.st_ino)
+
+    def check(self, txid: int) -> None:
+        """Raises SpoutError if the file is not what it was: the batch could not be emitted unchanged."""
+        now = SourceFile.of(self.path)
+        if now != self:
+            what = f"{self.size} bytes, now {now.size}" if now.size != self.size else "rewritten"
+            raise SpoutError(
+                f"FileSpout: {self.path} has changed since this run first saw it ({what}), so txid {txid} "
+                "cannot be emitted unchanged; restore the file, or start again with a new checkpoint. "
+                "New data belongs into new files"
+            )
+
+
+def find_files(paths: Iterable[str]) -> list[str]:
+    """The files of each path in turn: a file, all of a folder, all of a glob; each sorted, each file once.
+
+    Names that begin with a dot or an underscore are left out of folders. Raises SpoutError for a path without
+    files.
+    """
+    found: dict[str, None] = {}
+    for path in paths:
+        matches = sorted(_files_of(path))
+        if not matches:
+            raise SpoutError(f"FileSpout: no file at {path!r} (seen from {Path.cwd()}); check the path")
+        found.update(dict.fromkeys(matches))
+    return list(found)
+
+
+def _files_of(path: str) -> list[str]:
+    place = Path(path)
+    if place.is_file():
+        return [str(place.absolute())]
+    if place.is_dir():
+        inside = (file.relative_to(place) for file in place.rglob("*") if file.is_file())
+        seen = (file for file in inside if not any(part[0] in "._" for part in file.parts))
+        return [str((place / file).absolute()) for file in seen]
+    matches = (Path(match) for match in glob.glob(path, recursive=True))  # noqa: PTH207  (absolute patterns)
+    return [str(match.absolute()) for match in matches if match.is_file()]
+
+
+def format_of(paths: Iterable[str]) -> str:
+    """The format that the names say. Raises DefinitionError for several, or one that cannot be read."""
+    formats: dict[str, str] = {}
+    for path in paths:
+        suffix = Path(path).suffix.lower()
+        if suffix in _COMPRESSED:
+            raise DefinitionError(
+                f"FileSpout: {path} is compressed and has no middle to start in; unpack it, or use Parquet"
+            )
+        formats.setdefault(_SUFFIXES.get(suffix, "lines"), path)
+    if len(formats) > 1:
+        shown = ", ".join(f"{path} ({kind})" for kind, path in sorted(formats.items()))
+        raise DefinitionError(f"FileSpout: files of several formats: {shown}; say format=...")
+    return next(iter(formats))

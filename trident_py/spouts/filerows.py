@@ -1,0 +1,166 @@
+"""Positions in files: where a given number of rows ends, without parsing the rows.
+
+A position is a byte offset in text files and a row number in Parquet files.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..errors import SpoutError
+from .filelist import SourceFile
+
+FIRST_BLOCK = 64 << 10
+BLOCK = 4 << 20
+
+
+class RowPositions(Protocol):
+    """One file, for the coordinator. ``begin`` is where its first row is, ``end`` is behind the last."""
+
+    @property
+    def begin(self) -> int: ...
+
+    @property
+    def end(self) -> int: ...
+
+    def advance(self, start: int, rows: int) -> tuple[int, int]:
+        """The position at most so many rows behind start, and how many rows there were."""
+
+    def near(self, start: int, rows: int, slack: int) -> tuple[int, int]:
+        """As `advance`, but up to ``slack`` rows off where that makes reading cheaper."""
+
+    def columns(self) -> list[str] | None:
+        """The names of the columns, None where rows bring their own."""
+
+
+class TextRows:
+    """Lines. With a delimiter the first names the columns; with ``quoted`` a field may hold newlines."""
+
+    def __init__(self, file: SourceFile, delimiter: str | None = None, quoted: bool = False) -> None:
+        self._file = file
+        self._delimiter = delimiter
+        self._quoted = quoted
+
+    @cached_property
+    def _header(self) -> bytes:
+        return b"" if self._delimiter is None else header_line(self._file.path)
+
+    @property
+    def begin(self) -> int:
+        return len(self._header)
+
+    @property
+    def end(self) -> int:
+        return self._file.size
+
+    def columns(self) -> list[str] | None:
+        if self._delimiter is None:
+            return None
+        return header_names(self._header, self._delimiter, self._file.path)
+
+    def advance(self, start: int, rows: int) -> tuple[int, int]:
+        taken, at, last, inside, step = 0, start, b"\n", False, FIRST_BLOCK
+        with open(self._file.path, "rb") as file:  # noqa: PTH123  (a plain open is what it is)
+            file.seek(start)
+            while taken < rows and at < self.end:
+                block = file.read(min(step, self.end - at))
+                step = min(step * 2, BLOCK)
+                if not block:
+                    break
+                size, found, inside = self._rows_in(block, rows - taken, inside)
+                taken, at, last = taken + found, at + size, block[size - 1 : size]
+        # The last line of a file may lack its newline.
+        return (at, taken + 1) if taken < rows and last != b"\n" else (at, taken)
+
+    def near(self, start: int, rows: int, slack: int) -> tuple[int, int]:
+        return self.advance(start, rows)
+
+    def _rows_in(self, block: bytes, rows: int, inside: bool) -> tuple[int, int, bool]:
+        """How many bytes of the block hold at most so many rows, how many rows, whether a quote is open."""
+        if self._quoted:
+            return _quoted_rows(block, rows, inside)
+        found = block.count(b"\n")
+        if found < rows:
+            return len(block), found, False
+        low, high, left = 0, len(block), rows
+        while high - low > 1:
+            middle = (low + high) // 2
+            here = block.count(b"\n", low, middle)
+            if here >= left:
+                high = middle
+            else:
+                low, left = middle, left - here
+        return high, rows, False
+
+
+def _quoted_rows(block: bytes, rows: int, inside: bool) -> tuple[int, int, bool]:
+    at, found = 0, 0
+    while found < rows and at < len(block):
+        newline = block.find(b"\n", at)
+        stop = len(block) if newline < 0 else newline + 1
+        inside ^= bool(block.count(b'"', at, stop) & 1)
+        at = stop
+        found += newline >= 0 and not inside
+    return at, found, inside
+
+
+def header_line(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123
+        return file.readline()
+
+
+def header_names(line: bytes, delimiter: str, path: str) -> list[str]:
+    """The column names in a header line. Raises SpoutError for a file without one."""
+    import csv
+
+    text = line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
+    if not text:
+        raise SpoutError(f"FileSpout: {path} has no header line; a CSV file must begin with its column names")
+    return next(csv.reader([text], delimiter=delimiter))
+
+
+class ParquetRows:
+    """Rows of a Parquet file, by its footer."""
+
+    def __init__(self, file: SourceFile) -> None:
+        self._file = file
+
+    @cached_property
+    def _metadata(self) -> pq.FileMetaData:
+        try:
+            return pq.read_metadata(self._file.path)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise SpoutError(f"FileSpout: {self._file.path} is not a Parquet file: {error}") from error
+
+    @property
+    def begin(self) -> int:
+        return 0
+
+    @property
+    def end(self) -> int:
+        return self._metadata.num_rows
+
+    def columns(self) -> list[str] | None:
+        return self._metadata.schema.to_arrow_schema().names
+
+    def advance(self, start: int, rows: int) -> tuple[int, int]:
+        end = min(start + rows, self.end)
+        return end, end - start
+
+    def near(self, start: int, rows: int, slack: int) -> tuple[int, int]:
+        """Ends at the border of a row group if one is close: half a group costs as much as a whole one."""
+        end, taken = self.advance(start, rows)
+        border = min(self._borders, key=lambda known: abs(known - end))
+        close = abs(border - end) <= slack and border > start
+        return (border, border - start) if close else (end, taken)
+
+    @cached_property
+    def _borders(self) -> list[int]:
+        borders = [0]
+        for group in range(self._metadata.num_row_groups):
+            borders.append(borders[-1] + self._metadata.row_group(group).num_rows)
+        return borders

@@ -1,0 +1,279 @@
+"""FileSpout: files as a transactional spout, read by columns.
+
+The coordinator describes a batch as ranges of files, one list for each task; the emitters in the tasks read
+the ranges straight into Arrow. Its metadata, a JSON value:
+
+    files   [[path, size, mtime, inode], ...]      what is not read yet, frozen when the run began
+    tasks   [[[file, start, end], ...], ...]       the ranges of this batch, by index into files
+    next    [file, position]                       where the next batch begins
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from ..chunks import Chunk, arrow_type
+from ..errors import DefinitionError, SpoutError, TridentError
+from ..operations.base import TridentCollector
+from ..tuples import Fields, FieldsLike, TransactionAttempt
+from .filelist import FORMATS, SourceFile, find_files, format_of
+from .filereaders import RangeReader, make_reader
+from .filerows import ParquetRows, RowPositions, TextRows
+from .interfaces import TRANSACTIONAL, ITridentSpout, SpoutContext
+
+PathsLike = str | os.PathLike | Iterable[str | os.PathLike]
+
+
+class FileSpout(ITridentSpout):
+    """Files as batches of batchSize rows, over all partitions; ends with the last file.
+
+    ``paths``: files, folders or globs, in this order, each sorted; the list of files is frozen when the run
+    begins and stays so over restarts. ``format``: "lines" (one field), "csv" (with a header), "json" (an
+    object in each line) or "parquet"; None takes the names' suffixes. ``fields`` name columns; typed ones
+    (``Fields("temp double")``) become that type, untyped ones are text in CSV and what the file has in JSON
+    and Parquet. CSV: ``nulls`` are the texts that mean no value, ``multiline`` lets quotes hold newlines.
+    JSON: a missing key is None.
+
+    Batches are a pure function of the files and batchSize, so replays are identical; a file that changed
+    since raises SpoutError, as do a missing file or column and a row that cannot be read (file and line).
+    On Spark every executor must see the files under the same paths.
+    """
+
+    kind = TRANSACTIONAL
+
+    def __init__(
+        self,
+        paths: PathsLike,
+        fields: FieldsLike,
+        batchSize: int = 10_000,
+        format: str | None = None,
+        nulls: Iterable[str] = ("", "NA"),
+        delimiter: str = ",",
+        multiline: bool = False,
+    ) -> None:
+        given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        self.paths = tuple(str(os.fspath(path)) for path in given)
+        self.fields = Fields.of(fields)
+        self.batchSize = batchSize
+        self.format = format
+        self.nulls = (nulls,) if isinstance(nulls, str) else tuple(nulls)
+        self.delimiter = delimiter
+        self.multiline = multiline
+        self._check()
+
+    def _check(self) -> None:
+        if not self.paths:
+            raise DefinitionError("FileSpout: no paths given")
+        if isinstance(self.batchSize, bool) or not isinstance(self.batchSize, int) or self.batchSize < 1:
+            raise DefinitionError(f"FileSpout: batchSize is a number of rows from 1, got {self.batchSize!r}")
+        if self.format is not None and self.format not in FORMATS:
+            raise DefinitionError(f"FileSpout: no format {self.format!r}; there are: {', '.join(FORMATS)}")
+        if len(self.fields) == 0:
+            raise DefinitionError("FileSpout: name at least one field")
+        if self.format == "lines":
+            check_lines(self.fields)
+        for ddl in self.fields.types.values():
+            arrow_type(ddl)
+
+    def __repr__(self) -> str:
+        return f"FileSpout({', '.join(self.paths)}; {self.fields}, batchSize={self.batchSize})"
+
+    def getOutputFields(self) -> Fields:
+        return self.fields
+
+    def getCoordinator(self, txStateId: str, conf: dict, context: SpoutContext) -> FileCoordinator:
+        return FileCoordinator(self, context.numPartitions())
+
+    def getEmitter(self, txStateId: str, conf: dict, context: SpoutContext) -> FileEmitter:
+        return FileEmitter(self, context.getPartitionIndex(), context.numPartitions())
+
+    def format_of(self, files: Iterable[SourceFile]) -> str:
+        """The format of these files. Raises DefinitionError where the fields do not suit it."""
+        kind = self.format or format_of(file.path for file in files)
+        if kind == "lines":
+            check_lines(self.fields)
+        return kind
+
+
+def check_lines(fields: Fields) -> None:
+    """Lines are one text field. Raises DefinitionError."""
+    if len(fields) != 1 or set(fields.types.values()) - {"string"}:
+        raise DefinitionError(f"FileSpout: lines are one field of type string, got {fields.declarations()}")
+
+
+class Segment(NamedTuple):
+    """Rows of one file; ``file`` is an index into the files of the batch."""
+
+    file: int
+    start: int
+    end: int
+    rows: int
+
+
+class FileCoordinator(ITridentSpout.BatchCoordinator):
+    """Cuts the files into batches and these into ranges, one list for each task."""
+
+    def __init__(self, spout: FileSpout, partitions: int) -> None:
+        self._spout = spout
+        self._partitions = partitions
+        self._rows: dict[SourceFile, RowPositions] = {}
+        self._first: tuple[list[SourceFile], int] | None = None
+        self._known: tuple[list[SourceFile], int] | None = None
+        self._kind = ""
+
+    def restore(self, txid: int, metadata: Any) -> None:
+        if metadata is not None:
+            self._known = self._after(metadata)
+
+    def isReady(self, txid: int) -> bool:
+        return not self.isExhausted()
+
+    def isExhausted(self) -> bool:
+        """Nothing is left to read. Files that cannot be read are left for initializeTransaction to report."""
+        try:
+            files, _ = self._begin() if self._known is None else self._known
+        except TridentError:
+            return False
+        return not files
+
+    def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
+        metadata = currMetadata
+        if metadata is None:
+            files, start = self._begin() if prevMetadata is None else self._after(prevMetadata)
+            metadata = self._batch(txid, files, start)
+        self._known = self._after(metadata)
+        return metadata
+
+    def _begin(self) -> tuple[list[SourceFile], int]:
+        """The files there are and where the first begins; looked for once."""
+        if self._first is None:
+            files = [SourceFile.of(path) for path in find_files(self._spout.paths)]
+            self._kind = self._spout.format_of(files)
+            self._first = self._settled(files, None)
+        return self._first
+
+    def _after(self, metadata: Any) -> tuple[list[SourceFile], int]:
+        """Behind a batch. Touches no file: the batch's `next` is settled."""
+        file, position = metadata["next"]
+        return [SourceFile(*given) for given in metadata["files"][file:]], position
+
+    def _settled(self, files: list[SourceFile], position: int | None) -> tuple[list[SourceFile], int]:
+        """The position, moved on from the end of a file to the next one that has rows."""
+        while files:
+            rows = self._rows_of(files[0])
+            at = rows.begin if position is None else position
+            if at < rows.end:
+                return files, at
+            files, position = files[1:], None
+        return [], 0
+
+    def _rows_of(self, file: SourceFile) -> RowPositions:
+        if file not in self._rows:
+            rows = self._opened(file)
+            check_columns(self._spout.fields, rows.columns(), file.path)
+            self._rows[file] = rows
+        return self._rows[file]
+
+    def _opened(self, file: SourceFile) -> RowPositions:
+        if self._kind == "parquet":
+            return ParquetRows(file)
+        if self._kind == "csv":
+            return TextRows(file, self._spout.delimiter, self._spout.multiline)
+        return TextRows(file)
+
+    def _batch(self, txid: int, files: list[SourceFile], start: int) -> dict:
+        if not self._kind and files:
+            self._kind = self._spout.format_of(files)  # the run began in another process
+        segments: list[Segment] = []
+        left, rest, at = self._spout.batchSize, files, start
+        while rest and left:
+            rest[0].check(txid)
+            end, taken = self._rows_of(rest[0]).advance(at, left)
+            segments.append(Segment(len(files) - len(rest), at, end, taken))
+            left -= taken
+            rest, at = self._settled(rest, end)
+        used = self._used(files, rest)
+        return {
+            "files": [list(file) for file in files],
+            "tasks": self._split(segments, files),
+            "next": [used, at],
+        }
+
+    def _used(self, files: list[SourceFile], rest: list[SourceFile]) -> int:
+        for file in files[: len(files) - len(rest)]:
+            self._rows.pop(file, None)
+        return len(files) - len(rest)
+
+    def _split(self, segments: list[Segment], files: list[SourceFile]) -> list[list[list[int]]]:
+        """The rows in equal shares, in order; a Parquet cut may move by a quarter of a share."""
+        total = sum(segment.rows for segment in segments)
+        queue, done = list(segments), 0
+        tasks: list[list[list[int]]] = []
+        for index in range(self._partitions):
+            quota = total * (index + 1) // self._partitions - done
+            ranges: list[list[int]] = []
+            while queue and quota > 0:
+                whole = queue[0].rows <= quota
+                part, queue = self._take(queue, quota, total // self._partitions // 4, files)
+                quota, done = quota - part.rows if whole else 0, done + part.rows
+                ranges.append([part.file, part.start, part.end])
+            tasks.append(ranges)
+        return tasks
+
+    def _take(
+        self, queue: list[Segment], quota: int, slack: int, files: list[SourceFile]
+    ) -> tuple[Segment, list[Segment]]:
+        """The first rows of the queue, about ``quota`` of them, from one file."""
+        first, rest = queue[0], queue[1:]
+        if first.rows <= quota:
+            return first, rest
+        end, taken = self._rows_of(files[first.file]).near(first.start, quota, slack)
+        if end >= first.end:
+            return first, rest
+        cut = Segment(first.file, first.start, end, taken)
+        return cut, [Segment(first.file, end, first.end, first.rows - taken), *rest]
+
+
+def check_columns(fields: Fields, columns: list[str] | None, path: str) -> None:
+    """Raises SpoutError naming the columns that a file lacks, and those it has."""
+    missing = [name for name in fields if columns is not None and columns.count(name) != 1]
+    if missing:
+        assert columns is not None
+        what = "several columns" if missing[0] in columns else "no column"
+        raise SpoutError(f"FileSpout: {path} has {what} {missing[0]!r}; it has: {', '.join(columns)}")
+
+
+class FileEmitter(ITridentSpout.Emitter):
+    """Reads the ranges of its task. A log written with more tasks is shared among those there are now."""
+
+    def __init__(self, spout: FileSpout, index: int, partitions: int) -> None:
+        self._spout = spout
+        self._index = index
+        self._partitions = partitions
+        self._reader: RangeReader | None = None
+
+    def emitChunks(
+        self, tx: TransactionAttempt, coordinatorMeta: Any, wanted: Iterable[str] | None = None
+    ) -> Iterator[Chunk]:
+        """The rows as columns of at most 64k rows each, read as they are asked for."""
+        files = [SourceFile(*given) for given in coordinatorMeta["files"]]
+        fields = self._spout.fields if wanted is None else self._spout.fields.only(wanted)
+        for ranges in coordinatorMeta["tasks"][self._index :: self._partitions]:
+            for file, start, end in ranges:
+                files[file].check(tx.txid)
+                if self._reader is None:
+                    self._reader = make_reader(self._spout, self._spout.format_of(files))
+                yield from self._reader.read(files[file].path, start, end, fields)
+
+    def emitBatch(self, tx: TransactionAttempt, coordinatorMeta: Any, collector: TridentCollector) -> None:
+        for chunk in self.emitChunks(tx, coordinatorMeta):
+            for row in chunk.rows(self._spout.fields):
+                collector.emit(row)
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+

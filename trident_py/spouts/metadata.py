@@ -1,0 +1,165 @@
+"""Where spouts keep what a txid stands for: a small map path -> txid -> JSON value.
+
+The store lives in the driver process; tasks reach it as ``conf["trident.metadata"]``. A path belongs to one
+partition of one spout and has one writer at a time. Source in Storm: TransactionalState and
+RotatingTransactionalState over ZooKeeper.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote, unquote
+
+from ..errors import SpoutError
+
+
+class MetadataStore(Protocol):
+    """Metadata by path and txid. Values are JSON: what is read is what JSON makes of what was written."""
+
+    def get(self, path: str, txid: int) -> Any:
+        """The value, None if there is none."""
+
+    def previous(self, path: str, txid: int) -> Any:
+        """The value of the closest earlier txid, None if there is none."""
+
+    def put(self, path: str, txid: int, value: Any) -> None:
+        """Durable when it returns (as far as the store is durable)."""
+
+    def has_later(self, path: str, txid: int) -> bool: ...
+
+    def remove(self, path: str, txid: int) -> None: ...
+
+    def cleanup_before(self, path: str, txid: int) -> None:
+        """Drops what is older than txid, but never the newest entry: it is the start after a restart."""
+
+    def paths(self, prefix: str) -> list[str]: ...
+
+
+def to_json(value: Any, whose: str) -> str:
+    """The value as JSON text. Raises SpoutError naming whose metadata cannot be written."""
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError) as error:
+        raise SpoutError(
+            f"{whose}: metadata must be a JSON value (None, bool, int, float, str, list, dict), "
+            f"got {value!r}: {error}"
+        ) from error
+
+
+class MemoryMetadataStore:
+    """Metadata for as long as this object lives. Thread safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._entries: dict[str, dict[int, Any]] = {}
+
+    def get(self, path: str, txid: int) -> Any:
+        with self._lock:
+            return _copy(self._read(path).get(txid))
+
+    def previous(self, path: str, txid: int) -> Any:
+        with self._lock:
+            entries = self._read(path)
+            earlier = max((known for known in entries if known < txid), default=None)
+            return None if earlier is None else _copy(entries[earlier])
+
+    def put(self, path: str, txid: int, value: Any) -> None:
+        text = to_json(value, path)
+        with self._lock:
+            self._write(path, self._read(path) | {txid: json.loads(text)})
+
+    def has_later(self, path: str, txid: int) -> bool:
+        with self._lock:
+            return any(known > txid for known in self._read(path))
+
+    def remove(self, path: str, txid: int) -> None:
+        with self._lock:
+            entries = self._read(path)
+            if txid in entries:
+                self._write(path, {known: value for known, value in entries.items() if known != txid})
+
+    def cleanup_before(self, path: str, txid: int) -> None:
+        with self._lock:
+            entries = self._read(path)
+            kept = {known: value for known, value in entries.items() if known >= txid}
+            if not kept and entries:
+                kept = {max(entries): entries[max(entries)]}
+            self._forget(path, kept)
+
+    def paths(self, prefix: str) -> list[str]:
+        with self._lock:
+            return sorted(path for path in self._all() if path.startswith(prefix))
+
+    def _read(self, path: str) -> dict[int, Any]:
+        return self._entries.get(path, {})
+
+    def _write(self, path: str, entries: dict[int, Any]) -> None:
+        self._entries[path] = entries
+
+    def _forget(self, path: str, kept: dict[int, Any]) -> None:
+        # Nothing depends on old entries being gone: in a file they go with the next write.
+        self._entries[path] = kept
+
+    def _all(self) -> list[str]:
+        return list(self._entries)
+
+
+class FileMetadataStore(MemoryMetadataStore):
+    """Metadata in a folder, a small file per path; a write is a new file, synced and renamed over the old.
+
+    A reader sees the old entries or the new ones, also after a crash. Raises SpoutError for a file that is
+    not ours.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        super().__init__()
+        self._folder = Path(folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def _file(self, path: str) -> Path:
+        return self._folder / (quote(path, safe="") + ".json")
+
+    def _read(self, path: str) -> dict[int, Any]:
+        if path not in self._entries:
+            file = self._file(path)
+            try:
+                text = file.read_text(encoding="utf-8")
+            except FileNotFoundError:
+                return {}
+            try:
+                self._entries[path] = {int(txid): value for txid, value in json.loads(text).items()}
+            except (ValueError, AttributeError) as error:
+                raise SpoutError(f"spout metadata {file} is damaged: {error}; restore a copy") from error
+        return self._entries[path]
+
+    def _write(self, path: str, entries: dict[int, Any]) -> None:
+        file = self._file(path)
+        scratch = file.with_suffix(".tmp")
+        with scratch.open("w", encoding="utf-8") as out:
+            json.dump({str(txid): entries[txid] for txid in sorted(entries)}, out)
+            out.flush()
+            os.fsync(out.fileno())
+        scratch.replace(file)
+        _sync_folder(self._folder)
+        self._entries[path] = entries
+
+    def _all(self) -> list[str]:
+        return [unquote(file.name.removesuffix(".json")) for file in self._folder.glob("*.json")]
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # some file systems refuse to sync a folder
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _copy(value: Any) -> Any:
+    return value if value is None or isinstance(value, str | int | float) else json.loads(json.dumps(value))

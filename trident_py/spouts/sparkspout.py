@@ -1,0 +1,74 @@
+"""SparkSpout: any streaming source of Spark, as a declaration. Only trident_py.spark runs it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..chunks import arrow_type
+from ..errors import DefinitionError, TridentError
+from ..tuples import Fields, FieldsLike
+from .interfaces import KINDS, TRANSACTIONAL, ITridentDataSource
+
+
+@dataclass(frozen=True)
+class SparkSpout(ITridentDataSource):
+    """A streaming source of Spark: ``SparkSpout("rate", {"rowsPerSecond": 5}, Fields("value bigint"))``.
+
+    ``fields`` are the columns that become fields, None takes all of ``schema``. ``schema`` (a DDL string) is
+    given to the reader; file sources need one. ``kind`` is your promise about replays: "transactional" if the
+    source gives the same rows for the same offsets. On SparkCluster only.
+    """
+
+    format: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    fields: FieldsLike | None = None
+    kind: str = TRANSACTIONAL
+    schema: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.format, str) or not self.format:
+            raise DefinitionError(f"SparkSpout: the format is a name such as 'kafka', got {self.format!r}")
+        if self.kind not in KINDS:
+            raise DefinitionError(f"SparkSpout: no kind {self.kind!r}; the kinds are: {', '.join(KINDS)}")
+        if self.fields is None and self.schema is None:
+            raise DefinitionError("SparkSpout: give the fields, or a schema that names the columns")
+        object.__setattr__(self, "options", dict(self.options))
+        object.__setattr__(self, "fields", self._declared())
+
+    def _declared(self) -> Fields:
+        if self.fields is not None:
+            return Fields.of(self.fields)
+        assert self.schema is not None
+        return Fields(_columns(self.schema))
+
+    def getOutputFields(self) -> Fields:
+        return Fields.of(self.fields)
+
+    def getComponentConfiguration(self) -> dict[str, Any] | None:
+        return None
+
+
+def _columns(schema: str) -> list[str]:
+    """The columns of a DDL string ("a int, b decimal(10,2)", also "a: int"), without types unknown to us."""
+    columns, depth, start = [], 0, 0
+    for at, letter in enumerate(schema + ","):
+        depth += (letter in "(<") - (letter in ")>")
+        if letter == "," and depth == 0:
+            columns.append(_column(schema[start:at], schema))
+            start = at + 1
+    return columns
+
+
+def _column(text: str, schema: str) -> str:
+    found = re.fullmatch(r"\s*(`[^`]+`|\w+)\s*:?\s*(.*?)\s*(?i:not null)?\s*", text, re.DOTALL)
+    if found is None:
+        raise DefinitionError(f"SparkSpout: cannot read {text.strip()!r} in the schema {schema!r}")
+    name, ddl = found.group(1).strip("`"), found.group(2).lower().replace(" ", "")
+    try:
+        arrow_type(ddl)
+    except TridentError:
+        return name
+    return f"{name} {ddl}"
