@@ -1,0 +1,55 @@
+"""trident_py: Apache Storm Trident's programming model and exactly-once semantics on Spark, in Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .config import Config
+from .errors import (
+    DefinitionError,
+    DRPCExecutionException,
+    FailedException,
+    ReportedFailedException,
+    TopologyError,
+    TridentError,
+)
+from .local import LocalCluster
+from .running import RunningTopology
+from .topology import GroupedStream, JoinOutFieldsMode, JoinType, Stream, Topology, TridentState, TridentTopology
+from .tuples import Fields, TransactionAttempt, TridentTuple, Values
+
+if TYPE_CHECKING:
+    from .spark import SparkCluster
+
+__all__ = [
+    "Config",
+    "DRPCExecutionException",
+    "DefinitionError",
+    "FailedException",
+    "Fields",
+    "GroupedStream",
+    "JoinOutFieldsMode",
+    "JoinType",
+    "LocalCluster",
+    "ReportedFailedException",
+    "RunningTopology",
+    "SparkCluster",
+    "Stream",
+    "Topology",
+    "TopologyError",
+    "TransactionAttempt",
+    "TridentError",
+    "TridentState",
+    "TridentTopology",
+    "TridentTuple",
+    "Values",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """SparkCluster is loaded when it is asked for: LocalCluster needs no pyspark."""
+    if name == "SparkCluster":
+        from .spark import SparkCluster
+
+        return SparkCluster
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

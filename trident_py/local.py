@@ -1,0 +1,168 @@
+"""LocalCluster: a topology in this process, without a JVM. The same tasks as on Spark, one after the other."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from typing import Any
+
+from . import home
+from .errors import TopologyError, TridentError
+from .program import BatchInfo, Outcome, Program, compile_plan, descriptor_rows, failure_of, outcome
+from .running import RunningTopology, log
+from .runs import end_run, task_for
+from .spouts.coordination import Coordination, Descriptor
+from .spouts.metadata import FileMetadataStore, MemoryMetadataStore, MetadataStore
+from .topology import Topology
+from .transactions import BatchLoop, Stopped, topology_error, txid_base
+
+IDLE_SECONDS = 0.005
+
+
+class LocalCluster:
+    """Runs topologies in this process, each component in a thread of its own. A context manager.
+
+    Nothing is kept between runs unless ``checkpoints`` names a folder: then txids and the spouts' metadata are
+    in ``<checkpoints>/<topology name>/`` and a topology submitted again goes on where it stopped.
+    """
+
+    def __init__(self, checkpoints: str | None = None) -> None:
+        self.checkpoints = checkpoints
+        self._running: list[LocalRunningTopology] = []
+
+    def __enter__(self) -> LocalCluster:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.shutdown()
+
+    def submitTopology(self, name: str, conf: dict | None, topology: Topology) -> RunningTopology:
+        """Starts the topology and returns at once. Raises DefinitionError for one that cannot run."""
+        run = f"{name}-{uuid.uuid4().hex[:12]}"
+        settings = {**(conf or {}), "topology.name": name, "trident.run": run, "trident.home": None}
+        programs = compile_plan(topology.plan, settings)
+        running = LocalRunningTopology(name, run, programs, self.checkpoints)
+        self._running.append(running)
+        running.start()
+        return running
+
+    def shutdown(self) -> None:
+        """Stops every topology that still runs."""
+        for running in self._running:
+            running.stop()
+        self._running = []
+
+
+class LocalRunningTopology(RunningTopology):
+    """A topology in this process."""
+
+    def __init__(self, name: str, run: str, programs: list[Program], checkpoints: str | None) -> None:
+        super().__init__(name, [program.component for program in programs])
+        self.run = run
+        self.threads = [
+            threading.Thread(target=self._run, args=(program, checkpoints), name=f"trident-{program.component}")
+            for program in programs
+        ]
+        for thread in self.threads:
+            thread.daemon = True
+
+    def start(self) -> None:
+        for thread in self.threads:
+            thread.start()
+
+    def _run(self, program: Program, checkpoints: str | None) -> None:
+        error: TopologyError | None = None
+        try:
+            LocalComponent(program, self, self.run, checkpoints).run()
+        except Stopped:
+            pass
+        except TopologyError as failed:
+            error = failed
+        except Exception as failed:
+            error = topology_error(failure_of("start", 0, failed), None)
+            error.__cause__ = failed
+        finally:
+            self._end(program.component, error)
+
+    def _end(self, component: str, error: TopologyError | None) -> None:
+        with self._lock:
+            last = self._open == {component}
+        if last:
+            try:
+                end_run(self.run)
+                home.forget(self.run)
+            except Exception as failed:
+                log.warning("an operation failed in cleanup: %s", failed)
+        self.component_ended(component, error)
+
+
+class LocalComponent:
+    """One component: its coordination, its loop of batches, its tasks."""
+
+    def __init__(self, program: Program, running: RunningTopology, run: str, checkpoints: str | None) -> None:
+        self.running = running
+        self.store: MetadataStore = (
+            MemoryMetadataStore()
+            if checkpoints is None
+            else FileMetadataStore(f"{checkpoints}/{program.conf['topology.name']}/{program.component}")
+        )
+        program.conf["trident.metadata"] = self.store
+        self.program = program
+        self.run_id = run
+
+    def run(self) -> None:
+        """Batch after batch until the spouts are exhausted or the run is stopped."""
+        lineage, txid, metadata = self._restore()
+        coordination = Coordination(self.program.spouts, self.program.conf, self.store, self._reported)
+        try:
+            coordination.restore(txid, metadata)
+            loop = BatchLoop(self.program, coordination, self.running, self.run_id)
+            loop.open(lineage)
+            self.running.event(self.program.component, "started", txid, None)
+            while not self.running.stopping.is_set() and not coordination.exhausted(txid + 1):
+                if not coordination.ready(txid + 1):
+                    self.running.stopping.wait(IDLE_SECONDS)
+                    continue
+                txid += 1
+                metadata = loop.run(txid, self._execute, metadata)
+                self._save(txid, metadata)
+        finally:
+            coordination.close()
+
+    def _restore(self) -> tuple[str, int, dict | None]:
+        """Lineage, last committed txid and its metadata, from the checkpoint if there is one."""
+        saved = self.store.get("component", 0)
+        if saved is None:
+            saved = {"lineage": uuid.uuid4().hex, "base": txid_base(self.program)}
+            self.store.put("component", 0, saved)
+        last = self.store.previous("batches", 2**62)
+        if last is None:
+            return saved["lineage"], saved["base"], None
+        return saved["lineage"], last["txid"], last["metadata"]
+
+    def _save(self, txid: int, metadata: dict) -> None:
+        self.store.put("batches", txid, {"txid": txid, "metadata": metadata})
+        self.store.cleanup_before("batches", txid)
+
+    def _reported(self, spout: str, error: BaseException) -> None:
+        self.running.event(self.program.component, "reported", None, None, f"spout {spout}: {error!r}")
+
+    def _execute(self, batch: BatchInfo, descriptors: list[Descriptor] | None) -> Outcome:
+        """One attempt: level after level, in each first everything executes, then everything commits."""
+        if descriptors is None:
+            raise TridentError("LocalCluster needs the descriptors of every attempt")
+        rows = list(descriptor_rows(descriptors))
+        for level in range(self.program.level_count):
+            rows = self._level(level, batch, rows)
+        return outcome((tag, block) for _, tag, block in rows)
+
+    def _level(self, level: int, batch: BatchInfo, rows: list[Any]) -> list[Any]:
+        count = self.program.partitions(level)
+        arriving: list[list[tuple[int, bytes]]] = [[] for _ in range(count)]
+        for target, tag, block in rows:
+            arriving[target].append((tag, block))
+        tasks = [task_for(self.program, level, partition, batch) for partition in range(count)]
+        made = [row for task, own in zip(tasks, arriving, strict=True) for row in task.execute(batch, own)]
+        if any(task.failures for task in tasks):
+            return made
+        return made + [row for task in tasks for row in task.commit()]

@@ -1,0 +1,210 @@
+"""From a plan to levels of stages: which nodes run together, in how many partitions, and what is sent where.
+
+A *stage* is the nodes of one parallelism class at one level. Nodes not separated by a repartition, and all
+nodes of one state, are in one class and have the same number of partitions (the largest hint, capped by the
+spout, fixed by a StateSpec). A repartition to other partitions begins the next level. States commit in the
+last level of the batch phase or later, so that a failing function fails the batch before anything is committed.
+Source in Storm: TridentTopology.build, GraphGrouper, getGroupParallelisms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .errors import DefinitionError
+from .partitioning import Identity, Partitioner
+from .plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
+from .tuples import Fields
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Tuples of one node on their way to a later level. ``receivers`` are pairs of node and input number."""
+
+    tag: int
+    source: int
+    partitioner: Partitioner
+    fields: tuple[str, ...]
+    level: int
+    partitions: int
+    receivers: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Nodes that run together in one task, parents first. ``commits``: it finishes in the commit phase."""
+
+    partitions: int
+    nodes: tuple[int, ...]
+    commits: bool
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """One component of a topology, ready to run: its levels of stages and the exchanges between them."""
+
+    plan: Plan
+    levels: tuple[tuple[Stage, ...], ...]
+    exchanges: tuple[Exchange, ...]
+    wanted: dict[int, frozenset[str]]
+    behind: frozenset[int]
+
+
+def lower(plan: Plan, whole: Plan) -> Lowered:
+    """The levels of one connected component of a whole plan; a state that another component updates decides the
+    partition count of the queries here. Raises DefinitionError where partition counts contradict."""
+    classes = _Classes(whole)
+    partitions = {node.id: classes.partitions(node) for node in plan.nodes if not isinstance(node, PartitionNode)}
+    behind = _behind_commits(plan)
+    levels = _levels(plan, partitions, behind)
+    wanted = _wanted(plan)
+    stages = _stages(plan, classes, partitions, levels, behind)
+    return Lowered(plan, stages, tuple(_exchanges(plan, partitions, levels, wanted)), wanted, behind)
+
+
+class _Classes:
+    """Which nodes have the same number of partitions."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.group: dict[object, object] = {}
+        for node in plan.nodes:
+            for parent in map(plan.by_id.__getitem__, node.parents):
+                if not _repartitions(parent) and not _repartitions(node):
+                    self._join(node.id, parent.id)
+            if isinstance(node, ProcessorNode) and node.state is not None:
+                self._join(node.id, ("state", node.state.id))
+        self._counts = {root: self._count(root) for root in {self.root(node.id) for node in plan.nodes}}
+
+    def root(self, key: object) -> object:
+        while self.group.setdefault(key, key) != key:
+            key = self.group[key]
+        return key
+
+    def _join(self, one: object, other: object) -> None:
+        self.group[self.root(one)] = self.root(other)
+
+    def partitions(self, node: Node) -> int:
+        return self._counts[self.root(node.id)]
+
+    def _count(self, root: object) -> int:
+        members = [node for node in self.plan.nodes if self.root(node.id) == root]
+        members = [node for node in members if not isinstance(node, PartitionNode)]
+        caps = [n.max_partitions for n in members if isinstance(n, SpoutNode) and n.max_partitions is not None]
+        fixed = {
+            node.state.required_partitions
+            for node in members
+            if isinstance(node, ProcessorNode) and node.state is not None and node.state.required_partitions
+        }
+        if len(fixed) > 1:
+            raise DefinitionError("Cannot have one group have fixed parallelism of two different values")
+        if fixed and caps and min(caps) < min(fixed):
+            raise DefinitionError(
+                f"Parallelism is fixed to {min(fixed)} but max parallelism is less than that: {min(caps)}"
+            )
+        hinted = max([node.hint for node in members if node.hint is not None], default=1)
+        return fixed.pop() if fixed else min([hinted, *caps])
+
+
+def _repartitions(node: Node) -> bool:
+    return isinstance(node, PartitionNode) and not isinstance(node.partitioner, Identity)
+
+
+def _crosses(plan: Plan, partitions: dict[int, int], source: Node, through: PartitionNode | None, to: Node) -> bool:
+    """True if tuples may leave their task here; from one partition to one they never do."""
+    if through is None or isinstance(through.partitioner, Identity):
+        return False
+    return partitions[source.id] > 1 or partitions[to.id] > 1
+
+
+def _inputs(plan: Plan, node: Node) -> Iterable[tuple[int, Node, PartitionNode | None]]:
+    """The inputs of a node: number, source node, and the partition node in between, if any."""
+    for port, parent_id in enumerate(node.parents):
+        parent = plan.by_id[parent_id]
+        if isinstance(parent, PartitionNode):
+            yield port, plan.by_id[parent.parents[0]], parent
+        else:
+            yield port, parent, None
+
+
+def _behind_commits(plan: Plan) -> frozenset[int]:
+    """The nodes of the commit phase: committers and whatever comes after one."""
+    behind: set[int] = set()
+    for node in plan.nodes:
+        committer = isinstance(node, ProcessorNode) and node.committer
+        if committer or any(parent in behind for parent in node.parents):
+            behind.add(node.id)
+    return frozenset(behind)
+
+
+def _levels(plan: Plan, partitions: dict[int, int], behind: frozenset[int]) -> dict[int, int]:
+    """The level of every node. Committers wait for the whole batch phase, what follows them comes later."""
+    levels: dict[int, int] = {}
+    nodes = [node for node in plan.nodes if not isinstance(node, PartitionNode)]
+    for node in sorted(nodes, key=lambda n: n.id in behind):
+        committer = isinstance(node, ProcessorNode) and node.committer
+        least = max([levels[n.id] for n in nodes if n.id not in behind], default=0) if committer else 0
+        for _, source, through in _inputs(plan, node):
+            least = max(least, levels[source.id] + _crosses(plan, partitions, source, through, node))
+        levels[node.id] = least
+    return levels
+
+
+def _stages(
+    plan: Plan, classes: _Classes, partitions: dict[int, int], levels: dict[int, int], behind: frozenset[int]
+) -> tuple[tuple[Stage, ...], ...]:
+    grouped: list[dict[object, list[Node]]] = [{} for _ in range(max(levels.values(), default=0) + 1)]
+    for node in plan.nodes:
+        if not isinstance(node, PartitionNode):
+            grouped[levels[node.id]].setdefault(classes.root(node.id), []).append(node)
+    made = []
+    for level in grouped:
+        stages = []
+        for nodes in level.values():
+            commits = any(node.id in behind for node in nodes)
+            stages.append(Stage(partitions[nodes[0].id], tuple(node.id for node in nodes), commits))
+        made.append(tuple(stages))
+    return tuple(made)
+
+
+def _exchanges(
+    plan: Plan, partitions: dict[int, int], levels: dict[int, int], wanted: dict[int, frozenset[str]]
+) -> Iterable[Exchange]:
+    """One exchange for each source, partition node, target level and target partition count."""
+    found: dict[tuple, list[tuple[int, int]]] = {}
+    for node in plan.nodes:
+        if isinstance(node, PartitionNode):
+            continue
+        for port, source, through in _inputs(plan, node):
+            if levels[source.id] != levels[node.id]:
+                key = (source.id, through.id if through else None, levels[node.id], partitions[node.id])
+                found.setdefault(key, []).append((node.id, port))
+    for tag, ((source_id, through_id, level, count), receivers) in enumerate(found.items()):
+        partitioner = plan.by_id[through_id].partitioner if through_id is not None else Identity()  # type: ignore[attr-defined]
+        if partitions[source_id] == 1 == count:
+            partitioner = Identity()
+        names = {name for node_id, port in receivers for name in _read_by(plan, plan.by_id[node_id], port, wanted)}
+        fields = tuple(name for name in plan.by_id[source_id].fields if name in names)
+        yield Exchange(tag, source_id, partitioner, fields, level, count, tuple(receivers))
+
+
+def _read_by(plan: Plan, node: Node, port: int, wanted: dict[int, frozenset[str]]) -> set[str]:
+    """The fields of its input that a node needs: those it reads and those it passes on."""
+    fields: Fields = plan.by_id[node.parents[port]].fields
+    if isinstance(node, PartitionNode):
+        return {name for name in fields if name in wanted[node.id] or name in node.partitioner.reads}
+    assert isinstance(node, ProcessorNode), describe(node)
+    needed = set(node.spec.reads(port))
+    return needed | {name for name in fields if name in wanted[node.id]} if node.spec.passes else needed
+
+
+def _wanted(plan: Plan) -> dict[int, frozenset[str]]:
+    """For each node the output fields that somebody behind it reads."""
+    wanted: dict[int, frozenset[str]] = {}
+    needed: dict[int, set[str]] = {node.id: set() for node in plan.nodes}
+    for node in reversed(plan.nodes):
+        wanted[node.id] = frozenset(needed[node.id])
+        for port, parent in enumerate(node.parents):
+            needed[parent] |= _read_by(plan, node, port, wanted)
+    return wanted

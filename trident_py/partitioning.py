@@ -1,0 +1,214 @@
+"""Where tuples go: the partition nodes of a plan and how each chooses target partitions.
+
+`partitionBy` chooses as Storm does, by Java's hash of the values, so a key lands in the same partition number.
+Every choice is a pure function of the tuple, or of its position in its source partition, so a replay chooses
+the same. Source in Storm: TupleUtils.chooseTaskIndex, org.apache.storm.trident.partition.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from .chunks import Chunk
+from .errors import TridentError
+from .tuples import Fields, identity
+
+Targets = Iterator[tuple[int, Chunk]]
+
+
+@dataclass(frozen=True)
+class Route:
+    """What a partitioner may know besides the tuples."""
+
+    txid: int
+    source: int
+    sent: int
+    targets: int
+
+
+class Partitioner:
+    """How the tuples of a chunk are spread over ``route.targets`` partitions."""
+
+    reads: tuple[str, ...] = ()
+
+    def split(self, chunk: Chunk, route: Route) -> Targets:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class FieldsPartition(Partitioner):
+    """By the hash of these fields' values, the same for all batches."""
+
+    fields: Fields
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.fields.names
+
+    def split(self, chunk: Chunk, route: Route) -> Targets:
+        if route.targets == 1:
+            yield 0, chunk
+            return
+        hashes = np.ones(chunk.length, np.uint32)
+        for name in self.fields:
+            hashes = hashes * np.uint32(31) + column_hashes(chunk, name)
+        targets = hashes.view(np.int32).astype(np.int64) % route.targets
+        yield from _scatter(chunk, targets, route.targets)
+
+
+@dataclass(frozen=True)
+class Shuffle(Partitioner):
+    """Round robin, from the source partition's own number on."""
+
+    local: bool = False
+
+    def split(self, chunk: Chunk, route: Route) -> Targets:
+        if route.targets == 1:
+            yield 0, chunk
+            return
+        targets = (np.arange(chunk.length) + route.source + route.sent) % route.targets
+        yield from _scatter(chunk, targets, route.targets)
+
+
+@dataclass(frozen=True)
+class Global(Partitioner):
+    """Everything to partition 0."""
+
+    def split(self, chunk: Chunk, route: Route) -> Targets:
+        yield 0, chunk
+
+
+@dataclass(frozen=True)
+class BatchGlobal(Partitioner):
+    """Everything of one batch to one partition, txid modulo their number."""
+
+    def split(self, chunk: Chunk, route: Route) -> Targets:
+        yield route.txid % route.targets, chunk
+
+
+@dataclass(frozen=True)
+class Broadcast(Partitioner):
+    """Every tuple to every partition."""
+
+    def split(self, chunk: Chunk, route: Route) -> Targets:
+        for target in range(route.targets):
+            yield target, chunk
+
+
+@dataclass(frozen=True)
+class Identity(Partitioner):
+    """From partition i to partition i; both sides have the same number of them."""
+
+    def split(self, chunk: Chunk, route: Route) -> Targets:
+        yield route.source, chunk
+
+
+@dataclass(frozen=True)
+class Custom(Partitioner):
+    """By the user's grouping: ``chooseTasks(taskId, values) -> partition numbers``.
+
+    A CustomStreamGrouping's ``prepare(context, stream, targetTasks)`` is called where there is one; values are
+    the tuple's (Storm puts the batch id before them).
+    """
+
+    grouping: Any
+    fields: Fields
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.fields.names
+
+    def split(self, chunk: Chunk, route: Route) -> Targets:
+        choose = self._chooser(route.targets)
+        rows: list[list[int]] = [[] for _ in range(route.targets)]
+        for i, values in enumerate(chunk.tuples(self.fields)):
+            for target in choose(route.source, values):
+                if not 0 <= target < route.targets:
+                    raise TridentError(f"the custom grouping chose partition {target}; there are {route.targets}")
+                rows[target].append(i)
+        for target, chosen in enumerate(rows):
+            if chosen:
+                yield target, chunk.take(chosen)
+
+    def _chooser(self, targets: int) -> Callable[[int, Any], Any]:
+        if not hasattr(self.grouping, "chooseTasks"):
+            return lambda source, values: [self.grouping(values) % targets]
+        if hasattr(self.grouping, "prepare"):
+            self.grouping.prepare(None, None, list(range(targets)))
+        return self.grouping.chooseTasks
+
+
+def _scatter(chunk: Chunk, targets: np.ndarray, count: int) -> Targets:
+    if chunk.length == 0:
+        return
+    for target in range(count):
+        chosen = np.flatnonzero(targets == target)
+        if len(chosen) == chunk.length:
+            yield target, chunk
+        elif len(chosen):
+            yield target, chunk.take(chosen if _all_arrow(chunk) else chosen.tolist())
+
+
+def _all_arrow(chunk: Chunk) -> bool:
+    return not any(isinstance(column, list) for column in chunk.columns.values())
+
+
+def column_hashes(chunk: Chunk, name: str) -> np.ndarray:
+    """Java's hashCode of each value of a column, as unsigned 32 bits; each distinct value is hashed once."""
+    column = chunk.columns[name]
+    if isinstance(column, pa.Array) and not pa.types.is_nested(column.type):
+        encoded = column.dictionary_encode(null_encoding="encode")
+        distinct = np.array([java_hash(v) for v in encoded.dictionary.to_pylist()], np.uint32)
+        return distinct[encoded.indices.to_numpy(zero_copy_only=False)]
+    known: dict[Any, int] = {}
+    hashes = np.empty(chunk.length, np.uint32)
+    for i, value in enumerate(chunk.pylist(name)):
+        key = value if type(value) is str else identity(value)
+        found = known.get(key)
+        if found is None:
+            found = known[key] = java_hash(value)
+        hashes[i] = found
+    return hashes
+
+
+def java_hash(value: Any) -> int:
+    """hashCode of the value as Java would hold it (int: Long, float: Double), as unsigned 32 bits."""
+    if value is None:
+        return 0
+    if isinstance(value, bool):
+        return 1231 if value else 1237
+    if isinstance(value, str):
+        return _hash_string(value)
+    if isinstance(value, int):
+        return _fold(value & 0xFFFFFFFFFFFFFFFF) if -(2**63) <= value < 2**63 else zlib.crc32(str(value).encode())
+    if isinstance(value, float):
+        return _fold(0x7FF8000000000000 if value != value else int.from_bytes(struct.pack(">d", value), "big"))
+    if isinstance(value, list | tuple):
+        result = 1
+        for item in value:
+            result = (result * 31 + java_hash(item)) & 0xFFFFFFFF
+        return result
+    return zlib.crc32(repr(identity(value)).encode())
+
+
+def _fold(bits: int) -> int:
+    return (bits ^ (bits >> 32)) & 0xFFFFFFFF
+
+
+def _hash_string(value: str) -> int:
+    result = 0
+    if value.isascii():
+        for byte in value.encode():
+            result = result * 31 + byte
+        return result & 0xFFFFFFFF
+    units = value.encode("utf-16-be", "surrogatepass")
+    for i in range(0, len(units), 2):
+        result = result * 31 + (units[i] << 8 | units[i + 1])
+    return result & 0xFFFFFFFF

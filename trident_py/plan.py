@@ -1,0 +1,149 @@
+"""A topology as data: frozen nodes of three kinds, spout, processor and partition, as in Storm's planner.
+
+Nothing here runs anything. `topology` makes the nodes, `program` turns them into levels of tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from .errors import DefinitionError
+from .tuples import Fields
+
+
+class ProcessorSpec(Protocol):
+    """What a processor node does: a frozen, picklable value that makes the processor where the tuples are."""
+
+    @property
+    def operation(self) -> str:
+        """The name shown in explain() and in errors."""
+
+    @property
+    def passes(self) -> bool:
+        """True if the fields of the input pass through to the output."""
+
+    def reads(self, port: int) -> Iterable[str]:
+        """The input fields that the processor itself reads at this input."""
+
+    def make(self, context: Any) -> Any:
+        """The processor for one partition."""
+
+
+@dataclass(frozen=True)
+class StateUse:
+    """A state that a node updates or queries. All nodes of one state run in the same partitions."""
+
+    id: str
+    name: str
+    factory: Any
+    required_partitions: int | None = None
+    static: bool = False
+
+
+@dataclass(frozen=True)
+class Node:
+    """One step. ``parents`` are node ids by input number; ``fields`` are the output fields."""
+
+    id: int
+    fields: Fields
+    parents: tuple[int, ...] = ()
+    name: str | None = None
+    hint: int | None = None
+
+
+@dataclass(frozen=True)
+class SpoutNode(Node):
+    """Where batches come from. ``spout_id`` is the first argument of newStream."""
+
+    spout_id: str = ""
+    spout: Any = None
+    max_partitions: int | None = None
+
+
+@dataclass(frozen=True)
+class ProcessorNode(Node):
+    """What is done to the tuples of one partition. ``committer`` nodes update a state."""
+
+    spec: Any = None
+    state: StateUse | None = None
+    committer: bool = False
+
+
+@dataclass(frozen=True)
+class PartitionNode(Node):
+    """How tuples are sent on: see `partitioning`."""
+
+    partitioner: Any = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole topology: its nodes in the order in which they were defined, so parents come first."""
+
+    nodes: tuple[Node, ...]
+    by_id: dict[int, Node] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_id", {node.id: node for node in self.nodes})
+
+    def children(self, node: Node) -> Iterator[tuple[Node, int]]:
+        """The nodes that read this one, each with the number of the input."""
+        for child in self.nodes:
+            for port, parent in enumerate(child.parents):
+                if parent == node.id:
+                    yield child, port
+
+    def components(self) -> list[Plan]:
+        """The connected parts; each has its own sequence of txids. A state does not connect its nodes."""
+        group: dict[Any, Any] = {}
+
+        def root(key: Any) -> Any:
+            while group.setdefault(key, key) != key:
+                key = group[key]
+            return key
+
+        for node in self.nodes:
+            for parent in node.parents:
+                group[root(parent)] = root(node.id)
+        parts: dict[Any, list[Node]] = {}
+        for node in self.nodes:
+            parts.setdefault(root(node.id), []).append(node)
+        return [Plan(tuple(nodes)) for nodes in parts.values()]
+
+    def check(self) -> None:
+        """Raises DefinitionError for a plan that no cluster could run."""
+        seen: set[str] = set()
+        for node in self.nodes:
+            if isinstance(node, SpoutNode):
+                if node.spout_id in seen:
+                    raise DefinitionError(
+                        f"two streams are named {node.spout_id!r}; newStream's first argument names the spout's "
+                        "place in the checkpoint and must be unique"
+                    )
+                seen.add(node.spout_id)
+
+
+def explain(plan: Plan) -> str:
+    """The plan as text: one line for each node, untyped fields marked with a question mark."""
+    lines = []
+    for node in plan.nodes:
+        inputs = ", ".join(f"#{parent}" for parent in node.parents)
+        fields = ", ".join(f"{name} {node.fields.types.get(name, '?')}" for name in node.fields)
+        label = f" ({node.name})" if node.name else ""
+        hint = f" x{node.hint}" if node.hint is not None else ""
+        lines.append(f"#{node.id} {describe(node)}{label}{hint}{' <- ' + inputs if inputs else ''}: [{fields}]")
+    return "\n".join(lines)
+
+
+def describe(node: Node) -> str:
+    """What a node is, in a few words."""
+    if isinstance(node, SpoutNode):
+        return f"spout {node.spout_id}: {type(node.spout).__name__}"
+    if isinstance(node, PartitionNode):
+        return f"partition {node.partitioner}"
+    if isinstance(node, ProcessorNode):
+        state = f" state {node.state.name}" if node.state is not None else ""
+        return f"{node.spec.operation}{state}"
+    return "node"

@@ -1,0 +1,103 @@
+"""What a node does to the tuples of one partition of one batch, on either cluster.
+
+A processor is made once for each partition and serves batch after batch:
+start, then execute for each chunk of each input, then finish. What it emits goes on at once.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..chunks import Chunk
+from ..errors import TridentError
+from ..operations.base import Operation, TridentOperationContext
+from ..tuples import Fields, TransactionAttempt
+
+
+class NodeContext:
+    """What a processor knows of its place.
+
+    ``inputs`` are the fields of each input, ``fields`` those of the output, ``wanted`` the output fields
+    that somebody reads: others need not be carried.
+    """
+
+    def __init__(
+        self,
+        conf: dict,
+        operations: TridentOperationContext,
+        inputs: tuple[Fields, ...],
+        fields: Fields,
+        wanted: frozenset[str],
+        state: Callable[[], Any],
+        report: Callable[[str, Any], None],
+    ) -> None:
+        self.conf = conf
+        self.operations = operations
+        self.inputs = inputs
+        self.fields = fields
+        self.wanted = wanted
+        self.state = state
+        self.report = report
+
+    def kept(self, names: Iterable[str]) -> list[str]:
+        """Those of the names that somebody reads, in their order."""
+        return [name for name in names if name in self.wanted]
+
+    def prepare(self, operation: Any) -> Any:
+        """This partition's own copy of an operation, prepared."""
+        if not isinstance(operation, Operation):
+            return operation
+        own = copy.copy(operation)
+        own.prepare(self.conf, self.operations)
+        return own
+
+    def report_error(self, error: BaseException) -> None:
+        self.report("error", repr(error))
+
+
+class Processor:
+    """The base of all processors: does nothing, keeps nothing."""
+
+    def __init__(self, context: NodeContext) -> None:
+        self.context = context
+        self.emit: Callable[[Chunk], None] = lambda chunk: None
+
+    def start(self, attempt: TransactionAttempt) -> None:
+        """A new attempt begins; whatever an older one left is dropped."""
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        """Tuples of this input. Never called with none."""
+
+    def finish(self) -> None:
+        """All tuples of the batch have been here."""
+
+    def close(self) -> None:
+        """The run ends."""
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """No cyclic garbage collection while a chunk is worked on: it would walk all its tuples, again and again."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def name_of(thing: Any) -> str:
+    """How an operation is called in plans and errors."""
+    return getattr(thing, "__qualname__", None) or type(thing).__name__
+
+
+def check_row(row: Any, outputs: Fields, operation: str) -> None:
+    """Catches the commonest slip: a bare value emitted in place of a tuple's values."""
+    if len(outputs) and (isinstance(row, str | bytes) or not hasattr(row, "__getitem__")):
+        raise TridentError(f"{operation} emitted {row!r}; emit the values of one tuple, for example [{row!r}]")

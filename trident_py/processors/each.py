@@ -1,0 +1,147 @@
+"""each: what a function emits is appended to its input tuple."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..chunks import Chunk, typed
+from ..errors import TridentError
+from ..operations.base import TridentCollector
+from ..tuples import Fields
+from .base import NodeContext, Processor, check_row, name_of
+
+
+@dataclass(frozen=True)
+class Each:
+    """A Function, or a callable in its place: results are appended to the input tuple."""
+
+    function: Any
+    inputs: Fields
+    outputs: Fields
+    passes = True
+
+    @property
+    def operation(self) -> str:
+        return f"each {name_of(self.function)}"
+
+    def reads(self, port: int) -> Iterable[str]:
+        return self.inputs
+
+    def make(self, context: NodeContext) -> Processor:
+        plain = not hasattr(self.function, "execute")
+        return CallableProcessor(self, context) if plain else FunctionProcessor(self, context)
+
+
+class FunctionProcessor(Processor):
+    """Calls ``execute(tuple, collector)``; ``collector.emit`` is the append of a list."""
+
+    def __init__(self, spec: Each, context: NodeContext) -> None:
+        super().__init__(context)
+        self.spec = spec
+        self.function = context.prepare(spec.function)
+        self.carried = context.kept(context.inputs[0])
+        self.collector = TridentCollector(lambda values: None, context.report_error)
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        if not self._vectorised(chunk):
+            for part in chunk.slices():
+                self._execute(part)
+
+    def _execute(self, chunk: Chunk) -> None:
+        rows: list[Any] = []
+        self.collector.emit = rows.append
+        counts = self._call(chunk, rows)
+        if rows:
+            check_row(rows[0], self.spec.outputs, self.spec.operation)
+            self._send(chunk, counts, Chunk.of_rows(self.spec.outputs, rows, self._produced()))
+
+    def _call(self, chunk: Chunk, rows: list[Any]) -> np.ndarray | None:
+        execute, collector = self.function.execute, self.collector
+        tuples = chunk.tuples(self.spec.inputs)
+        if not self.carried:
+            for values in tuples:
+                execute(values, collector)
+            return None
+        ends = []
+        for values in tuples:
+            execute(values, collector)
+            ends.append(len(rows))
+        return np.diff(np.array(ends, np.int64), prepend=0)
+
+    def _vectorised(self, chunk: Chunk) -> bool:
+        """Functions with ``executeBatch`` take Arrow columns and return columns and, as a call, each row's parent."""
+        batch = getattr(self.function, "executeBatch", None)
+        columns = [chunk.columns[name] for name in self.spec.inputs]
+        if batch is None or not columns or any(isinstance(column, list) for column in columns):
+            return False
+        results = batch(*columns)
+        if results is None:
+            return False
+        arrays, parents = results
+        made = {name: arrays[self.spec.outputs.index(name)] for name in self._produced()}
+        carried = chunk.only(self.carried)
+        if self.carried and parents is not None:
+            carried = carried.take(parents())
+        length = len(arrays[0]) if arrays else carried.length
+        if length:
+            self.emit(Chunk({**carried.columns, **made}, length, chunk.short))
+        return True
+
+    def _produced(self) -> list[str]:
+        return self.context.kept(self.spec.outputs)
+
+    def _send(self, chunk: Chunk, counts: np.ndarray | None, made: Chunk) -> None:
+        carried = repeat(chunk.only(self.carried), counts) if counts is not None else Chunk({}, made.length)
+        self.emit(Chunk({**carried.columns, **made.columns}, made.length, made.short or carried.short))
+
+    def close(self) -> None:
+        if hasattr(self.function, "cleanup"):
+            self.function.cleanup()
+
+
+class CallableProcessor(FunctionProcessor):
+    """Calls a plain callable with the input values; it returns None or an iterable of results."""
+
+    def _execute(self, chunk: Chunk) -> None:
+        results = self._results(chunk)
+        counts = np.fromiter(map(len, results), np.int64, len(results))
+        items = [item for result in results for item in result]
+        if items:
+            self._send(chunk, counts if self.carried else None, self._columns(items))
+
+    def _results(self, chunk: Chunk) -> list[Sequence[Any]]:
+        columns = [chunk.pylist(name) for name in self.spec.inputs]
+        results = list(map(self.function, *columns)) if columns else [self.function() for _ in range(chunk.length)]
+        kinds = set(map(type, results))
+        if kinds <= {list, tuple}:
+            return results
+        wrong = kinds & {str, bytes, dict}
+        if wrong or not all(kind is type(None) or hasattr(kind, "__iter__") for kind in kinds):
+            bad = next(r for r in results if type(r) in wrong or (r is not None and not hasattr(r, "__iter__")))
+            raise TridentError(
+                f"{self.spec.operation} returned {bad!r}; a callable in place of a Function returns an iterable "
+                "of results (or None), for example a list or a generator"
+            )
+        return [() if r is None else r if isinstance(r, list | tuple) else list(r) for r in results]
+
+    def _columns(self, items: list[Any]) -> Chunk:
+        outputs = self.spec.outputs
+        if len(outputs) == 1:
+            name = outputs[0]
+            column = typed(items, outputs.types[name], name) if name in outputs.types else items
+            return Chunk({name: column} if self._produced() else {}, len(items))
+        for item in items:
+            if len(outputs) and (not isinstance(item, Sequence) or len(item) != len(outputs)):
+                raise TridentError(f"{self.spec.operation} yielded {item!r}; each result has {len(outputs)} values")
+        return Chunk.of_rows(outputs, items, self._produced())
+
+
+def repeat(chunk: Chunk, counts: np.ndarray) -> Chunk:
+    """Each row as many times as its count says."""
+    if len(counts) == chunk.length and (counts == 1).all():
+        return chunk
+    return chunk.take(np.repeat(np.arange(len(counts)), counts).tolist())

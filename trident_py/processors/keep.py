@@ -1,0 +1,65 @@
+"""filter, and each with a filter: tuples are kept or dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..chunks import Chunk
+from ..tuples import Fields
+from .base import NodeContext, Processor, name_of
+
+
+@dataclass(frozen=True)
+class Keep:
+    """A Filter, or a callable in its place."""
+
+    filter: Any
+    inputs: Fields
+    passes = True
+
+    @property
+    def operation(self) -> str:
+        return f"filter {name_of(self.filter)}"
+
+    def reads(self, port: int) -> Iterable[str]:
+        return self.inputs
+
+    def make(self, context: NodeContext) -> Processor:
+        return FilterProcessor(self, context)
+
+
+class FilterProcessor(Processor):
+    """Keeps the rows for which the filter is true; typed columns are filtered where they are."""
+
+    def __init__(self, spec: Keep, context: NodeContext) -> None:
+        super().__init__(context)
+        self.spec = spec
+        self.filter = context.prepare(spec.filter)
+        self.carried = context.kept(context.inputs[0])
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        keeps = self._keeps(chunk)
+        chosen = [i for i, keep in enumerate(keeps) if keep]
+        carried = chunk.only(self.carried)
+        if len(chosen) == chunk.length:
+            self.emit(carried)
+        elif chosen:
+            self.emit(carried.take(chosen))
+
+    def _keeps(self, chunk: Chunk) -> Iterable[Any]:
+        vectorised = getattr(self.filter, "isKeepBatch", None)
+        columns = [chunk.columns[name] for name in self.spec.inputs]
+        if vectorised is not None and columns and all(isinstance(column, pa.Array) for column in columns):
+            return vectorised(*columns).to_pylist()
+        if hasattr(self.filter, "isKeep"):
+            return map(self.filter.isKeep, chunk.tuples(self.spec.inputs))
+        lists = [chunk.pylist(name) for name in self.spec.inputs]
+        return map(self.filter, *lists) if lists else (self.filter() for _ in range(chunk.length))
+
+    def close(self) -> None:
+        if hasattr(self.filter, "cleanup"):
+            self.filter.cleanup()

@@ -1,0 +1,94 @@
+"""map and flatMap put other tuples in the place of a tuple; peek looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..chunks import Chunk
+from ..tuples import Fields
+from .base import NodeContext, Processor, check_row, name_of
+
+
+@dataclass(frozen=True)
+class Replace:
+    """map and flatMap: fresh tuples in place of the input tuple."""
+
+    function: Any
+    outputs: Fields
+    flat: bool
+    inputs: Fields
+    passes = False
+
+    @property
+    def operation(self) -> str:
+        return f"{'flatMap' if self.flat else 'map'} {name_of(self.function)}"
+
+    def reads(self, port: int) -> Iterable[str]:
+        return self.inputs
+
+    def make(self, context: NodeContext) -> Processor:
+        return ReplaceProcessor(self, context)
+
+
+class ReplaceProcessor(Processor):
+    """Calls the function with the whole tuple; what it returns is the new tuple, or an iterable of them."""
+
+    def __init__(self, spec: Replace, context: NodeContext) -> None:
+        super().__init__(context)
+        self.spec = spec
+        self.function = context.prepare(spec.function)
+        self.call: Callable[[Any], Any] = getattr(self.function, "execute", self.function)
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        results = map(self.call, chunk.tuples(self.spec.inputs))
+        if self.spec.flat:
+            rows = [row for result in results if result is not None for row in result]
+        else:
+            rows = list(results)
+        if rows:
+            check_row(rows[0], self.spec.outputs, self.spec.operation)
+            self.emit(Chunk.of_rows(self.spec.outputs, rows, self.context.kept(self.spec.outputs)))
+
+    def close(self) -> None:
+        if hasattr(self.function, "cleanup"):
+            self.function.cleanup()
+
+
+@dataclass(frozen=True)
+class Peek:
+    """A Consumer, or a callable in its place, sees every tuple."""
+
+    consumer: Any
+    inputs: Fields
+    passes = True
+
+    @property
+    def operation(self) -> str:
+        return f"peek {name_of(self.consumer)}"
+
+    def reads(self, port: int) -> Iterable[str]:
+        return self.inputs
+
+    def make(self, context: NodeContext) -> Processor:
+        return PeekProcessor(self, context)
+
+
+class PeekProcessor(Processor):
+    """Shows each tuple to the consumer and sends all of them on."""
+
+    def __init__(self, spec: Peek, context: NodeContext) -> None:
+        super().__init__(context)
+        self.spec = spec
+        self.consumer = context.prepare(spec.consumer)
+        self.accept: Callable[[Any], Any] = getattr(self.consumer, "accept", self.consumer)
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        for values in chunk.tuples(self.spec.inputs):
+            self.accept(values)
+        self.emit(chunk.only(self.context.kept(self.spec.inputs)))
+
+    def close(self) -> None:
+        if hasattr(self.consumer, "cleanup"):
+            self.consumer.cleanup()

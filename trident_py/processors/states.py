@@ -1,0 +1,153 @@
+"""The two processors that touch a state: partitionPersist and stateQuery."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..chunks import Chunk
+from ..errors import TridentError
+from ..operations.base import TridentCollector
+from ..state.base import BaseStateUpdater
+from ..state.persist import persist
+from ..tuples import Fields, TransactionAttempt, TridentTuple
+from .base import NodeContext, Processor, name_of
+
+
+@dataclass(frozen=True)
+class PartitionPersist:
+    """Updates a state with the tuples of one partition; what the updater emits are the new values."""
+
+    updater: Any
+    inputs: Fields
+    outputs: Fields
+    passes = False
+
+    @property
+    def operation(self) -> str:
+        return f"partitionPersist {name_of(self.updater)}"
+
+    def reads(self, port: int) -> Iterable[str]:
+        return self.inputs
+
+    def make(self, context: NodeContext) -> Processor:
+        return PersistProcessor(self, context)
+
+
+class PersistProcessor(Processor):
+    """Buffers the batch; at its end beginCommit, updateState, commit, unless there was no tuple."""
+
+    def __init__(self, spec: PartitionPersist, context: NodeContext) -> None:
+        super().__init__(context)
+        self.spec = spec
+        self.updater = context.prepare(spec.updater)
+        if hasattr(self.updater, "prepare") and self.updater is spec.updater:
+            self.updater.prepare(context.conf, context.operations)
+        self.attempt = TransactionAttempt(0, 0)
+        self.buffer: list[TridentTuple] = []
+
+    def start(self, attempt: TransactionAttempt) -> None:
+        self.attempt = attempt
+        self.buffer = []
+        self.context.state()
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        self.buffer += chunk.tuples(self.spec.inputs)
+
+    def finish(self) -> None:
+        tuples, self.buffer = self.buffer, []
+        rows: list[Any] = []
+        collector = TridentCollector(rows.append, self.context.report_error)
+        state = self.context.state()
+        receipt = persist(state, self.attempt.txid, _ThenEmit(self, rows), tuples, collector)
+        self.context.report("persisted", (len(tuples), receipt))
+
+    def close(self) -> None:
+        if hasattr(self.updater, "cleanup"):
+            self.updater.cleanup()
+
+
+class _ThenEmit(BaseStateUpdater):
+    """The user's updater; what it emitted goes on before the state commits, as in Storm."""
+
+    def __init__(self, owner: PersistProcessor, rows: list[Any]) -> None:
+        self.owner = owner
+        self.rows = rows
+
+    def updateState(self, state: Any, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
+        self.owner.updater.updateState(state, tuples, collector)
+        if self.rows:
+            outputs, context = self.owner.spec.outputs, self.owner.context
+            self.owner.emit(Chunk.of_rows(outputs, self.rows, context.kept(outputs)))
+
+
+@dataclass(frozen=True)
+class StateQuery:
+    """Asks a state once for the tuples of a partition; answers are appended to the tuples."""
+
+    query: Any
+    inputs: Fields
+    outputs: Fields
+    passes = True
+
+    @property
+    def operation(self) -> str:
+        return f"stateQuery {name_of(self.query)}"
+
+    def reads(self, port: int) -> Iterable[str]:
+        return self.inputs
+
+    def make(self, context: NodeContext) -> Processor:
+        return QueryProcessor(self, context)
+
+
+class QueryProcessor(Processor):
+    """Buffers the batch; at its end one batchRetrieve, then execute for each tuple."""
+
+    def __init__(self, spec: StateQuery, context: NodeContext) -> None:
+        super().__init__(context)
+        self.spec = spec
+        self.query = context.prepare(spec.query)
+        if hasattr(self.query, "prepare") and self.query is spec.query:
+            self.query.prepare(context.conf, context.operations)
+        self.chunks: list[Chunk] = []
+
+    def start(self, attempt: TransactionAttempt) -> None:
+        self.chunks = []
+        self.context.state()
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        self.chunks.append(chunk)
+
+    def finish(self) -> None:
+        chunks, self.chunks = self.chunks, []
+        tuples = [values for chunk in chunks for values in chunk.tuples(self.spec.inputs)]
+        if not tuples:
+            return
+        results = self.query.batchRetrieve(self.context.state(), tuples)
+        if len(results) != len(tuples):
+            raise TridentError(
+                f"Results size is different than argument size: {len(results)} vs {len(tuples)}; "
+                f"{name_of(self.query)}.batchRetrieve returns one result for each tuple"
+            )
+        at = 0
+        for chunk in chunks:
+            self._answer(chunk, tuples[at : at + chunk.length], results[at : at + chunk.length])
+            at += chunk.length
+
+    def _answer(self, chunk: Chunk, tuples: list[TridentTuple], results: list[Any]) -> None:
+        rows: list[Any] = []
+        collector = TridentCollector(rows.append, self.context.report_error)
+        parents: list[int] = []
+        for i, (values, result) in enumerate(zip(tuples, results, strict=True)):
+            self.query.execute(values, result, collector)
+            parents.extend([i] * (len(rows) - len(parents)))
+        if rows:
+            carried = chunk.only(self.context.kept(self.context.inputs[0])).take(parents)
+            made = Chunk.of_rows(self.spec.outputs, rows, self.context.kept(self.spec.outputs))
+            self.emit(Chunk({**carried.columns, **made.columns}, made.length, made.short or carried.short))
+
+    def close(self) -> None:
+        if hasattr(self.query, "cleanup"):
+            self.query.cleanup()

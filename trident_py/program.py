@@ -1,0 +1,154 @@
+"""A lowered component at work: one task is one partition of one level of one attempt of a batch.
+
+Both clusters run the same tasks. What crosses a task boundary is a row: the target partition in the next
+level, a tag, and a block of bytes. Tags from 0 on are exchanges of the plan; the others are control rows:
+failures, which every later task sees and then commits nothing, and reports, which go to the driver.
+User exceptions never leave a task; they become failures.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import traceback
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import cloudpickle
+
+from .errors import FailedException, TridentError
+from .lowering import Lowered, lower
+from .plan import Plan, ProcessorNode, SpoutNode
+from .spouts.coordination import Descriptor, SpoutNodeInfo
+
+FAILURE = -1
+REPORT = -2
+Row = tuple[int, int, bytes]
+
+
+@dataclass(frozen=True)
+class BatchInfo:
+    """One attempt of one batch, as every task of it must know it. Travels as JSON.
+
+    ``previous`` is the attempt that ran before this one: a task may keep its states only if it saw that.
+    """
+
+    txid: int
+    attempt: int
+    lineage: str = ""
+    generations: dict[str, int] = field(default_factory=dict)
+    run: str = ""
+    previous: tuple[int, int] = (0, 0)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> BatchInfo:
+        values = json.loads(text)
+        return cls(**{**values, "previous": tuple(values["previous"])})
+
+
+class Failure(NamedTuple):
+    """What went wrong in a task: where, and the user's exception. ``replay``: it was a FailedException."""
+
+    operation: str
+    partition: int
+    error: BaseException
+    replay: bool
+    trace: str
+
+
+class Report(NamedTuple):
+    """What a node tells the driver about an attempt: of which node and partition, what kind, and the value."""
+
+    node: int
+    partition: int
+    kind: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the driver learns of one attempt."""
+
+    failures: list[Failure]
+    reports: list[Report]
+
+
+@dataclass(frozen=True)
+class Program:
+    """One component of a topology, lowered; picklable. ``component`` names it in checkpoints."""
+
+    component: str
+    lowered: Lowered
+    conf: dict
+    spouts: tuple[SpoutNodeInfo, ...]
+
+    @property
+    def level_count(self) -> int:
+        return len(self.lowered.levels)
+
+    def partitions(self, level: int) -> int:
+        """The number of tasks of a level: the most that any of its stages, or a row passing through, needs."""
+        passing = [exchange.partitions for exchange in self.lowered.exchanges if exchange.level > level > 0]
+        return max([stage.partitions for stage in self.lowered.levels[level]] + passing)
+
+    def states(self) -> dict[str, Any]:
+        """The factories of the states that this component updates, by state name."""
+        nodes = [node for node in self.lowered.plan.nodes if isinstance(node, ProcessorNode) and node.committer]
+        return {node.state.name: node.state.factory for node in nodes if node.state is not None}
+
+
+def compile_component(component: Plan, plan: Plan, conf: dict) -> Program:
+    """The program of one connected component of a whole plan."""
+    lowered = lower(component, plan)
+    counts = {node_id: stage.partitions for level in lowered.levels for stage in level for node_id in stage.nodes}
+    spouts = tuple(
+        SpoutNodeInfo(node.spout_id, node.spout, counts[node.id], node.fields)
+        for node in component.nodes
+        if isinstance(node, SpoutNode)
+    )
+    return Program("+".join(sorted(info.id for info in spouts)), lowered, conf, spouts)
+
+
+def compile_plan(plan: Plan, conf: dict) -> list[Program]:
+    """The programs of all components that have a spout; each has its own sequence of txids."""
+    components = [part for part in plan.components() if any(isinstance(node, SpoutNode) for node in part.nodes)]
+    return [compile_component(component, plan, conf) for component in components]
+
+
+def encode_failure(failure: Failure) -> bytes:
+    """A failure as bytes; an exception that cannot be pickled is replaced by its text."""
+    try:
+        block = cloudpickle.dumps(failure)
+        pickle.loads(block)
+        return block
+    except Exception:
+        text = f"{type(failure.error).__name__}: {failure.error}"
+        kind = FailedException if failure.replay else TridentError
+        return cloudpickle.dumps(failure._replace(error=kind(text)))
+
+
+def failure_of(operation: str, partition: int, error: BaseException) -> Failure:
+    trace = "".join(traceback.format_exception(error))
+    return Failure(operation, partition, error, isinstance(error, FailedException), trace)
+
+
+def outcome(rows: Iterable[tuple[int, Any]]) -> Outcome:
+    """What the rows (tag, block) that left the last level say, on the driver."""
+    failures: dict[bytes, Failure] = {}
+    reports: list[Report] = []
+    for tag, block in rows:
+        if tag == FAILURE:
+            failures.setdefault(bytes(block), pickle.loads(block))
+        elif tag == REPORT:
+            reports.append(pickle.loads(block))
+    return Outcome(list(failures.values()), reports)
+
+
+def descriptor_rows(descriptors: Iterable[Descriptor]) -> Iterator[Row]:
+    """The rows that start level 0: for each spout partition what it must emit; tag is the spout's number."""
+    for descriptor in descriptors:
+        yield descriptor.partition, descriptor.spout, descriptor.encode()

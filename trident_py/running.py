@@ -1,0 +1,164 @@
+"""What a person sees of a running topology: progress, attempts, events, its end."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from .errors import TopologyError
+
+log = logging.getLogger("trident_py")
+
+
+class Event(NamedTuple):
+    """Something that happened: "started", "committed", "replay", "reported", "task-retry", "failed", "ended"."""
+
+    kind: str
+    txid: int | None
+    attempt: int | None
+    reason: str
+
+
+@dataclass
+class Progress:
+    """Where a component stands. Counts are tuples, of all committed batches of this run; seconds per phase.
+
+    ``seconds``: "emit" (coordination and emitting in the driver), "process" (the tasks), "commit" (publishing,
+    spout metadata), of the last batch.
+    """
+
+    component: str
+    txid: int | None = None
+    attempt: int = 0
+    batches: int = 0
+    emitted: dict[str, int] = field(default_factory=dict)
+    persisted: dict[str, int] = field(default_factory=dict)
+    new_values: dict[str, int] = field(default_factory=dict)
+    receipts: dict[str, list[Any]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+
+Listener = Callable[[Event, Progress | None], None]
+
+
+class RunningTopology:
+    """A topology that was submitted. ``submitTopology`` returns at once; the run goes on in the background."""
+
+    def __init__(self, name: str, components: list[str]) -> None:
+        self.name = name
+        self.events: list[Event] = []
+        self.attempts: dict[int, int] = {}
+        self.exception: TopologyError | None = None
+        self.progress = {component: Progress(component) for component in components}
+        self._collected: dict[tuple[str, str], dict[int, list[tuple]]] = {}
+        self._listeners: list[Listener] = []
+        self._open = set(components)
+        self._lock = threading.RLock()
+        self._ended = threading.Event()
+        self.stopping = threading.Event()
+        if not components:
+            self._ended.set()
+
+    @property
+    def txid(self) -> int | None:
+        """The last committed txid of the only component; None before the first."""
+        return next(iter(self.progress.values())).txid if self.progress else None
+
+    @property
+    def txids(self) -> dict[str, int | None]:
+        """The last committed txid of every component."""
+        return {name: progress.txid for name, progress in self.progress.items()}
+
+    @property
+    def isActive(self) -> bool:
+        return not self._ended.is_set()
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:
+        """Waits for the end: True when it ended or was stopped, False after ``timeout`` seconds.
+
+        A finite spout ends the run when every batch is committed. Raises TopologyError for a run that failed;
+        the exception of the user's own code is its ``__cause__``.
+        """
+        try:
+            ended = self._ended.wait(timeout)
+        except KeyboardInterrupt:
+            self.stop()
+            raise
+        if ended and self.exception is not None:
+            raise self.exception
+        return ended
+
+    def stop(self) -> None:
+        """Ends the run after the attempt that is running, without an error; returns when it has ended."""
+        self.stopping.set()
+        self._stop()
+        self._ended.wait()
+
+    def _stop(self) -> None:
+        """What a cluster does to end its components soon."""
+
+    def collected(self, name: str) -> dict[int, list[tuple]]:
+        """The rows that `trident_py.testing.collect` recorded: by txid, of the last attempt."""
+        with self._lock:
+            found = [rows for (_, collected), rows in self._collected.items() if collected == name]
+            txids = sorted({txid for rows in found for txid in rows})
+            return {txid: [row for rows in found for row in rows.get(txid, ())] for txid in txids}
+
+    def addListener(self, listener: Listener) -> None:
+        """``listener(event, progress)`` is called on the driver, in the run's own thread; keep it short."""
+        self._listeners.append(listener)
+
+    # -- for clusters -----------------------------------------------------------------------------------------
+
+    def event(self, component: str | None, kind: str, txid: int | None, attempt: int | None, reason: str = "") -> None:
+        """Records an event and tells the listeners; a listener's own error is only logged."""
+        made = Event(kind, txid, attempt, reason)
+        with self._lock:
+            self.events.append(made)
+            del self.events[:-10_000]
+        for listener in self._listeners:
+            try:
+                listener(made, self.progress.get(component) if component is not None else None)
+            except Exception:
+                log.exception("a listener failed on event %s", made.kind)
+
+    def attempted(self, component: str, txid: int, attempt: int, collected: list[tuple[str, list[tuple]]]) -> None:
+        """An attempt has run; what it collected replaces what an earlier attempt did."""
+        with self._lock:
+            self.attempts[txid] = max(attempt, self.attempts.get(txid, 0))
+            if len(self.attempts) > 10_000:
+                del self.attempts[min(self.attempts)]
+            for (owner, _), rows in self._collected.items():
+                if owner == component:
+                    rows.pop(txid, None)
+            for name, made in collected:
+                self._collected.setdefault((component, name), {}).setdefault(txid, []).extend(made)
+
+    def component_ended(self, component: str, error: TopologyError | None = None) -> None:
+        """A component is over; the run is over with the last one, or with the first that failed."""
+        with self._lock:
+            self._open.discard(component)
+            if error is not None and self.exception is None:
+                self.exception = error
+                self.stopping.set()
+            over = not self._open
+        if error is not None:
+            self.event(component, "failed", error.txid, None, str(error))
+        if over:
+            self.event(None, "ended", None, None)
+            self._ended.set()
+
+
+class Stopwatch:
+    """Seconds since the last lap."""
+
+    def __init__(self) -> None:
+        self.at = time.perf_counter()
+
+    def lap(self) -> float:
+        before, self.at = self.at, time.perf_counter()
+        return self.at - before

@@ -1,0 +1,93 @@
+"""What a run keeps in one process from batch to batch: its tasks and the partitions of its states.
+
+A process may serve several partitions and may miss batches that another process served; a state is kept only
+by a process that saw the attempt before (what a state remembers would be stale otherwise).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from .operations.base import TridentOperationContext
+from .plan import ProcessorNode
+from .program import BatchInfo, Program, Row
+from .tasks import LevelTask
+from .tuples import TransactionAttempt
+
+_runs: dict[str, RunMemory] = {}
+
+
+class RunMemory:
+    """All that one run keeps in one process: tasks by component, level and partition; states by partition."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[tuple[str, int, int], LevelTask] = {}
+        self.states: dict[tuple[str, int], tuple[Any, tuple[int, int]]] = {}
+        self.contexts: dict[str, TridentOperationContext] = {}
+
+    def state(self, program: Program, node: ProcessorNode, index: int, count: int, batch: BatchInfo) -> Any:
+        """The state's partition. Where other processes serve it too, it is made anew unless this process
+        saw the attempt before this one."""
+        assert node.state is not None
+        context = self.contexts.setdefault(program.component, TridentOperationContext(0, 1))
+        context.transaction = TransactionAttempt(batch.txid, batch.attempt)
+        key = (node.state.id, index)
+        now = (batch.txid, batch.attempt)
+        state, seen = self.states.get(key, (None, None))
+        alone = program.conf.get("trident.home") is None or node.state.static
+        current = seen == now or (seen == batch.previous and node.state.name in program.states())
+        if state is None or not (alone or current):
+            if state is not None:
+                close(state)
+            state = node.state.factory.makeState(self._conf(program, node.state.name, batch), None, index, count)
+        self.states[key] = (state, now)
+        return state
+
+    def _conf(self, program: Program, name: str, batch: BatchInfo) -> dict:
+        return {
+            **program.conf,
+            "trident.state.name": name,
+            "trident.lineage": batch.lineage,
+            "trident.generation": batch.generations.get(name),
+            "trident.run": batch.run,
+            "trident.context": self.contexts[program.component],
+        }
+
+    def close(self) -> None:
+        for task in self.tasks.values():
+            task.close()
+        for state, _ in self.states.values():
+            close(state)
+
+
+def task_for(program: Program, level: int, partition: int, batch: BatchInfo) -> LevelTask:
+    """The task of this partition, kept from earlier batches of the same run where there is one."""
+    memory = _runs.setdefault(batch.run, RunMemory())
+    key = (program.component, level, partition)
+    if key not in memory.tasks:
+        memory.tasks[key] = LevelTask(memory, program, level, partition)
+    return memory.tasks[key]
+
+
+def run_level(
+    program: Program, level: int, partition: int, batch: BatchInfo, rows: Iterable[tuple[int, Any]]
+) -> Iterator[Row]:
+    """Runs one partition of one level of one attempt: executes, then commits unless something failed."""
+    task = task_for(program, level, partition, batch)
+    yield from task.execute(batch, rows)
+    yield from task.commit()
+
+
+def end_run(run: str) -> None:
+    """The run is over in this process: operations are cleaned up, states and emitters closed."""
+    memory = _runs.pop(run, None)
+    if memory is not None:
+        memory.close()
+
+
+def close(thing: Any) -> None:
+    """Closes what can be closed."""
+    method = getattr(thing, "close", None)
+    if callable(method):
+        method()

@@ -1,0 +1,230 @@
+"""One partition of one level of a program: its processors, wired to each other and to the exchanges."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from .chunks import Chunk
+from .lowering import Exchange, Stage
+from .operations.base import TridentOperationContext
+from .partitioning import Route
+from .plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
+from .processors.base import NodeContext, Processor, no_collection
+from .processors.spout import SpoutProcessor
+from .program import FAILURE, REPORT, BatchInfo, Failure, Program, Report, Row, encode_failure, failure_of
+from .spouts.coordination import Descriptor
+from .tuples import TransactionAttempt
+
+
+class StateSource(Protocol):
+    """Where a task gets the partitions of its states."""
+
+    def state(self, program: Program, node: ProcessorNode, index: int, count: int, batch: BatchInfo) -> Any: ...
+
+
+class LevelTask:
+    """One partition of one level: the processors of its stages, wired to each other and to the exchanges."""
+
+    def __init__(self, memory: StateSource, program: Program, level: int, partition: int) -> None:
+        self.memory = memory
+        self.program = program
+        self.level = level
+        self.partition = partition
+        self.batch = BatchInfo(0, 0)
+        self.out: list[Row] = []
+        self.failures: list[Failure] = []
+        self.failed_before = False
+        self.dead: set[Stage] = set()
+        self.sent: dict[int, int] = {}
+        self.last_level = level == self.program.level_count - 1
+        self._wire()
+
+    def _wire(self) -> None:
+        lowered = self.program.lowered
+        stages = [stage for stage in lowered.levels[self.level] if self.partition < stage.partitions]
+        self.stage_of = {node_id: stage for stage in stages for node_id in stage.nodes}
+        self.nodes: list[Node] = [node for node in lowered.plan.nodes if node.id in self.stage_of]
+        self.exchanges: dict[int, list[Exchange]] = {}
+        self.arriving: dict[int, Exchange] = {}
+        for exchange in lowered.exchanges:
+            self.exchanges.setdefault(exchange.source, []).append(exchange)
+            if exchange.level == self.level:
+                self.arriving[exchange.tag] = exchange
+        self.contexts = {stage: TridentOperationContext(self.partition, stage.partitions) for stage in stages}
+        self.processors: dict[int, Processor] = {}
+        self.children = {node.id: self._children(node) for node in self.nodes}
+        self.spouts = [node.id for node in lowered.plan.nodes if isinstance(node, SpoutNode)]
+
+    def _children(self, node: Node) -> list[tuple[int, int]]:
+        """The nodes of this task that read the node here, directly or through partitions that keep it here."""
+        plan, found = self.program.lowered.plan, []
+        for child, port in plan.children(node):
+            if isinstance(child, PartitionNode):
+                found += [(c.id, p) for c, p in plan.children(child) if c.id in self.stage_of]
+            elif child.id in self.stage_of:
+                found.append((child.id, port))
+        return found
+
+    def execute(self, batch: BatchInfo, rows: Iterable[tuple[int, Any]]) -> Iterator[Row]:
+        """The batch phase: everything that arrives flows through; stages that commit nothing finish."""
+        self._start(batch)
+        for tag, block in rows:
+            self._arrive(tag, block)
+            yield from self._drain()
+        self._finish([node for node in self.nodes if not self.stage_of[node.id].commits])
+        yield from self._drain()
+
+    def commit(self) -> Iterator[Row]:
+        """The commit phase: stages with states finish, unless anything failed."""
+        if not self.failures and not self.failed_before:
+            behind = self.program.lowered.behind
+            nodes = [node for node in self.nodes if self.stage_of[node.id].commits]
+            self._finish(sorted(nodes, key=lambda node: node.id in behind))
+        yield from self._drain()
+
+    def _start(self, batch: BatchInfo) -> None:
+        self.batch, self.failed_before = batch, False
+        self.out, self.failures, self.dead, self.sent = [], [], set(), {}
+        attempt = TransactionAttempt(batch.txid, batch.attempt)
+        for context in self.contexts.values():
+            context.transaction = attempt
+        for node in self.nodes:
+            self._guard(node, lambda node=node: self._processor(node).start(attempt))
+
+    def _processor(self, node: Node) -> Processor:
+        processor = self.processors.get(node.id)
+        if processor is None:
+            processor = self.processors[node.id] = self._make(node)
+            processor.emit = lambda chunk: self._emitted(node, chunk)
+        return processor
+
+    def _make(self, node: Node) -> Processor:
+        lowered, stage = self.program.lowered, self.stage_of[node.id]
+        inputs = tuple(lowered.plan.by_id[parent].fields for parent in node.parents)
+        context = NodeContext(
+            self.program.conf,
+            self.contexts[stage],
+            inputs,
+            node.fields,
+            lowered.wanted[node.id],
+            lambda: self.memory.state(self.program, node, self.partition, stage.partitions, self.batch),  # type: ignore[arg-type]
+            lambda kind, value: self._report(node, kind, value),
+        )
+        if isinstance(node, SpoutNode):
+            info = self.program.spouts[self.spouts.index(node.id)]
+            return SpoutProcessor(info, context, self.partition, self._conf)
+        assert isinstance(node, ProcessorNode)
+        return node.spec.make(context)
+
+    def _conf(self) -> dict:
+        return {**self.program.conf, "trident.run": self.batch.run, "trident.lineage": self.batch.lineage}
+
+    def _arrive(self, tag: int, block: Any) -> None:
+        if tag == FAILURE:
+            self.failed_before = True
+            if self.partition == 0:
+                self._broadcast_failure(bytes(block))
+            return
+        if tag == REPORT or (self.level > 0 and tag not in self.arriving):
+            self.out.append((self.partition if tag >= 0 else 0, tag, bytes(block)))
+            return
+        if self.level == 0:
+            self._emit_spout(Descriptor.decode(block))
+            return
+        chunk = Chunk.decode(block)
+        with no_collection():
+            for node_id, port in self.arriving[tag].receivers:
+                if node_id in self.stage_of:
+                    self._deliver(node_id, port, chunk)
+
+    def _emit_spout(self, descriptor: Descriptor) -> None:
+        node = self.program.lowered.plan.by_id[self.spouts[descriptor.spout]]
+        processor = self._processor(node)
+        assert isinstance(processor, SpoutProcessor)
+        self._guard(node, lambda: processor.emit_batch(descriptor.payload))
+
+    def _deliver(self, node_id: int, port: int, chunk: Chunk) -> None:
+        node = self.program.lowered.plan.by_id[node_id]
+        if chunk.length and self.stage_of[node_id] not in self.dead:
+            self._guard(node, lambda: self._processor(node).execute(port, chunk))
+
+    def _emitted(self, node: Node, chunk: Chunk) -> None:
+        for node_id, port in self.children[node.id]:
+            self._deliver_within(node_id, port, chunk)
+        for exchange in self.exchanges.get(node.id, ()):
+            self._send(exchange, chunk)
+
+    def _deliver_within(self, node_id: int, port: int, chunk: Chunk) -> None:
+        """Within a task a failure ends the whole chain of calls, as in Storm; see `_guard`."""
+        node = self.program.lowered.plan.by_id[node_id]
+        if chunk.length:
+            try:
+                self._processor(node).execute(port, chunk)
+            except _Failed:
+                raise
+            except Exception as error:
+                raise _Failed(node, error) from error
+
+    def _send(self, exchange: Exchange, chunk: Chunk) -> None:
+        sent = self.sent.get(exchange.tag, 0)
+        self.sent[exchange.tag] = sent + chunk.length
+        route = Route(self.batch.txid, self.partition, sent, exchange.partitions)
+        for target, part in exchange.partitioner.split(chunk, route):
+            self.out.append((target, exchange.tag, part.only(exchange.fields).encode()))
+
+    def _report(self, node: Node, kind: str, value: Any) -> None:
+        self.out.append((0, REPORT, pickle.dumps(Report(node.id, self.partition, kind, value))))
+
+    def _finish(self, nodes: list[Node]) -> None:
+        for node in nodes:
+            stage = self.stage_of[node.id]
+            parents = [self.stage_of.get(source) for source in self._sources(node)]
+            if stage not in self.dead and any(parent in self.dead for parent in parents if parent is not None):
+                self.dead.add(stage)
+            if stage not in self.dead:
+                self._guard(node, self._processor(node).finish)
+
+    def _sources(self, node: Node) -> list[int]:
+        plan = self.program.lowered.plan
+        parents = [plan.by_id[parent] for parent in node.parents]
+        return [parent.id if parent.id in self.stage_of else (parent.parents or (-1,))[0] for parent in parents]
+
+    def _guard(self, node: Node, action: Any) -> None:
+        """Runs user code; what it raises becomes a failure of the node and ends its stage in this task."""
+        if self.stage_of[node.id] in self.dead:
+            return
+        try:
+            action()
+        except _Failed as failed:
+            self._fail(node, failed.node, failed.error)
+        except Exception as error:
+            self._fail(node, node, error)
+
+    def _fail(self, caller: Node, node: Node, error: Exception) -> None:
+        self.dead |= {self.stage_of[caller.id], self.stage_of[node.id]}
+        failure = failure_of(describe(node), self.partition, error)
+        self.failures.append(failure)
+        self._broadcast_failure(encode_failure(failure))
+
+    def _broadcast_failure(self, block: bytes) -> None:
+        targets = 1 if self.last_level else self.program.partitions(self.level + 1)
+        self.out += [(target, FAILURE, block) for target in range(targets)]
+
+    def _drain(self) -> Iterator[Row]:
+        rows, self.out = self.out, []
+        yield from rows
+
+    def close(self) -> None:
+        for processor in self.processors.values():
+            processor.close()
+
+
+class _Failed(Exception):
+    """Carries the failing node through the calls between the processors of one task."""
+
+    def __init__(self, node: Node, error: Exception) -> None:
+        super().__init__(str(error))
+        self.node = node
+        self.error = error

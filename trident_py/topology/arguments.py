@@ -1,0 +1,62 @@
+"""Storm's overloads told apart by type: fields come first or are left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import DefinitionError
+from ..operations.base import Aggregator, CombinerAggregator, ReducerAggregator
+from ..tuples import Fields
+
+
+def is_fields(value: Any) -> bool:
+    """True for what may stand for fields: None, a name, a list or tuple of names, Fields."""
+    return value is None or isinstance(value, str | list | tuple | Fields)
+
+
+def overload(call: str, args: tuple, names: tuple[str, ...], given: dict[str, Any]) -> list[Any]:
+    """The arguments in the order of ``names``, the first of which is the input fields and may be left out.
+
+    ``given`` are the keyword arguments. Raises DefinitionError for too many, missing or unknown ones.
+    """
+    values = list(args)
+    if values and not is_fields(values[0]):
+        values.insert(0, None)
+    if len(values) > len(names):
+        raise DefinitionError(f"{call} takes at most {len(names)} arguments ({', '.join(names)})")
+    unknown = set(given) - set(names)
+    if unknown:
+        raise DefinitionError(f"{call} has no argument {sorted(unknown)[0]!r}; it has {', '.join(names)}")
+    bound = dict(zip(names, values, strict=False))
+    for name, value in given.items():
+        if bound.get(name) is not None:
+            raise DefinitionError(f"{call} got {name!r} twice")
+        bound[name] = value
+    return [bound.get(name) for name in names]
+
+
+def check_fields(names: Fields, stream: Fields) -> Fields:
+    """The fields with the types they have in the stream. Raises DefinitionError for one it does not have."""
+    for name in names:
+        if name not in stream:
+            raise DefinitionError(
+                f"Trying to select non-existent field: {name!r} from stream containing fields: {stream}; "
+                f"no field {name!r} in this stream"
+            )
+    return stream.only(names)
+
+
+def check_aggregator(call: str, aggregator: Any) -> Any:
+    """Raises DefinitionError unless it is one of the three kinds of aggregators."""
+    if not isinstance(aggregator, Aggregator | CombinerAggregator | ReducerAggregator):
+        raise DefinitionError(
+            f"{call} takes an Aggregator, a CombinerAggregator or a ReducerAggregator, got {aggregator!r}"
+        )
+    return aggregator
+
+
+def no_general_aggregator(aggregator: Aggregator) -> DefinitionError:
+    return DefinitionError(
+        f"persistentAggregate takes a CombinerAggregator or a ReducerAggregator, got {aggregator!r}; "
+        "an Aggregator has no value that a state could keep"
+    )

@@ -1,0 +1,221 @@
+"""The life of a transaction on the driver, the same for both clusters: attempts, commits, replays.
+
+Source in Storm: MasterBatchCoordinator. Batches run one at a time, in txid order.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from .errors import DefinitionError, FailedException, ReportedFailedException, TopologyError
+from .plan import ProcessorNode, describe
+from .program import BatchInfo, Failure, Outcome, Program, failure_of
+from .running import RunningTopology, Stopwatch
+from .spouts.coordination import Coordination, Descriptor
+from .state.participants import BatchParticipant, participant_of
+
+log = logging.getLogger("trident_py")
+
+Execute = Callable[[BatchInfo, list[Descriptor] | None], Outcome]
+MAX_ATTEMPTS = "topology.max.batch.attempts"
+TXID_BASE = "topology.txid.base"
+
+
+class Stopped(Exception):
+    """The run is being stopped; raised between two attempts."""
+
+
+def participants_of(program: Program) -> dict[str, BatchParticipant]:
+    """The driver's side of every state of the component that has one, by state name."""
+    found = {name: participant_of(factory) for name, factory in program.states().items()}
+    return {name: participant for name, participant in found.items() if participant is not None}
+
+
+def state_conf(program: Program, name: str, lineage: str) -> dict:
+    """What a participant is told of its place."""
+    return {**program.conf, "trident.state.name": name, "trident.lineage": lineage}
+
+
+def txid_base(program: Program, lineage: str = "") -> int:
+    """The txid that a new checkpoint counts from: 0, the number that is set, or what the states remember."""
+    base = program.conf.get(TXID_BASE, 0)
+    if base == "continue":
+        known = [
+            participant.last_txid(state_conf(program, name, lineage))
+            for name, participant in participants_of(program).items()
+            if hasattr(participant, "last_txid")
+        ]
+        return max([txid for txid in known if txid is not None], default=0)
+    if not isinstance(base, int) or isinstance(base, bool) or base < 0:
+        raise DefinitionError(f'{TXID_BASE} is a number from 0 on, or "continue"; got {base!r}')
+    return base
+
+
+class BatchLoop:
+    """Runs the batches of one component, each until one attempt of it is committed."""
+
+    def __init__(self, program: Program, coordination: Coordination, running: RunningTopology, run: str) -> None:
+        self.program = program
+        self.coordination = coordination
+        self.running = running
+        self.run_id = run
+        self.participants = participants_of(program)
+        self.generations: dict[str, int] | None = None
+        self.lineage = ""
+        self.previous = (0, 0)
+        self.progress = running.progress[program.component]
+        self.limit = program.conf.get(MAX_ATTEMPTS)
+        self._names = {
+            node.id: node.state.name
+            for node in program.lowered.plan.nodes
+            if isinstance(node, ProcessorNode) and node.committer and node.state is not None
+        }
+
+    def open(self, lineage: str) -> None:
+        """Once, before the first batch: raises the generation of every state that has one, as the fence."""
+        if self.generations is not None:
+            return
+        self.lineage = lineage
+        self.generations = {}
+        for name, participant in self.participants.items():
+            self.generations[name] = participant.open(state_conf(self.program, name, lineage))
+
+    def run(
+        self,
+        txid: int,
+        execute: Execute,
+        previous: dict | None = None,
+        metadata: dict | None = None,
+        attempt: int = 0,
+    ) -> dict:
+        """Runs one batch until it is committed and returns its metadata.
+
+        With ``metadata`` the batch's descriptors are already on their way, and the first call of execute gets
+        None for them. Raises TopologyError, and Stopped when the run is being stopped.
+        """
+        carried = metadata is not None
+        while True:
+            if self.running.stopping.is_set():
+                raise Stopped
+            made = self._attempt(txid, attempt, execute, previous, metadata, carried)
+            if made is not None:
+                return made
+            carried = False
+            attempt += 1
+            self._back_off(txid, attempt)
+
+    def _attempt(
+        self, txid: int, attempt: int, execute: Execute, previous: dict | None, metadata: dict | None, carried: bool
+    ) -> dict | None:
+        """One attempt; its metadata if it was committed, None if it must be replayed."""
+        watch = Stopwatch()
+        batch = BatchInfo(txid, attempt, self.lineage, self.generations or {}, self.run_id, self.previous)
+        self.previous = (txid, attempt)
+        self.progress.attempt = attempt
+        try:
+            made, descriptors = self._begin(batch, previous, metadata, carried)
+        except Exception as error:
+            self._failed(batch, [failure_of("spout", 0, error)])
+            return None
+        emit = watch.lap()
+        outcome = execute(batch, descriptors)
+        process = watch.lap()
+        self._record(batch, outcome)
+        if outcome.failures:
+            self._failed(batch, outcome.failures)
+            return None
+        try:
+            self._publish(batch, outcome)
+        except Exception as error:
+            self._failed(batch, [failure_of("commit", 0, error)])
+            return None
+        self._succeeded(batch, outcome, {"emit": emit, "process": process, "commit": watch.lap()})
+        return made
+
+    def _begin(
+        self, batch: BatchInfo, previous: dict | None, metadata: dict | None, carried: bool
+    ) -> tuple[dict, list[Descriptor] | None]:
+        for name, participant in self.participants.items():
+            participant.prepare(batch.txid, batch.attempt, self._partitions(name))
+        if carried and metadata is not None:
+            return metadata, None
+        made = self.coordination.initialize(batch.txid, batch.attempt, previous, metadata)
+        return made, self.coordination.descriptors(batch.txid, batch.attempt, made)
+
+    def _partitions(self, name: str) -> int:
+        node_id = next(node_id for node_id, state in self._names.items() if state == name)
+        stages = [stage for level in self.program.lowered.levels for stage in level]
+        return next(stage.partitions for stage in stages if node_id in stage.nodes)
+
+    def _publish(self, batch: BatchInfo, outcome: Outcome) -> None:
+        """Spout metadata first: a batch that is published is never emitted with other metadata."""
+        reports = [report.value[2] for report in outcome.reports if report.kind == "spout"]
+        self.coordination.commit(batch.txid, batch.attempt, reports)
+        for name, participant in self.participants.items():
+            receipts = [
+                report.value[1]
+                for report in outcome.reports
+                if report.kind == "persisted" and self._names[report.node] == name and report.value[1] is not None
+            ]
+            participant.publish(batch.txid, batch.attempt, receipts)
+
+    def _record(self, batch: BatchInfo, outcome: Outcome) -> None:
+        collected = [report.value for report in outcome.reports if report.kind == "collected"]
+        self.running.attempted(self.program.component, batch.txid, batch.attempt, collected)
+        for report in outcome.reports:
+            if report.kind == "error":
+                self._event("reported", batch, report.value)
+
+    def _succeeded(self, batch: BatchInfo, outcome: Outcome, seconds: dict[str, float]) -> None:
+        progress = self.progress
+        progress.receipts = {}
+        for report in outcome.reports:
+            if report.kind == "emitted":
+                spout = describe(self.program.lowered.plan.by_id[report.node]).split()[1].rstrip(":")
+                progress.emitted[spout] = progress.emitted.get(spout, 0) + report.value
+            elif report.kind == "persisted":
+                name, (count, receipt) = self._names[report.node], report.value
+                progress.persisted[name] = progress.persisted.get(name, 0) + count
+                progress.receipts.setdefault(name, []).append(receipt)
+        progress.txid, progress.seconds = batch.txid, seconds
+        progress.batches += 1
+        self.coordination.success(batch.txid)
+        self._event("committed", batch, "")
+
+    def _failed(self, batch: BatchInfo, failures: list[Failure]) -> None:
+        """Lets the batch be replayed, or raises TopologyError."""
+        for participant in self.participants.values():
+            participant.abort(batch.txid, batch.attempt)
+        fatal = next((failure for failure in failures if not failure.replay), None)
+        failure = fatal or failures[0]
+        if isinstance(failure.error, ReportedFailedException):
+            self._event("reported", batch, str(failure.error))
+        if fatal is None and (self.limit is None or batch.attempt + 1 < self.limit):
+            reason = f"{failure.operation} failed in partition {failure.partition}: {failure.error}"
+            log.warning("replaying txid %d after attempt %d: %s", batch.txid, batch.attempt, reason)
+            self._event("replay", batch, reason)
+            return
+        tries = "" if fatal is not None else f" after {batch.attempt + 1} attempts ({MAX_ATTEMPTS})"
+        raise topology_error(failure, batch.txid, tries) from failure.error
+
+    def _event(self, kind: str, batch: BatchInfo, reason: str) -> None:
+        self.running.event(self.program.component, kind, batch.txid, batch.attempt, reason)
+
+    def _back_off(self, txid: int, attempt: int) -> None:
+        """Waits before a replay: 0, then from 50 ms doubling up to 10 s; a stop ends the wait."""
+        seconds = 0.0 if attempt == 1 else min(0.05 * 2 ** (attempt - 2), 10.0)
+        if seconds:
+            self.running.stopping.wait(seconds)
+
+
+def topology_error(failure: Failure, txid: int | None, tries: str = "") -> TopologyError:
+    """The error that ends a run, told with the user's own exception first."""
+    kind = type(failure.error).__name__
+    message = (
+        f"{kind}: {failure.error}\n  in {failure.operation}, txid {txid}, partition {failure.partition}{tries}"
+    )
+    return TopologyError(message, failure.operation, txid, failure.partition)
+
+
+__all__ = ["MAX_ATTEMPTS", "TXID_BASE", "BatchLoop", "FailedException", "Stopped", "topology_error", "txid_base"]
