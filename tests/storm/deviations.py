@@ -1,0 +1,60 @@
+"""Where we differ from Storm on purpose: each case, why, and what happens here (docs/differences.md)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .cases import Recorded
+from .compare import rows
+
+
+class Deviation(NamedTuple):
+    """``storm`` and ``ours``: the error's phase, or what the sink ``out`` got."""
+
+    reason: str
+    storm: Any
+    ours: Any
+
+
+EMPTY = (
+    "S14: min and max of a partition without tuples emit nothing (Storm: null, and the next reader throws)"
+)
+
+INIT = (
+    "section 22: what an Aggregator emits in init counts, with the key of its own group (Storm throws, "
+    "other than in an aggregate of the whole batch)"
+)
+SELF = "section 22: a Stream object merged with itself gives its tuples twice (Storm: IndexOutOfBounds)"
+
+DEVIATIONS: dict[str, Deviation] = {
+    "minBy_empty_batch": Deviation(EMPTY, "run", [[1, ["a", 3]], [3, ["b", 1]]]),
+    "maxBy_empty_batch": Deviation(EMPTY, "run", [[1, ["a", 3]], [3, ["b", 1]]]),
+    "partition_aggregate_init_emits": Deviation(
+        INIT, "run", [[1, ["init"]], [1, [5]], [2, ["init"]], [2, [0]], [3, ["init"]], [3, [7]]]
+    ),
+    "group_aggregate_init_emits": Deviation(
+        INIT,
+        "run",
+        [[1, [key, n]] for key in (1, 1.0, True, "1", None) for n in ("init", 1)]
+        + [[3, [1, n]] for n in ("init", 2)]
+        + [[3, [key, n]] for key in (1.0, 2, None, False, 0) for n in ("init", 1)],
+    ),
+    "bad_merge_out_arity": Deviation(
+        SELF, "run", [[1, [v]] for v in (1, 2, 1)] * 2 + [[3, [v]] for v in (2, None, 1, 3)] * 2
+    ),
+}
+
+
+def check(recorded: Recorded, ours: dict[str, Any]) -> None:
+    """Asserts that Storm still does what the table says, and we too."""
+    deviation = DEVIATIONS[recorded.name]
+    assert _seen(recorded.result) == _rows(deviation.storm), deviation.reason
+    assert _seen(ours) == _rows(deviation.ours), deviation.reason
+
+
+def _seen(result: dict[str, Any]) -> Any:
+    return result["error"]["phase"] if result["error"] else rows(result["outputs"]["out"])
+
+
+def _rows(expected: Any) -> Any:
+    return expected if isinstance(expected, str) else rows(expected)

@@ -1,0 +1,34 @@
+"""The live oracle: real Storm Trident, asked for fresh cases. Needs ../shared/oracle, Java and its jars."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+HOME = Path(__file__).resolve().parents[3] / "shared" / "oracle"
+
+
+def missing() -> str | None:
+    """Why the oracle cannot be asked here, or None."""
+    return None if (HOME / "oracle.sh").exists() else "the oracle (../shared/oracle) is not on this machine"
+
+
+def fresh(count: int, seed: str) -> list[dict[str, Any]]:
+    """Random cases; the same ones for the same seed."""
+    spec = importlib.util.spec_from_file_location("oracle_generate", HOME / "generate.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return [module.make(seed, i) for i in range(count)]
+
+
+def ask(cases: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
+    """What Storm does with each case. ``folder`` takes the file with the cases."""
+    file = folder / "cases.jsonl"
+    file.write_text("".join(json.dumps(case) + "\n" for case in cases))
+    command = [str(HOME / "oracle.sh"), "--fast", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]

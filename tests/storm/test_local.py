@@ -1,0 +1,55 @@
+"""LocalCluster gives what real Storm Trident gave, in every recorded case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trident_py import LocalCluster
+
+from . import cases
+from .compare import diff
+from .deviations import DEVIATIONS, check
+from .interpreter import run
+
+RANDOM_PER_TEST = 50
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Any:
+    with LocalCluster() as cluster:
+        yield cluster
+
+
+def _params() -> list[Any]:
+    params = []
+    for recorded in cases.handmade():
+        reason = cases.later(recorded.case)
+        marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
+        params.append(pytest.param(recorded, id=recorded.name, marks=marks))
+    return params
+
+
+@pytest.mark.parametrize("recorded", _params())
+def test_a_case_made_by_hand_gives_what_storm_gave(recorded: cases.Recorded, cluster: Any) -> None:
+    ours = run(recorded.case, cluster)
+    if recorded.name in DEVIATIONS:
+        check(recorded, ours)
+    else:
+        assert diff(recorded.case, recorded.result, ours) == {}, ours["error"]
+
+
+@pytest.mark.parametrize("first", range(0, 1000, RANDOM_PER_TEST))
+def test_random_cases_give_what_storm_gave(first: int, cluster: Any) -> None:
+    part = [r for r in cases.random()[first : first + RANDOM_PER_TEST] if cases.later(r.case) is None]
+    wrong = {r.name: found for r in part if (found := diff(r.case, r.result, run(r.case, cluster)))}
+    assert wrong == {}
+
+
+@pytest.mark.parametrize(
+    "recorded", [r for r in cases.random() if cases.later(r.case)], ids=lambda recorded: recorded.name
+)
+@pytest.mark.xfail(strict=True, reason="windows and DRPC come in a later issue")
+def test_a_random_case_with_windows_or_drpc(recorded: cases.Recorded, cluster: Any) -> None:
+    assert diff(recorded.case, recorded.result, run(recorded.case, cluster)) == {}

@@ -1,0 +1,302 @@
+"""The command line: `python -m trident_py run MODULE:build` and `python -m trident_py explain MODULE:build`.
+
+Exit codes: 0 the run ended; 1 it failed; 2 the command, the module or the topology is wrong; 130 Ctrl-C.
+An error shows the user's own exception first, then what of ours it ended; ``--traceback`` shows everything.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import importlib.util
+import inspect
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.status import Status
+
+from .config import Config
+from .errors import DefinitionError, TopologyError, TridentError
+from .local import LocalCluster
+from .running import Event, Progress, RunningTopology
+from .topology import Topology, TridentTopology
+
+OURS = Path(__file__).parent.as_posix()
+FAILED, WRONG, INTERRUPTED = 1, 2, 130
+POLL_SECONDS = 0.1
+
+
+class NotLoadable(Exception):
+    """MODULE:build does not lead to a topology. The message says what is there instead."""
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def trident() -> None:
+    """Storm Trident topologies on Spark."""
+
+
+@trident.command()
+@click.argument("target", metavar="MODULE:build")
+@click.option("--local", is_flag=True, help="In this process, without a JVM.")
+@click.option(
+    "--checkpoint",
+    metavar="DIR",
+    default="checkpoints",
+    show_default=True,
+    help="Where Spark remembers txids.",
+)
+@click.option("--available-now", is_flag=True, help="Process what is there, then end (Spark).")
+@click.option("--json", "as_json", is_flag=True, help="One JSON event per line on stdout, no progress line.")
+@click.option("--name", metavar="NAME", help="The topology's name; default: the module's.")
+@click.option(
+    "--set",
+    "settings",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A configuration key; VALUE is JSON or text.",
+)
+@click.option("--traceback", "full", is_flag=True, help="Show whole tracebacks.")
+def run(
+    target: str, local: bool, checkpoint: str, available_now: bool, as_json: bool, name: str | None,
+    settings: tuple[str, ...], full: bool,
+) -> None:  # fmt: skip
+    """Run the topology that the function build of MODULE returns, until its spouts end, or Ctrl-C."""
+    name = name or target.partition(":")[0].rsplit(".", 1)[-1]
+    conf = settings_of(settings)
+
+    def body() -> int:
+        topology = load(target)
+        with cluster_for(local, checkpoint) as cluster:
+            options = {"availableNow": True} if available_now and not local else {}
+            running = cluster.submitTopology(name, conf, topology, **options)
+            return follow(running, JsonLines() if as_json else ProgressLine(name))
+
+    sys.exit(guarded(body, full))
+
+
+@trident.command()
+@click.argument("target", metavar="MODULE:build")
+@click.option("--traceback", "full", is_flag=True, help="Show whole tracebacks.")
+def explain(target: str, full: bool) -> None:
+    """Show the nodes of a topology, its fields, and what is guaranteed for each of its states."""
+
+    def body() -> int:
+        topology = load(target)
+        print(topology.explain())
+        print(topology.guarantees())
+        return 0
+
+    sys.exit(guarded(body, full))
+
+
+def settings_of(settings: tuple[str, ...]) -> Config:
+    """`KEY=VALUE` pairs as a Config; a value that is not JSON is text."""
+    conf = Config()
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise click.UsageError(f"--set {setting}: expected KEY=VALUE")
+        try:
+            conf[key] = json.loads(value)
+        except json.JSONDecodeError:
+            conf[key] = value
+    return conf
+
+
+def cluster_for(local: bool, checkpoint: str) -> Any:
+    if local:
+        return LocalCluster()
+    from .spark import SparkCluster  # `--local` must not load pyspark
+
+    return SparkCluster(checkpoints=checkpoint)
+
+
+def load(target: str) -> Topology:
+    """The topology behind `MODULE:build`. Raises NotLoadable; what the module raises passes through."""
+    module_name, _, function = target.partition(":")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    build = getattr(find_module(module_name), function or "build", None)
+    if not callable(build):
+        raise NotLoadable(
+            f"module {module_name} has no function {function or 'build'!r}; {builders(module_name)}"
+        )
+    made = build()
+    if isinstance(made, TridentTopology):
+        return made.build()
+    if isinstance(made, Topology):
+        return made
+    raise NotLoadable(
+        f"{target} returned {type(made).__name__}; it must return a TridentTopology, or its build()"
+    )
+
+
+def find_module(name: str) -> Any:
+    """The imported module; NotLoadable if it is missing, but not if one that it imports is."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
+            raise
+        raise NotLoadable(f"no module {name!r} ({error}); {neighbours(name)}") from None
+    except ValueError as error:
+        raise NotLoadable(f"{name!r} is not a module's name: {error}") from None
+
+
+def neighbours(name: str) -> str:
+    """What could have been meant: the modules next to the missing one."""
+    folder = Path.cwd().joinpath(*name.split(".")[:-1])
+    if not folder.is_dir():
+        return f"looked in {Path.cwd()} and in the installed packages"
+    found = sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
+    where = folder.relative_to(Path.cwd()).as_posix()
+    return f"in {'this folder' if where == '.' else where} there are: {', '.join(found) or 'no modules'}"
+
+
+def builders(module_name: str) -> str:
+    """The functions a module defines itself."""
+    module = sys.modules[module_name]
+    functions = inspect.getmembers_static(module, inspect.isfunction)
+    names = [
+        name for name, value in functions if value.__module__ == module_name and not name.startswith("_")
+    ]
+    return f"it has: {', '.join(names)}" if names else "it has no functions"
+
+
+def follow(running: RunningTopology, display: JsonLines | ProgressLine) -> int:
+    """Show a run until it ends; Ctrl-C stops it cleanly. Raises TopologyError for a run that failed."""
+    news: SimpleQueue[tuple[Event, Progress | None]] = SimpleQueue()
+    running.addListener(lambda event, progress: news.put((event, copy.deepcopy(progress))))
+    early = list(running.events)  # what happened before there was a listener
+    with display:
+        for event in early:
+            display.event(event, None)
+        shown = {id(event) for event in early}
+        try:
+            while not running.awaitTermination(timeout=POLL_SECONDS):
+                drain(news, shown, display)
+        except KeyboardInterrupt:
+            print(f"stopped; last committed txid: {running.txid}", file=sys.stderr)
+            return INTERRUPTED
+        finally:
+            drain(news, shown, display)
+    return 0
+
+
+def drain(news: SimpleQueue, shown: set[int], display: JsonLines | ProgressLine) -> None:
+    while not news.empty():
+        event, progress = news.get()
+        if id(event) not in shown:
+            display.event(event, progress)
+
+
+def guarded(body: Callable[[], int], full: bool) -> int:
+    """The exit code of ``body``; errors are told, not raised."""
+    try:
+        return body()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except NotLoadable as error:
+        return tell(f"error: {error}", WRONG, full)
+    except DefinitionError as error:
+        return tell(f"error: {error}{origin(error)}", WRONG, full)
+    except TopologyError as error:
+        return tell(f"{error}{origin(error.__cause__)}", FAILED, full)  # its text begins with the cause
+    except TridentError as error:
+        return tell(f"{type(error).__name__}: {error}{origin(error)}", FAILED, full)
+    except Exception as error:  # the user's own module failed while it was imported or built
+        return tell(f"{describe(error)}\nerror: the module or its build function failed", WRONG, full)
+
+
+def tell(text: str, code: int, full: bool) -> int:
+    if full:
+        traceback.print_exc()
+    print(text, file=sys.stderr)
+    return code
+
+
+def describe(error: BaseException) -> str:
+    return "".join(traceback.format_exception_only(error)).strip() + origin(error)
+
+
+def origin(error: BaseException | None) -> str:
+    """The innermost line of the user's own code, if the traceback has one."""
+    if error is None:
+        return ""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if users(frame.filename)]
+    return f"\n  at {frames[-1].filename}:{frames[-1].lineno}: {frames[-1].line}" if frames else ""
+
+
+def users(filename: str) -> bool:
+    """True for a file that is neither ours nor of an installed package nor made up."""
+    return not (
+        Path(filename).as_posix().startswith(OURS) or "site-packages" in filename or filename[:1] == "<"
+    )
+
+
+class JsonLines:
+    """One JSON object per event on stdout; a committed batch brings its counts and seconds."""
+
+    def __enter__(self) -> JsonLines:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def event(self, event: Event, progress: Progress | None) -> None:
+        record: dict[str, Any] = {"event": event.kind, "txid": event.txid, "attempt": event.attempt}
+        if event.reason:
+            record["reason"] = event.reason
+        if progress is not None and event.kind == "committed":
+            record |= {"component": progress.component, "emitted": progress.emitted}
+            record |= {"persisted": progress.persisted, "seconds": progress.seconds}
+        print(json.dumps(record, default=str), flush=True)
+
+
+class ProgressLine:
+    """One live line on stderr; replays are printed above it and stay."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.console = Console(stderr=True, highlight=False)
+        self.status = Status(f"{name}: starting", console=self.console)
+        self.last: str | None = None
+
+    def __enter__(self) -> ProgressLine:
+        self.status.start()
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        self.status.stop()
+        if self.last is not None or error is None:
+            self.console.print(
+                self.last or f"{self.name}: there was no new batch", markup=False, soft_wrap=True
+            )
+
+    def event(self, event: Event, progress: Progress | None) -> None:
+        if event.reason and event.kind != "failed":  # a failure is told at the end, with its cause
+            self.console.print(
+                f"{event.kind}: txid {event.txid}, attempt {event.attempt}: {event.reason}", markup=False
+            )
+        elif event.kind == "committed" and progress is not None:
+            self.last = f"{self.name}: {standing(progress)}"
+            self.status.update(self.last)
+
+
+def standing(progress: Progress) -> str:
+    """Where a component stands, in one line."""
+    tuples = [f"{count:,} from {spout}" for spout, count in progress.emitted.items()]
+    written = [f"{count:,} into {state}" for state, count in progress.persisted.items()]
+    seconds = f"{sum(progress.seconds.values()):.3f} s for the last batch"
+    return ", ".join([f"txid {progress.txid}", *tuples, *written, seconds])
+
+
+def main() -> None:
+    """The console script `trident`."""
+    trident(prog_name="trident")

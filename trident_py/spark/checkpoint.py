@@ -1,0 +1,61 @@
+"""What is kept of a component between runs, in one folder: Spark's logs, and ours in a folder inside.
+
+    <checkpoints>/<topology name>/<component>/          metadata, offsets, commits (Spark's)
+    <checkpoints>/<topology name>/<component>/trident/  the txid base, spout metadata that came with a commit
+
+Ours is inside so that a checkpoint is copied, moved and deleted as one.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+from ..errors import LineageError, TridentError
+from ..program import Program
+from ..spouts.metadata import FileMetadataStore
+from ..transactions import txid_base
+
+KEPT_BATCHES = 100
+
+
+class Checkpoint:
+    """One component's folder. Raises TridentError for a place that is not a folder of this machine."""
+
+    def __init__(self, root: str, topology: str, component: str) -> None:
+        if "://" in root and not root.startswith("file://"):
+            raise TridentError(
+                f"checkpoints={root!r}: a checkpoint is in a folder that the driver can write; "
+                "spout metadata is kept beside Spark's logs. Give a path"
+            )
+        plain = root.removeprefix("file://").removeprefix("file:")
+        self.folder = Path(plain).absolute() / quote(topology, safe=" ") / quote(component, safe=" ")
+        self.store = FileMetadataStore(self.folder / "trident")
+
+    @property
+    def location(self) -> str:
+        """The folder as Spark is told."""
+        return self.folder.as_uri()
+
+    def last_batch(self) -> int | None:
+        """The highest batch id that Spark has committed here."""
+        ids = [int(file.name) for file in self.folder.glob("commits/*") if file.name.isdigit()]
+        return max(ids, default=None)
+
+    def lineage(self) -> str | None:
+        """Spark's query id, None before the first start."""
+        try:
+            return str(json.loads((self.folder / "metadata").read_text(encoding="utf-8"))["id"])
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError) as error:
+            raise LineageError(f"{self.folder / 'metadata'} is damaged: {error}; restore it from a copy") from error
+
+    def base(self, program: Program) -> int:
+        """The txid before the first batch of this checkpoint; settled once, when the checkpoint is new."""
+        saved = self.store.get("component", 0)
+        if saved is None:
+            saved = {"base": txid_base(program)}
+            self.store.put("component", 0, saved)
+        return int(saved["base"])

@@ -1,0 +1,143 @@
+"""SparkCluster: a topology on Spark, each component as one streaming query."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import uuid
+
+from pyspark.sql import SparkSession
+
+from .. import home
+from ..errors import TopologyError, TridentError
+from ..home import HomeService
+from ..program import Program, compile_plan, failure_of
+from ..running import RunningTopology
+from ..topology import Topology
+from ..transactions import topology_error
+from .checkpoint import Checkpoint
+from .component import SparkComponent
+from .session import OwnSession, silence
+from .source import data_source
+from .stage import import_paths
+
+
+class SparkCluster:
+    """Runs topologies on Spark. A context manager; `shutdown` stops every topology that still runs.
+
+    ``spark=None`` makes a ``local[*]`` session and ends it, with its Java process, at shutdown; a session that
+    is given stays as it is. ``checkpoints`` is the folder where every topology, by its name, keeps what it
+    needs to go on: a topology that is submitted again under the same name goes on where it stopped. Without it
+    nothing is kept after shutdown.
+    """
+
+    def __init__(self, spark: SparkSession | None = None, checkpoints: str | None = None) -> None:
+        self._scratch = tempfile.mkdtemp(prefix="trident-checkpoints-") if checkpoints is None else None
+        self.checkpoints: str = checkpoints if self._scratch is None else self._scratch  # type: ignore[assignment]
+        self._own = OwnSession() if spark is None else None
+        self.spark: SparkSession = spark if self._own is None else self._own.spark  # type: ignore[assignment]
+        if self._own is None:
+            silence(self.spark)
+        self._home: HomeService | None = HomeService()
+        self._source = f"trident_{uuid.uuid4().hex[:12]}"
+        self._running: list[SparkRunningTopology] = []
+        self.spark.dataSource.register(data_source(self._source, self._home.address, import_paths()))
+
+    def __enter__(self) -> SparkCluster:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.shutdown()
+
+    def submitTopology(
+        self, name: str, conf: dict | None, topology: Topology, availableNow: bool = False
+    ) -> RunningTopology:
+        """Starts the topology and returns at once. Raises DefinitionError for one that cannot run.
+
+        ``availableNow``: the run also ends when no spout is ready, instead of waiting for more.
+        """
+        if self._home is None:
+            raise TridentError("this SparkCluster is shut down; make a new one")
+        run = uuid.uuid4().hex
+        settings = {
+            **(conf or {}),
+            "topology.name": name,
+            "trident.run": run,
+            "trident.home": self._home.address,
+        }
+        programs = compile_plan(topology.plan, settings)
+        running = SparkRunningTopology(self, name, run, programs, availableNow)
+        self._running = [other for other in self._running if other.isActive] + [running]
+        running.start()
+        return running
+
+    def shutdown(self) -> None:
+        """Stops what still runs, ends the home service, and the session if it is our own."""
+        for running in self._running:
+            running.stop()
+        self._running = []
+        if self._home is not None:
+            self._home.close()
+            self._home = None
+        if self._own is not None:
+            self._own.stop()
+            self._own = None
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+class SparkRunningTopology(RunningTopology):
+    """A topology on Spark: a thread and a query for each component."""
+
+    def __init__(
+        self, cluster: SparkCluster, name: str, run: str, programs: list[Program], available_now: bool
+    ) -> None:
+        super().__init__(name, [program.component for program in programs])
+        assert cluster._home is not None
+        self.run = run
+        self._components = [
+            SparkComponent(
+                cluster.spark,
+                cluster._home,
+                cluster._source,
+                program,
+                self,
+                run,
+                Checkpoint(cluster.checkpoints, name, program.component),
+                available_now,
+            )
+            for program in programs
+        ]
+
+    def start(self) -> None:
+        for component in self._components:
+            name = f"trident-{component.program.component}"
+            threading.Thread(target=self._run, args=(component,), name=name, daemon=True).start()
+
+    def _run(self, component: SparkComponent) -> None:
+        error: TopologyError | None = None
+        try:
+            component.run()
+        except TopologyError as failed:
+            error = failed
+        except Exception as failed:
+            error = topology_error(failure_of("start", 0, failed), None)
+            error.__cause__ = failed
+        self._end(component.program.component, error)
+
+    def _end(self, component: str, error: TopologyError | None) -> None:
+        with self._lock:
+            last = self._open == {component}
+        if last:
+            home.forget(self.run)
+        self.component_ended(component, error)
+        if error is not None:
+            self._stop()
+
+    def _stop(self) -> None:
+        for component in self._components:
+            component.wake()
+
+
+__all__ = ["SparkCluster", "SparkRunningTopology"]

@@ -1,0 +1,262 @@
+"""One component on Spark: its query, what each foreachBatch call does, and how the query ends."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+
+from .. import home
+from ..errors import TopologyError, TridentError
+from ..home import HomeService, Proxy
+from ..program import BatchInfo, Outcome, Program, failure_of
+from ..program import outcome as outcome_of
+from ..running import RunningTopology
+from ..spouts.coordination import Coordination, Descriptor
+from ..transactions import BatchLoop, Stopped, topology_error
+from . import failures
+from .checkpoint import Checkpoint
+from .lowering import python_spouts, streaming_plan, with_streamed_spouts
+from .planner import BatchPlanner
+from .session import query_settings
+from .stage import BATCH, DESCRIPTORS, RETRY, Shipped, import_paths
+
+LOST_ATTEMPTS = 4
+STOP_GRACE = "topology.stop.grace.secs"
+
+
+class Interrupted(Exception):
+    """Ends a foreachBatch call without committing the batch. Its text is one that Spark takes for a stop."""
+
+    def __init__(self) -> None:
+        called = "py4j.protocol.Py4JJavaError: An error occurred while calling o0.stopped."
+        super().__init__(f"{called} : java.lang.InterruptedException")
+
+
+class SparkComponent:
+    """Made for each submission. `run` blocks until the component is over; `wake` makes it look at a stop."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        service: HomeService,
+        source: str,
+        program: Program,
+        running: RunningTopology,
+        run: str,
+        checkpoint: Checkpoint,
+        available_now: bool,
+    ) -> None:
+        self.spark = spark
+        self.service = service
+        self.source = source
+        self.program = program
+        self.running = running
+        self.run_id = run
+        self.key = f"{run}/{program.component}"
+        self.checkpoint = checkpoint
+        self.available_now = available_now
+        self.error: BaseException | None = None
+        self.query: Any = None
+        self._begun = threading.Event()
+        self._wake = threading.Event()
+        self._over = threading.Event()
+        self._busy = threading.Lock()
+        self._lost: tuple[int, int] = (0, 0)
+
+    # -- the life of the query ----------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Until the spouts are exhausted, the run is stopped, or an error ends it. Raises TopologyError."""
+        store = self.checkpoint.store
+        self.service.register(f"{self.key}/metadata", store)
+        shared = {"trident.metadata": Proxy(self.service.address, f"{self.key}/metadata")}
+        self.program = replace(self.program, conf={**self.program.conf, **shared})
+        infos = [self.program.spouts[i] for i in python_spouts(self.program)]
+        local = {**self.program.conf, "trident.metadata": store}
+        coordination = Coordination(infos, local, store, self._reported)
+        try:
+            self._run(coordination, Coordination([], local, store))
+        finally:
+            self._over.set()
+            self._wake.set()
+            home.forget(self.key)
+            coordination.close()
+
+    def wake(self) -> None:
+        """The run is being stopped."""
+        self._wake.set()
+
+    def _run(self, coordination: Coordination, nobody: Coordination) -> None:
+        self.base = self.checkpoint.base(self.program)
+        last = self.checkpoint.last_batch()
+        at = self.base if last is None else self.base + last + 1
+        self.planner = BatchPlanner(self.program, coordination, self.base, at, self.running.stopping)
+        self.planner.on_finished = self._wake.set
+        self.coordination, self.nobody = coordination, nobody
+        self.loop = BatchLoop(self.program, coordination, self.running, self.run_id)
+        self.service.register(f"{self.key}/planner", self.planner)
+        self.query = self._start()
+        self._begun.set()
+        self.running.event(self.program.component, "started", self.planner.last_txid, None)
+        watcher = threading.Thread(target=self._watch, name=f"trident-stop-{self.program.component}", daemon=True)
+        watcher.start()
+        ended_by = self._await()
+        self._over.set()
+        self._wake.set()
+        watcher.join()
+        self._raise(ended_by)
+
+    def _start(self) -> Any:
+        program = cloudpickle.dumps(with_streamed_spouts(self.program))
+        shipped = Shipped(self.key, program, self.service.address, import_paths())
+        with query_settings(self.spark, self.checkpoint.location):
+            plan = streaming_plan(self.spark, self.program, self.source, shipped)
+            writer = plan.writeStream.foreachBatch(self._batch)
+            writer = writer.option("checkpointLocation", self.checkpoint.location).queryName(self.key)
+            if self.available_now:
+                writer = writer.trigger(availableNow=True)
+            try:
+                return writer.start()
+            except Exception as error:
+                raise failures.translated(failures.chain_of(error), str(self.checkpoint.folder)) from error
+
+    def _await(self) -> BaseException | None:
+        try:
+            self.query._jsq.awaitTermination()
+        except Exception as error:
+            return error
+        return None
+
+    def _watch(self) -> None:
+        """Stops the query when the spouts are exhausted, or when the run is stopped: then after the batch that
+        is running, or in its middle if that takes longer than the grace."""
+        self._wake.wait()
+        if self._over.is_set():
+            return
+        grace = float(self.program.conf.get(STOP_GRACE, 10))
+        if self._busy.acquire(timeout=grace):
+            self._busy.release()
+        try:
+            self.query._jsq.stop()
+        except Exception as error:
+            self.error = self.error or error
+
+    def _raise(self, ended_by: BaseException | None) -> None:
+        error = self.error or self.planner.fatal
+        if isinstance(error, TopologyError):
+            raise error
+        if error is not None:
+            operation = "spout" if error is self.planner.fatal else "start"
+            raise topology_error(failure_of(operation, 0, error), None) from error
+        if self.running.stopping.is_set():
+            return
+        if ended_by is None and not self.available_now and not self.planner.finished.is_set():
+            ended_by = TridentError("the query was stopped from outside of this topology")
+        if ended_by is not None:
+            raised = failures.translated(failures.chain_of(ended_by), str(self.checkpoint.folder))
+            raise topology_error(failure_of("Spark", 0, raised), None) from raised
+
+    def _reported(self, spout: str, error: BaseException) -> None:
+        self.running.event(self.program.component, "reported", None, None, f"spout {spout}: {error!r}")
+
+    # -- one batch ----------------------------------------------------------------------------------------------
+
+    def _batch(self, frame: DataFrame, batch_id: int) -> None:
+        """What Spark calls for a batch. It returns only if the batch is committed."""
+        with self._busy:
+            try:
+                self._commit(frame, self.base + batch_id + 1, batch_id)
+            except Stopped:
+                raise Interrupted from None
+            except Exception as error:
+                if self.error is None and not self.running.stopping.is_set():
+                    self.error = error
+                raise Interrupted from None
+
+    def _commit(self, frame: DataFrame, txid: int, batch_id: int) -> None:
+        if self.loop.generations is None:
+            self.loop.open(frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId") or "")
+        self._begun.wait()
+        previous, metadata = self._metadata(txid, batch_id)
+        self.loop.coordination = self.nobody if metadata is None else self.coordination
+        self.planner.begun(txid)
+        self.loop.run(txid, self._executor(frame), previous, metadata or {})
+
+    def _metadata(self, txid: int, batch_id: int) -> tuple[dict | None, dict | None]:
+        """The metadata of the last batch and of this one; None if Python spouts have no part in this batch.
+
+        A batch of before the restart was not asked for in this process: its offsets are in Spark's log.
+        """
+        previous, metadata = self.planner.describe(txid)
+        if metadata is None and python_spouts(self.program):
+            end, start = self._logged(batch_id), self._logged(batch_id - 1)
+            if end is not None and end["txid"] == txid:
+                self.planner.again(start or self.planner.initial(), end)
+                return self.planner.describe(txid)
+        return previous, metadata
+
+    def _logged(self, batch_id: int) -> dict | None:
+        """The offset of our source, which is the query's first, after this batch."""
+        found = self.query._jsq.streamingQuery().offsetLog().get(batch_id) if batch_id >= 0 else None
+        if found is None or found.isEmpty():
+            return None
+        offset = found.get().offsets().apply(0)
+        return json.loads(offset.get().json()) if offset.isDefined() else None
+
+    def _executor(self, frame: DataFrame) -> Callable[[BatchInfo, list[Descriptor] | None], Outcome]:
+        """Runs attempts of one batch: the first triggers the query's own plan, the others fresh copies of it."""
+        context = frame.sparkSession.sparkContext
+
+        def execute(batch: BatchInfo, descriptors: list[Descriptor] | None) -> Outcome:
+            context.setLocalProperty(BATCH, batch.to_json())
+            if descriptors is not None:
+                context.setLocalProperty(DESCRIPTORS, self.planner.replay(descriptors))
+            try:
+                rows = frame.collect() if descriptors is None else self._fresh(frame).collect()
+            except Exception as error:
+                return self._engine_failed(error, batch)
+            finally:
+                if descriptors is not None:
+                    context.setLocalProperty(DESCRIPTORS, None)  # type: ignore[arg-type]
+            return self._outcome(batch, rows)
+
+        return execute
+
+    def _fresh(self, frame: DataFrame) -> DataFrame:
+        """The batch's plan once more, as a copy: the same frame would reuse its shuffle files, and skip stages."""
+        plan = self.query._jsq.streamingQuery().lastExecution().executedPlan().clone()
+        session = frame.sparkSession
+        made = session._jsparkSession.internalCreateDataFrame(plan.execute(), plan.schema(), False)
+        return DataFrame(made, session)
+
+    def _outcome(self, batch: BatchInfo, rows: list[Any]) -> Outcome:
+        told = []
+        for row in rows:
+            if row.tag == RETRY:
+                self.running.event(
+                    self.program.component, "task-retry", batch.txid, batch.attempt, bytes(row.block).decode()
+                )
+            else:
+                told.append((row.tag, row.block))
+        return outcome_of(told)
+
+    def _engine_failed(self, error: Exception, batch: BatchInfo) -> Outcome:
+        """A job that Spark gave up: a stop, a process that died (replayed a few times), or the end of the run."""
+        texts = failures.chain_of(error)
+        if failures.is_cancelled(texts) and self.running.stopping.wait(2):
+            raise Stopped
+        if failures.is_lost_task(texts):
+            count = self._lost[1] + 1 if self._lost[0] == batch.txid else 1
+            self._lost = (batch.txid, count)
+            if count < LOST_ATTEMPTS:
+                return Outcome([failure_of("task", 0, failures.lost_task(texts))], [])
+            fatal = TridentError(f"{failures.lost_task(texts)}; it happened {count} times in a row")
+        else:
+            fatal = failures.translated(texts, str(self.checkpoint.folder))
+        return Outcome([failure_of("Spark", 0, fatal)], [])

@@ -1,0 +1,81 @@
+"""What Spark's errors mean: the true root, in a line or two, as one of our errors.
+
+Spark hides causes two levels down and in thousands of characters of stack trace.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..errors import FailedException, LineageError, TridentError, ZombieError
+
+_LOST = (
+    "Python worker exited unexpectedly",
+    "Python worker failed to connect back",
+    "ExecutorLostFailure",
+    "FetchFailed",
+    "EXECUTOR_LOST",
+)
+_TWO_DRIVERS = (
+    "CONCURRENT_STREAM_LOG_UPDATE",
+    "Multiple streaming queries are concurrently using",
+    "CONCURRENT_QUERY",
+    "another query with same id is already active",
+)
+_CANCELLED = ("cancelled", "InterruptedException", "interrupted", "SparkContext was shut down")
+_TEXT = 20_000
+
+
+def chain_of(error: BaseException) -> list[str]:
+    """The texts of an error and of its causes, Java's included, from the outside in."""
+    texts = [str(error)[:_TEXT]]
+    java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    for _ in range(6):
+        if java is None:
+            break
+        texts.append(str(java.toString())[:_TEXT])
+        java = java.getCause()
+    return texts
+
+
+def is_lost_task(texts: list[str]) -> bool:
+    """Whether a worker process or an executor died: nobody's exception, the batch can be replayed."""
+    return any(mark in text for text in texts for mark in _LOST)
+
+
+def is_cancelled(texts: list[str]) -> bool:
+    """Whether the job was ended from outside: a stop, or the session was stopped."""
+    return any(mark in text for text in texts for mark in _CANCELLED)
+
+
+def lost_task(texts: list[str]) -> FailedException:
+    """The failure that replays a batch whose worker died."""
+    return FailedException(f"a worker process died: {_short(texts)}")
+
+
+def translated(texts: list[str], checkpoint: str) -> TridentError:
+    """What Spark said, as an error of ours that names the cause and the next step."""
+    told = " ".join(texts)
+    if any(mark in told for mark in _TWO_DRIVERS):
+        return ZombieError(
+            f"another driver runs on the checkpoint {checkpoint}; this one has stopped. "
+            "Let one driver run on a checkpoint, or give the other topology another name"
+        )
+    if "STREAMING_CHECKPOINT_MISSING_METADATA_FILE" in told:
+        return LineageError(
+            f"the checkpoint {checkpoint} has batches but no file 'metadata', so it cannot be told whose they are. "
+            "Restore that file from a copy, or move the whole checkpoint away and begin a new lineage"
+        )
+    return TridentError(f"Spark failed: {_short(texts)}")
+
+
+def _short(texts: list[str]) -> str:
+    """The innermost words: the last line of a Python traceback, else the first line of the root cause."""
+    for text in reversed(texts):
+        _, found, trace = text.partition("Traceback (most recent call last):")
+        if found:
+            lines = [line for line in re.split(r"\n\s*at |\n\n", trace)[0].splitlines() if line.strip()]
+            return lines[-1].strip()[:500] if lines else text[:500]
+    root = next((text for text in reversed(texts) if text.strip()), "")
+    return root.strip().splitlines()[0][:500] if root.strip() else "no reason was given"

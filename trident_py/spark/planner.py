@@ -1,0 +1,158 @@
+"""The driver's side of the source: which batch comes next, what it is, and what its tasks must emit.
+
+Called by Spark's planner process and, after a restart, by a task, through the home service; one per run of a
+component. What spouts raise becomes a failure row, so that it reaches the batch loop like any other failure.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from ..program import FAILURE, Program, Row, descriptor_rows, encode_failure, failure_of
+from ..spouts.coordination import Coordination, Descriptor
+from .lowering import python_spouts
+from .source import Offset, metadata_of, offset_of
+
+READY_WAIT = 0.05
+READY_PAUSE = 0.002
+
+
+class BatchPlanner:
+    """Makes batches one after the other: Spark asks for the next only when the last is committed.
+
+    ``finished`` is set when every spout has ended and everything emitted is committed; ``fatal`` holds what a
+    coordinator raised while it described a batch.
+    """
+
+    def __init__(
+        self, program: Program, coordination: Coordination, base: int, last: int, stopping: threading.Event
+    ) -> None:
+        self.finished = threading.Event()
+        self.fatal: BaseException | None = None
+        self.on_finished: Callable[[], None] = lambda: None
+        self._stopping = stopping
+        self._program = program
+        self._python = python_spouts(program)
+        self._coordination = coordination
+        self._base = base
+        self._last = last
+        self._restored = False
+        self._metadata: tuple[int, dict, dict] | None = None
+        self._again: tuple[int, list[Row]] | None = None
+        self._replay: dict[int, list[tuple[int, bytes]]] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def last_txid(self) -> int:
+        """The last txid that is committed, or that Spark has begun."""
+        return self._last
+
+    def alive(self) -> bool:
+        """Lets a worker find out whether this run is still on."""
+        return True
+
+    def initial(self) -> Offset:
+        """The offset before the first batch of a new checkpoint."""
+        return offset_of(self._base, {})
+
+    def next_batch(self, start: Offset) -> tuple[list[Row], Offset]:
+        """The rows and the end offset of the next batch; no rows and ``start`` while no spout is ready."""
+        with self._lock:
+            self._restore(start)
+            txid = max(int(start["txid"]), self._last) + 1
+            if not self._wait_ready(txid):
+                return [], start
+            previous = metadata_of(start)
+            try:
+                metadata = self._coordination.initialize(txid, 0, previous, self._drawn(txid))
+            except BaseException as error:
+                self.fatal = error
+                self._finish()
+                return [], start
+            self._metadata = (txid, previous, metadata)
+            return self._rows(txid, metadata), offset_of(txid, metadata)
+
+    def again(self, start: Offset, end: Offset) -> list[Row]:
+        """After a restart: the rows of a batch whose offsets are in the log, but which is not committed."""
+        with self._lock:
+            txid = int(end["txid"])
+            if self._again is None or self._again[0] != txid:
+                self._restore(start)
+                self._again = (txid, self._emit_again(txid, metadata_of(start), metadata_of(end)))
+            return self._again[1]
+
+    def _emit_again(self, txid: int, previous: dict, current: dict) -> list[Row]:
+        try:
+            metadata = self._coordination.initialize(txid, 0, previous, current)
+        except BaseException as error:
+            return self._failure_rows(error)
+        self._metadata = (txid, previous, metadata)
+        return self._rows(txid, metadata)
+
+    def describe(self, txid: int) -> tuple[dict | None, dict | None]:
+        """The metadata of the txid before this one, and of this one."""
+        with self._lock:
+            if self._metadata is None or self._metadata[0] != txid:
+                return None, None
+            return self._metadata[1], self._metadata[2]
+
+    def begun(self, txid: int) -> None:
+        """Spark has begun this batch. It counts also where only a source of Spark's own had data."""
+        self._last = max(self._last, txid)
+
+    def replay(self, descriptors: Sequence[Descriptor]) -> str:
+        """Keeps the descriptors of another attempt for the tasks; returns what tells the tasks to fetch them."""
+        rows: dict[int, list[tuple[int, bytes]]] = {}
+        for pid, tag, block in descriptor_rows(map(self._numbered, descriptors)):
+            rows.setdefault(pid, []).append((tag, block))
+        self._replay = rows
+        return json.dumps([*self._python, FAILURE])
+
+    def replayed(self, partition: int) -> list[tuple[int, bytes]]:
+        """What a task of level 0 must emit in a replay. Called by the task."""
+        return self._replay.get(partition, [])
+
+    def _wait_ready(self, txid: int) -> bool:
+        """Waits a moment for a spout to be ready, unless a source of Spark's own may have data meanwhile."""
+        mixed = len(self._python) < len(self._program.spouts)
+        deadline = time.monotonic() + (0 if mixed else READY_WAIT)
+        while not self._stopping.is_set() and not self.finished.is_set():
+            if self._coordination.exhausted(txid):
+                if not mixed:
+                    self._finish()
+                return False
+            if self._coordination.ready(txid):
+                return True
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(READY_PAUSE)
+        return False
+
+    def _finish(self) -> None:
+        self.finished.set()
+        self.on_finished()
+
+    def _restore(self, start: Offset) -> None:
+        if not self._restored and int(start["txid"]) > self._base:
+            self._coordination.restore(int(start["txid"]), metadata_of(start))
+        self._restored = True
+
+    def _drawn(self, txid: int) -> dict | None:
+        return self._metadata[2] if self._metadata is not None and self._metadata[0] == txid else None
+
+    def _rows(self, txid: int, metadata: dict) -> list[Row]:
+        try:
+            return list(descriptor_rows(map(self._numbered, self._coordination.descriptors(txid, 0, metadata))))
+        except BaseException as error:
+            return self._failure_rows(error)
+
+    def _failure_rows(self, error: BaseException) -> list[Row]:
+        block = encode_failure(failure_of("spout", 0, error))
+        return [(pid, FAILURE, block) for pid in range(self._program.partitions(0))]
+
+    def _numbered(self, descriptor: Descriptor) -> Descriptor:
+        """The coordination counts Python spouts only; the program counts all."""
+        return descriptor._replace(spout=self._python[descriptor.spout])

@@ -1,0 +1,184 @@
+"""The Spark session: one of our own where none is given, and what a query needs of any session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from ..errors import TridentError
+
+MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+RAW_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
+
+# Adaptive execution costs 20 ms a batch and has nothing to decide: every partition count is the program's.
+# The shuffle checksum would answer a replay with other content by running it once more.
+QUERY = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.stopActiveRunOnRestart": "false",
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
+}
+# Hadoop's local file system starts a chmod process for every file and writes a .crc beside it; that is most of
+# what a batch spends on its logs. The raw one renames too, so a log is there whole or not at all.
+LOCAL_CHECKPOINT = {
+    "spark.sql.streaming.checkpointFileManagerClass": MANAGER,
+    "fs.file.impl": RAW_FILES,
+    "fs.file.impl.disable.cache": "true",
+}
+# A user's error and a stop are told by us; these loggers would add Java stack traces to them.
+SILENCED = (
+    "org.apache.spark.sql.execution.streaming",
+    "org.apache.spark.api.python",
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.sql.execution.datasources.v2",
+)
+_LOG = """
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}
+logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
+logger.shell.level = error
+"""
+_confs = threading.RLock()
+
+
+class OwnSession:
+    """A ``local[*]`` session and its scratch folder; `stop` leaves neither process nor file behind."""
+
+    def __init__(self, settings: dict[str, str] | None = None) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="trident-spark-"))
+        log = self._folder / "log4j2.properties"
+        log.write_text(_LOG + _silenced_lines())
+        self._interrupt = signal.getsignal(signal.SIGINT)
+        try:
+            self.spark = _start(_settings(self._folder, log) | (settings or {}))
+        except BaseException as error:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise _no_spark(error) from error
+        # pyspark's own handler cancels the jobs first, and a batch would look failed; ours ends the run in order
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, self._interrupt)
+
+    def stop(self) -> None:
+        gateway = self.spark.sparkContext._gateway
+        process = getattr(gateway, "proc", None)
+        self.spark.stop()
+        _end_gateway(gateway, process)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _settings(folder: Path, log: Path) -> dict[str, str]:
+    return {
+        "spark.master": "local[*]",
+        "spark.app.name": "trident_py",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log.as_uri()}",
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.shuffle.partitions": str(max(2, min(8, os.cpu_count() or 2))),
+        "spark.python.worker.reuse": "true",
+        "spark.sql.session.timeZone": "UTC",
+    }
+
+
+def _start(settings: dict[str, str]) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder: Any = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # pyspark 4.3 about pandas 3, which we do not use
+        session: SparkSession = builder.getOrCreate()
+        return session
+
+
+def _no_spark(error: BaseException) -> TridentError:
+    return TridentError(
+        f"Spark did not start: {error}. It needs Java 17 on the PATH or in JAVA_HOME; "
+        "on Debian: apt-get install openjdk-17-jre-headless"
+    )
+
+
+def _end_gateway(gateway: Any, process: Any) -> None:
+    """Ends the Java process too: a stopped session would leave it until Python exits."""
+    from pyspark import SparkContext
+
+    try:
+        gateway.shutdown()
+    except Exception:
+        pass
+    if process is not None and process.poll() is None:
+        process.stdin.close()
+        try:
+            process.wait(20)
+        except Exception:
+            process.kill()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+def _silenced_lines() -> str:
+    return "".join(f"logger.quiet{i}.name = {name}\nlogger.quiet{i}.level = off\n" for i, name in enumerate(SILENCED))
+
+
+def silence(spark: SparkSession) -> None:
+    """The same loggers off in a session that was given to us."""
+    jvm: Any = spark.sparkContext._jvm
+    off = jvm.org.apache.logging.log4j.Level.OFF
+    for name in SILENCED:
+        jvm.org.apache.logging.log4j.core.config.Configurator.setLevel(name, off)
+
+
+@contextmanager
+def query_settings(spark: SparkSession, checkpoint: str) -> Iterator[None]:
+    """Our settings, for a query that is started inside: a query keeps a copy of the session's."""
+    wanted = QUERY | (LOCAL_CHECKPOINT if is_local(spark, checkpoint) else {})
+    with _confs:
+        before = {key: spark.conf.get(key, None) for key in wanted}
+        try:
+            for key, value in wanted.items():
+                spark.conf.set(key, value)
+            yield
+        finally:
+            for key, old in before.items():
+                if old is None:
+                    spark.conf.unset(key)
+                else:
+                    spark.conf.set(key, old)
+
+
+def is_local(spark: SparkSession, checkpoint: str) -> bool:
+    """Whether the checkpoint is in a folder of this machine, and Spark sees it as one."""
+    if "://" in checkpoint or checkpoint.startswith("file:"):
+        return checkpoint.startswith("file:")
+    default: str = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")
+    return default.startswith("file:")
+
+
+def raised_by_pyspark(error: BaseException) -> bool:
+    """Whether this is one of Spark's own errors."""
+    return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j")

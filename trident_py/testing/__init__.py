@@ -1,0 +1,54 @@
+"""What users test topologies with: finite spouts, memory states, scripted failures, recorded results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import TridentError
+from ..spouts import FeederBatchSpout, FeederCommitterBatchSpout, FixedBatchSpout
+from ..state import LRUMemoryMapState, MemoryBackingMap, MemoryMapState
+from .failing import failing
+from .failures import Crashing
+from .logged import GLOBAL_KEY, CallLog, LoggingBackingMap
+from .operations import CountAsAggregator, Split, StringLength, TrueFilter, TuplifyArgs
+
+__all__ = [
+    "GLOBAL_KEY",
+    "CallLog",
+    "CountAsAggregator",
+    "Crashing",
+    "FeederBatchSpout",
+    "FeederCommitterBatchSpout",
+    "FixedBatchSpout",
+    "LRUMemoryMapState",
+    "LoggingBackingMap",
+    "MemoryBackingMap",
+    "MemoryMapState",
+    "Split",
+    "StringLength",
+    "TrueFilter",
+    "TuplifyArgs",
+    "collect",
+    "failing",
+    "stored",
+]
+
+
+def collect(stream: Any, name: str) -> Any:
+    """Records the stream's rows under a name and returns the stream.
+
+    ``running.collected(name)`` gives them: txid -> rows of the batch's last attempt. Works on both clusters.
+    """
+    return stream._collect(name)
+
+
+def stored(factory: Any) -> dict[tuple, Any]:
+    """What a state's store holds now, all partitions together.
+
+    Key tuple -> plain value, TransactionalValue or OpaqueValue, as the kind of the state is; a value that is
+    not grouped stands under ``("$GLOBAL$",)``. Ask in the driver process, while no batch commits.
+    """
+    look = getattr(factory, "stored", None)
+    if look is None:
+        raise TridentError(f"{type(factory).__name__} cannot be looked into; it has no method stored()")
+    return look()

@@ -1,0 +1,131 @@
+"""Spouts that fail in the attempts a test names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import DefinitionError
+from ..spouts import (
+    IBatchSpout,
+    ICommitterTridentSpout,
+    IOpaquePartitionedTridentSpout,
+    IPartitionedTridentSpout,
+    ITridentDataSource,
+    ITridentSpout,
+)
+from ..tuples import FieldsLike
+from .failures import Failure
+
+EMITS = (
+    "emitBatch",
+    "emitChunks",
+    "emitBatchNew",
+    "emitPartitionBatch",
+    "emitPartitionBatchNew",
+    "reEmitPartitionBatch",
+)
+
+
+def failing_spout(spout: ITridentDataSource, failure: Failure) -> Any:
+    """The spout, but it fails before it emits."""
+    for base, wrapper in _WRAPPERS.items():
+        if isinstance(spout, base):
+            return wrapper(spout, failure)
+    raise DefinitionError(f"failing cannot wrap {type(spout).__name__}; wrap a function behind it")
+
+
+class _Failing:
+    """All that is not emitting is the spout's own."""
+
+    inner: Any
+    failure: Failure
+
+    def __init__(self, inner: Any, failure: Failure) -> None:
+        self.inner = inner
+        self.failure = failure
+        self.kind = inner.kind
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("inner", "failure"):
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def snapshot(self) -> Any:
+        """What newStream takes: the spout as it is now."""
+        taken = getattr(self.inner, "snapshot", None)
+        return self if taken is None else type(self)(taken(), self.failure)
+
+    def getOutputFields(self) -> FieldsLike:
+        return self.inner.getOutputFields()
+
+    def getComponentConfiguration(self) -> dict[str, Any] | None:
+        return self.inner.getComponentConfiguration()
+
+
+class _FailingBatchSpout(_Failing, IBatchSpout):
+    """The running attempt is that of the context."""
+
+    def open(self, conf: dict, context: Any) -> None:
+        self.context = context
+        self.inner.open(conf, context)
+
+    def emitBatch(self, batchId: int, collector: Any) -> None:
+        self.failure.check(self.context.transaction, "emitBatch")
+        self.inner.emitBatch(batchId, collector)
+
+    def ack(self, batchId: int) -> None:
+        self.inner.ack(batchId)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+class _FailingSource(_Failing):
+    """Its emitters fail."""
+
+    def getCoordinator(self, *args: Any) -> Any:
+        return self.inner.getCoordinator(*args)
+
+    def getEmitter(self, *args: Any) -> Any:
+        emitter = self.inner.getEmitter(*args)
+        for name in EMITS:
+            if callable(getattr(emitter, name, None)):
+                setattr(emitter, name, _Emit(getattr(emitter, name), self.failure))
+        return emitter
+
+
+class _Emit:
+    """An emitting method that fails before it emits; its first argument is the attempt."""
+
+    def __init__(self, method: Any, failure: Failure) -> None:
+        self.method = method
+        self.failure = failure
+
+    def __call__(self, tx: Any, *args: Any, **named: Any) -> Any:
+        self.failure.check(tx, "emitBatch")
+        return self.method(tx, *args, **named)
+
+
+class _FailingCommitter(_FailingSource, ICommitterTridentSpout):
+    pass
+
+
+class _FailingTridentSpout(_FailingSource, ITridentSpout):
+    pass
+
+
+class _FailingPartitioned(_FailingSource, IPartitionedTridentSpout):
+    pass
+
+
+class _FailingOpaque(_FailingSource, IOpaquePartitionedTridentSpout):
+    pass
+
+
+_WRAPPERS: dict[type, Any] = {
+    IBatchSpout: _FailingBatchSpout,
+    ICommitterTridentSpout: _FailingCommitter,  # before ITridentSpout, which it is too
+    ITridentSpout: _FailingTridentSpout,
+    IPartitionedTridentSpout: _FailingPartitioned,
+    IOpaquePartitionedTridentSpout: _FailingOpaque,
+}

@@ -1,0 +1,107 @@
+"""Scripted failures: a state, an operation or a spout that fails in the attempts a test names."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Collection
+from typing import Any
+
+from ..errors import DefinitionError, FailedException, TridentError
+from ..state import StateFactory
+
+When = Collection[tuple[int, int]] | Callable[..., Any]
+POINTS = ("beginCommit", "update", "put", "commit", "afterCommit")
+HOWS = ("fail", "error", "kill")
+_WRITES = ("multiUpdate", "multiPut", "multiRemove", "update", "set")
+_NO_WRITES = ("beginCommit", "commit", "rollback", "close", "cleanup")
+
+
+class Failure:
+    """When and how: ``when`` is a set of (txid, attempt) or a callable of both."""
+
+    def __init__(self, when: When, how: str = "fail") -> None:
+        if how not in HOWS:
+            raise DefinitionError(f"how={how!r}: it is one of {', '.join(HOWS)}")
+        self.when = when
+        self.how = how
+
+    def check(self, attempt: tuple[int, int] | None, place: str) -> None:
+        """Fails if this attempt is one of those: FailedException, RuntimeError, or SIGKILL of the process."""
+        if attempt is None or not self._wants(int(attempt[0]), int(attempt[1])):
+            return
+        text = f"asked by the test: {place} in txid {attempt[0]}, attempt {attempt[1]}"
+        if self.how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise FailedException(text) if self.how == "fail" else RuntimeError(text)
+
+    def _wants(self, txid: int, attempt: int) -> bool:
+        return bool(self.when(txid, attempt)) if callable(self.when) else (txid, attempt) in self.when
+
+
+class Crashing(StateFactory):
+    """A state factory whose states fail at a named point of chosen attempts.
+
+    ``at``: ``beginCommit`` (begun, nothing written), ``update`` (in updateState, before the first write),
+    ``put`` (after a write), ``commit`` (writes are out, the state's own commit is not yet called),
+    ``afterCommit`` (committed, nobody knows). ``how``: ``fail`` raises FailedException (the batch is
+    replayed), ``error`` RuntimeError (the run ends), ``kill`` sends SIGKILL to the process that holds the
+    state. ``partition`` limits it to one.
+    """
+
+    def __init__(
+        self, factory: Any, at: str, when: When, how: str = "fail", partition: int | None = None
+    ) -> None:
+        if at not in POINTS:
+            raise DefinitionError(f"at={at!r}: it is one of {', '.join(POINTS)}")
+        self.factory = factory
+        self.at = at
+        self.failure = Failure(when, how)
+        self.partition = partition
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else (name, kind, the calls of a BatchParticipant) is the factory's own."""
+        if name.startswith("_") or name == "factory":
+            raise AttributeError(name)
+        return getattr(self.factory, name)
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
+        state = self.factory.makeState(conf, metrics, partitionIndex, numPartitions)
+        if self.partition is None or self.partition == partitionIndex:
+            for name in _points(state, self.at):
+                setattr(state, name, _Point(getattr(state, name), self, conf.get("trident.context")))
+        return state
+
+
+def _points(state: Any, at: str) -> list[str]:
+    """The methods of a state that stand for this point: of a state that is no map, all its own are writes."""
+    if at in ("beginCommit", "commit", "afterCommit"):
+        return ["beginCommit" if at == "beginCommit" else "commit"]
+    names = [name for name in dir(state) if not name.startswith("_") and callable(getattr(state, name))]
+    writes = [name for name in names if name in _WRITES]
+    return writes or [name for name in names if name not in _NO_WRITES]
+
+
+class _Point:
+    """A state's method that fails before or after its work."""
+
+    def __init__(self, method: Callable[..., Any], owner: Crashing, context: Any) -> None:
+        self.method = method
+        self.owner = owner
+        self.context = context
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        before = self.owner.at in ("update", "commit")
+        if before:
+            self._check()
+        result = self.method(*args, **named)
+        if not before:
+            self._check()
+        return result
+
+    def _check(self) -> None:
+        if self.context is None:
+            raise TridentError(
+                "Crashing needs the running attempt; the conf of makeState has no trident.context"
+            )
+        self.owner.failure.check(self.context.transaction, self.owner.at)

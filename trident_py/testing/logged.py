@@ -1,0 +1,184 @@
+"""A map state that can be looked into: its rows and the calls that reached it, in the driver process."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from .. import home
+from ..errors import DefinitionError
+from ..state import (
+    BackingMap,
+    ITupleCollection,
+    MapState,
+    NonTransactionalMap,
+    OpaqueMap,
+    OpaqueValue,
+    Snapshottable,
+    SnapshottableMap,
+    StateFactory,
+    TransactionalMap,
+    TransactionalValue,
+)
+from ..state.keys import ExactKey
+from ..tuples import TransactionAttempt, key_of
+
+GLOBAL_KEY = ("$GLOBAL$",)
+Hook = Callable[[list, TransactionAttempt | None], None]
+_MAPS: dict[str, Any] = {
+    "nontransactional": NonTransactionalMap,
+    "transactional": TransactionalMap,
+    "opaque": OpaqueMap,
+}
+
+
+def _of_any_run(conf: dict) -> dict:
+    """What a test looks at must outlive the run."""
+    return {home.HOME: conf.get(home.HOME)}
+
+
+class CallLog:
+    """Lives in the driver process: the rows of a state and the calls of each of its partitions."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple, tuple[tuple, Any]] = {}
+        self.partitions: dict[int, list[list]] = {}
+        self.order: list[list] = []
+
+    def add(self, partition: int, call: list) -> None:
+        self.partitions.setdefault(partition, []).append(call)
+        self.order.append(call)
+
+    def multiGet(self, partition: int, keys: Sequence[Sequence[Any]]) -> list[Any]:
+        self.add(partition, ["multiGet", [list(key) for key in keys]])
+        return [self.rows.get(key_of(key), (key, None))[1] for key in keys]
+
+    def multiPut(self, partition: int, keys: Sequence[Sequence[Any]], values: Sequence[Any]) -> None:
+        self.add(partition, ["multiPut", [list(key) for key in keys], [shown(value) for value in values]])
+        for key, value in zip(keys, values, strict=True):
+            self.rows[key_of(key)] = (tuple(key), value)
+
+    def stored(self) -> dict[tuple, Any]:
+        return {ExactKey(key): value for key, value in self.rows.values()}
+
+    def items(self) -> list[tuple[tuple, Any]]:
+        return list(self.rows.values())
+
+    def calls(self) -> list[list]:
+        return list(self.order)
+
+    def calls_by_partition(self) -> dict[int, list[list]]:
+        return {partition: list(calls) for partition, calls in self.partitions.items()}
+
+
+def shown(value: Any) -> Any:
+    """A stored value as calls show it: plain, {txid, val} or {currTxid, curr, prev}."""
+    if isinstance(value, OpaqueValue):
+        return {"currTxid": value.currTxid, "curr": value.curr, "prev": value.prev}
+    if isinstance(value, TransactionalValue):
+        return {"txid": value.txid, "val": value.value}
+    return value
+
+
+class LoggingBackingMap(BackingMap):
+    """One partition's view of the map, which all partitions share."""
+
+    def __init__(self, log: CallLog, partition: int, hook: Callable[[list], None]) -> None:
+        self.log = log
+        self.partition = partition
+        self.hook = hook
+
+    def multiGet(self, keys: Sequence[Sequence[Any]]) -> list[Any]:
+        return self.log.multiGet(self.partition, list(map(tuple, keys)))
+
+    def multiPut(self, keys: Sequence[Sequence[Any]], vals: Sequence[Any]) -> None:
+        plain = list(map(tuple, keys))
+        self.log.multiPut(self.partition, plain, list(vals))
+        self.hook(["multiPut", plain, [shown(value) for value in vals]])
+
+    class Factory(StateFactory):
+        """``kind``: nontransactional, transactional or opaque. ``calls`` and ``stored()`` show what happened.
+
+        ``onCall(call, attempt)`` is called where the state is, after beginCommit, multiPut and commit are
+        written down and before what follows; it may raise.
+        """
+
+        def __init__(self, kind: str = "opaque", onCall: Hook | None = None) -> None:
+            if kind not in _MAPS:
+                raise DefinitionError(f"LoggingBackingMap: no kind {kind!r}; there are {', '.join(_MAPS)}")
+            self.mapKind = kind
+            self.kind = "non-transactional" if kind == "nontransactional" else kind
+            self.onCall = onCall
+            self.key = f"testing.calls:{uuid.uuid4().hex}"
+
+        @property
+        def stateName(self) -> str:
+            return f"logged-{self.key[-8:]}"
+
+        def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> LoggedState:
+            return LoggedState(self, home.store(_of_any_run(conf), self.key, CallLog), partitionIndex, conf)
+
+        @property
+        def log(self) -> CallLog:
+            return home.store({}, self.key, CallLog)
+
+        @property
+        def calls(self) -> list[list]:
+            """In order: ["beginCommit", txid], ["multiGet", keys], ["multiPut", keys, stored] ..."""
+            return self.log.calls()
+
+        def stored(self) -> dict[tuple, Any]:
+            return self.log.stored()
+
+
+class LoggedState(MapState, Snapshottable, ITupleCollection):
+    """A map, a single value under the global key and a collection of tuples in one, all calls logged."""
+
+    def __init__(self, factory: LoggingBackingMap.Factory, log: CallLog, partition: int, conf: dict) -> None:
+        self.calls = log
+        self.partition = partition
+        self.onCall = factory.onCall
+        self.context = conf.get("trident.context")
+        self.map: Any = _MAPS[factory.mapKind].build(LoggingBackingMap(log, partition, self.hook))
+        self.single = SnapshottableMap(self.map, GLOBAL_KEY)
+
+    def hook(self, call: list) -> None:
+        if self.onCall is not None:
+            self.onCall(call, None if self.context is None else self.context.transaction)
+
+    def log(self, call: list) -> None:
+        """Writes a call down, for updaters of one's own too."""
+        self.calls.add(self.partition, call)
+
+    def beginCommit(self, txid: int | None) -> None:
+        self.log(["beginCommit", txid])
+        self.hook(["beginCommit", txid])
+        self.map.beginCommit(txid)
+
+    def commit(self, txid: int | None) -> Any:
+        self.log(["commit", txid])
+        self.hook(["commit", txid])
+        return self.map.commit(txid)
+
+    def multiGet(self, keys: Any) -> list[Any]:
+        return self.map.multiGet(keys)
+
+    def multiUpdate(self, keys: Any, updaters: Any) -> list[Any]:
+        return self.map.multiUpdate(keys, updaters)
+
+    def multiPut(self, keys: Any, vals: Any) -> None:
+        self.map.multiPut(keys, vals)
+
+    def get(self) -> Any:
+        return self.single.get()
+
+    def update(self, updater: Any) -> Any:
+        return self.single.update(updater)
+
+    def set(self, value: Any) -> None:
+        self.single.set(value)
+
+    def getTuples(self) -> Iterator[tuple]:
+        for key, value in self.calls.items():
+            yield (*key, value.curr if isinstance(value, OpaqueValue) else getattr(value, "value", value))
