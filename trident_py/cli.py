@@ -6,7 +6,6 @@ An error shows the user's own exception first, then what of ours it ended; ``--t
 
 from __future__ import annotations
 
-import copy
 import importlib
 import importlib.util
 import inspect
@@ -15,22 +14,18 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import click
-from rich.console import Console
-from rich.status import Status
 
 from .config import Config
+from .display import INTERRUPTED, JsonLines, ProgressLine, follow
 from .errors import DefinitionError, TopologyError, TridentError
 from .local import LocalCluster
-from .running import Event, Progress, RunningTopology
 from .topology import Topology, TridentTopology
 
 OURS = Path(__file__).parent.as_posix()
-FAILED, WRONG, INTERRUPTED = 1, 2, 130
-POLL_SECONDS = 0.1
+FAILED, WRONG = 1, 2
 
 
 class NotLoadable(Exception):
@@ -125,17 +120,13 @@ def load(target: str) -> Topology:
         sys.path.insert(0, str(Path.cwd()))
     build = getattr(find_module(module_name), function or "build", None)
     if not callable(build):
-        raise NotLoadable(
-            f"module {module_name} has no function {function or 'build'!r}; {builders(module_name)}"
-        )
+        raise NotLoadable(f"module {module_name} has no function {function or 'build'!r}; {builders(module_name)}")
     made = build()
     if isinstance(made, TridentTopology):
         return made.build()
     if isinstance(made, Topology):
         return made
-    raise NotLoadable(
-        f"{target} returned {type(made).__name__}; it must return a TridentTopology, or its build()"
-    )
+    raise NotLoadable(f"{target} returned {type(made).__name__}; it must return a TridentTopology, or its build()")
 
 
 def find_module(name: str) -> Any:
@@ -164,37 +155,8 @@ def builders(module_name: str) -> str:
     """The functions a module defines itself."""
     module = sys.modules[module_name]
     functions = inspect.getmembers_static(module, inspect.isfunction)
-    names = [
-        name for name, value in functions if value.__module__ == module_name and not name.startswith("_")
-    ]
+    names = [name for name, value in functions if value.__module__ == module_name and not name.startswith("_")]
     return f"it has: {', '.join(names)}" if names else "it has no functions"
-
-
-def follow(running: RunningTopology, display: JsonLines | ProgressLine) -> int:
-    """Show a run until it ends; Ctrl-C stops it cleanly. Raises TopologyError for a run that failed."""
-    news: SimpleQueue[tuple[Event, Progress | None]] = SimpleQueue()
-    running.addListener(lambda event, progress: news.put((event, copy.deepcopy(progress))))
-    early = list(running.events)  # what happened before there was a listener
-    with display:
-        for event in early:
-            display.event(event, None)
-        shown = {id(event) for event in early}
-        try:
-            while not running.awaitTermination(timeout=POLL_SECONDS):
-                drain(news, shown, display)
-        except KeyboardInterrupt:
-            print(f"stopped; last committed txid: {running.txid}", file=sys.stderr)
-            return INTERRUPTED
-        finally:
-            drain(news, shown, display)
-    return 0
-
-
-def drain(news: SimpleQueue, shown: set[int], display: JsonLines | ProgressLine) -> None:
-    while not news.empty():
-        event, progress = news.get()
-        if id(event) not in shown:
-            display.event(event, progress)
 
 
 def guarded(body: Callable[[], int], full: bool) -> int:
@@ -236,65 +198,7 @@ def origin(error: BaseException | None) -> str:
 
 def users(filename: str) -> bool:
     """True for a file that is neither ours nor of an installed package nor made up."""
-    return not (
-        Path(filename).as_posix().startswith(OURS) or "site-packages" in filename or filename[:1] == "<"
-    )
-
-
-class JsonLines:
-    """One JSON object per event on stdout; a committed batch brings its counts and seconds."""
-
-    def __enter__(self) -> JsonLines:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def event(self, event: Event, progress: Progress | None) -> None:
-        record: dict[str, Any] = {"event": event.kind, "txid": event.txid, "attempt": event.attempt}
-        if event.reason:
-            record["reason"] = event.reason
-        if progress is not None and event.kind == "committed":
-            record |= {"component": progress.component, "emitted": progress.emitted}
-            record |= {"persisted": progress.persisted, "seconds": progress.seconds}
-        print(json.dumps(record, default=str), flush=True)
-
-
-class ProgressLine:
-    """One live line on stderr; replays are printed above it and stay."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.console = Console(stderr=True, highlight=False)
-        self.status = Status(f"{name}: starting", console=self.console)
-        self.last: str | None = None
-
-    def __enter__(self) -> ProgressLine:
-        self.status.start()
-        return self
-
-    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
-        self.status.stop()
-        if self.last is not None or error is None:
-            self.console.print(
-                self.last or f"{self.name}: there was no new batch", markup=False, soft_wrap=True
-            )
-
-    def event(self, event: Event, progress: Progress | None) -> None:
-        if event.reason and event.kind != "failed":  # a failure is told at the end, with its cause
-            self.console.print(
-                f"{event.kind}: txid {event.txid}, attempt {event.attempt}: {event.reason}", markup=False
-            )
-        elif event.kind == "committed" and progress is not None:
-            self.last = f"{self.name}: {standing(progress)}"
-            self.status.update(self.last)
-
-
-def standing(progress: Progress) -> str:
-    """Where a component stands, in one line."""
-    tuples = [f"{count:,} from {spout}" for spout, count in progress.emitted.items()]
-    written = [f"{count:,} into {state}" for state, count in progress.persisted.items()]
-    seconds = f"{sum(progress.seconds.values()):.3f} s for the last batch"
-    return ", ".join([f"txid {progress.txid}", *tuples, *written, seconds])
+    return not (Path(filename).as_posix().startswith(OURS) or "site-packages" in filename or filename[:1] == "<")
 
 
 def main() -> None:

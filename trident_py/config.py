@@ -30,8 +30,10 @@ class Config(dict[str, Any]):
     TRANSACTIONAL_ZOOKEEPER_PORT = "transactional.zookeeper.port"
     DRPC_REQUEST_TIMEOUT_SECS = "drpc.request.timeout.secs"
 
-    # Ours: Storm has no such key.
+    # Ours: Storm has no such keys.
     TOPOLOGY_MAX_BATCH_ATTEMPTS = "topology.max.batch.attempts"
+    TOPOLOGY_TXID_BASE = "topology.txid.base"
+    TOPOLOGY_STOP_GRACE_SECS = "topology.stop.grace.secs"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

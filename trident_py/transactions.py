@@ -66,6 +66,7 @@ class BatchLoop:
         self.previous = (0, 0)
         self.progress = running.progress[program.component]
         self.limit = program.conf.get(MAX_ATTEMPTS)
+        self._made: dict | None = None
         self._names = {
             node.id: node.state.name
             for node in program.lowered.plan.nodes
@@ -95,53 +96,50 @@ class BatchLoop:
         None for them. Raises TopologyError, and Stopped when the run is being stopped.
         """
         carried = metadata is not None
+        self._made = metadata
         while True:
             if self.running.stopping.is_set():
                 raise Stopped
-            made = self._attempt(txid, attempt, execute, previous, metadata, carried)
-            if made is not None:
-                return made
+            if self._attempt(txid, attempt, execute, previous, carried):
+                return self._made or {}
             carried = False
             attempt += 1
             self._back_off(txid, attempt)
 
-    def _attempt(
-        self, txid: int, attempt: int, execute: Execute, previous: dict | None, metadata: dict | None, carried: bool
-    ) -> dict | None:
-        """One attempt; its metadata if it was committed, None if it must be replayed."""
+    def _attempt(self, txid: int, attempt: int, execute: Execute, previous: dict | None, carried: bool) -> bool:
+        """One attempt: True if it was committed, False if the batch must be replayed."""
         watch = Stopwatch()
         batch = BatchInfo(txid, attempt, self.lineage, self.generations or {}, self.run_id, self.previous)
         self.previous = (txid, attempt)
         self.progress.attempt = attempt
         try:
-            made, descriptors = self._begin(batch, previous, metadata, carried)
+            descriptors = self._begin(batch, previous, carried)
         except Exception as error:
             self._failed(batch, [failure_of("spout", 0, error)])
-            return None
+            return False
         emit = watch.lap()
         outcome = execute(batch, descriptors)
         process = watch.lap()
         self._record(batch, outcome)
         if outcome.failures:
             self._failed(batch, outcome.failures)
-            return None
+            return False
         try:
             self._publish(batch, outcome)
         except Exception as error:
             self._failed(batch, [failure_of("commit", 0, error)])
-            return None
+            return False
         self._succeeded(batch, outcome, {"emit": emit, "process": process, "commit": watch.lap()})
-        return made
+        return True
 
-    def _begin(
-        self, batch: BatchInfo, previous: dict | None, metadata: dict | None, carried: bool
-    ) -> tuple[dict, list[Descriptor] | None]:
+    def _begin(self, batch: BatchInfo, previous: dict | None, carried: bool) -> list[Descriptor] | None:
+        """What the spout partitions must emit; the metadata of an earlier attempt goes into the next one's."""
         for name, participant in self.participants.items():
             participant.prepare(batch.txid, batch.attempt, self._partitions(name))
-        if carried and metadata is not None:
-            return metadata, None
-        made = self.coordination.initialize(batch.txid, batch.attempt, previous, metadata)
-        return made, self.coordination.descriptors(batch.txid, batch.attempt, made)
+        if carried:
+            return None
+        self._made = self.coordination.initialize(batch.txid, batch.attempt, previous, self._made)
+        return self.coordination.descriptors(batch.txid, batch.attempt, self._made)
 
     def _partitions(self, name: str) -> int:
         node_id = next(node_id for node_id, state in self._names.items() if state == name)
@@ -154,9 +152,9 @@ class BatchLoop:
         self.coordination.commit(batch.txid, batch.attempt, reports)
         for name, participant in self.participants.items():
             receipts = [
-                report.value[1]
+                report.value[2]
                 for report in outcome.reports
-                if report.kind == "persisted" and self._names[report.node] == name and report.value[1] is not None
+                if report.kind == "persisted" and self._names[report.node] == name and report.value[2] is not None
             ]
             participant.publish(batch.txid, batch.attempt, receipts)
 
@@ -175,8 +173,9 @@ class BatchLoop:
                 spout = describe(self.program.lowered.plan.by_id[report.node]).split()[1].rstrip(":")
                 progress.emitted[spout] = progress.emitted.get(spout, 0) + report.value
             elif report.kind == "persisted":
-                name, (count, receipt) = self._names[report.node], report.value
+                name, (count, made, receipt) = self._names[report.node], report.value
                 progress.persisted[name] = progress.persisted.get(name, 0) + count
+                progress.new_values[name] = progress.new_values.get(name, 0) + made
                 progress.receipts.setdefault(name, []).append(receipt)
         progress.txid, progress.seconds = batch.txid, seconds
         progress.batches += 1

@@ -61,7 +61,7 @@ class PersistProcessor(Processor):
         collector = TridentCollector(rows.append, self.context.report_error)
         state = self.context.state()
         receipt = persist(state, self.attempt.txid, _ThenEmit(self, rows), tuples, collector)
-        self.context.report("persisted", (len(tuples), receipt))
+        self.context.report("persisted", (len(tuples), len(rows), receipt))
 
     def close(self) -> None:
         if hasattr(self.updater, "cleanup"):

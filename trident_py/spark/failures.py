@@ -73,7 +73,7 @@ def translated(texts: list[str], checkpoint: str) -> TridentError:
 def _short(texts: list[str]) -> str:
     """The innermost words: the last line of a Python traceback, else the first line of the root cause."""
     for text in reversed(texts):
-        _, found, trace = text.partition("Traceback (most recent call last):")
+        _, found, trace = text.rpartition("Traceback (most recent call last):")
         if found:
             lines = [line for line in re.split(r"\n\s*at |\n\n", trace)[0].splitlines() if line.strip()]
             return lines[-1].strip()[:500] if lines else text[:500]

@@ -11,16 +11,14 @@ from .inspection import check_spout, is_finite, is_home, output_fields, partitio
 from .interfaces import (
     IBatchSpout,
     ICommitterTridentSpout,
-    IOpaquePartitionedTridentSpout,
-    IPartitionedTridentSpout,
     IRichSpout,
-    ISpoutPartition,
     ITridentDataSource,
     ITridentSpout,
     OutputFieldsDeclarer,
     SpoutContext,
 )
 from .metadata import FileMetadataStore, MemoryMetadataStore, MetadataStore
+from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout, ISpoutPartition
 from .sparkspout import SparkSpout
 
 __all__ = [

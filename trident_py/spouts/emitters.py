@@ -18,11 +18,10 @@ from .coordinators import partition_path
 from .descriptors import SpoutNodeInfo
 from .inspection import configuration, is_home, optional, partitions_of, snapshot
 from .interfaces import (
-    IOpaquePartitionedTridentSpout,
-    IPartitionedTridentSpout,
     ITridentSpout,
     SpoutContext,
 )
+from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
 
 METADATA = "trident.metadata"
 

@@ -5,6 +5,7 @@ A position is a byte offset in text files and a row number in Parquet files.
 
 from __future__ import annotations
 
+import csv
 from functools import cached_property
 from typing import Protocol
 
@@ -115,8 +116,6 @@ def header_line(path: str) -> bytes:
 
 def header_names(line: bytes, delimiter: str, path: str) -> list[str]:
     """The column names in a header line. Raises SpoutError for a file without one."""
-    import csv
-
     text = line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
     if not text:
         raise SpoutError(f"FileSpout: {path} has no header line; a CSV file must begin with its column names")

@@ -275,5 +275,3 @@ class FileEmitter(ITridentSpout.Emitter):
     def close(self) -> None:
         if self._reader is not None:
             self._reader.close()
-
-

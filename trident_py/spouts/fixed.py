@@ -24,9 +24,7 @@ class FixedBatchSpout(IBatchSpout):
             raise DefinitionError(f"FixedBatchSpout: maxBatchSize must be at least 1, got {maxBatchSize!r}")
         for values in tuples:
             if not isinstance(values, list | tuple):
-                raise DefinitionError(
-                    f"FixedBatchSpout: {values!r} is not a tuple of values; write Values({values!r})"
-                )
+                raise DefinitionError(f"FixedBatchSpout: {values!r} is not a tuple of values; write Values({values!r})")
         self._fields = Fields.of(fields)
         self._size = maxBatchSize
         self._tuples = tuple(tuples)

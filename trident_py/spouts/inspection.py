@@ -11,11 +11,10 @@ from .interfaces import (
     KINDS,
     IBatchSpout,
     ICommitterTridentSpout,
-    IOpaquePartitionedTridentSpout,
-    IPartitionedTridentSpout,
     IRichSpout,
     ITridentSpout,
 )
+from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
 from .sparkspout import SparkSpout
 
 _INTERFACES = (

@@ -46,8 +46,7 @@ def to_json(value: Any, whose: str) -> str:
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
         raise SpoutError(
-            f"{whose}: metadata must be a JSON value (None, bool, int, float, str, list, dict), "
-            f"got {value!r}: {error}"
+            f"{whose}: metadata must be a JSON value (None, bool, int, float, str, list, dict), got {value!r}: {error}"
         ) from error
 
 

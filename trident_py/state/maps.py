@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import StateError
 from ..tuples import key_of
 from .base import BackingMap, Key, MapState, Snapshottable, ValueUpdater
-from .updates import Replaces, applied
+from .updates import Replaces, amounts_of, applied
 from .values import OpaqueValue, TransactionalValue, behind
 
 _transactional = partial(tuple.__new__, TransactionalValue)
@@ -28,24 +28,30 @@ class _Written:
     """
 
     def __init__(self) -> None:
-        self._puts: list[tuple[Sequence[Key], Sequence[Any]]] = []
+        self._puts: list[tuple[Sequence[Key], Sequence[Any] | None]] = []
         self._values: dict[tuple, Any] = {}
 
     def reset(self) -> None:
         self._puts = []
         self._values = {}
 
-    def add(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+    def add(self, keys: Sequence[Key], vals: Sequence[Any] | None) -> None:
+        """``vals`` None: only the store knows them."""
         self._puts.append((keys, vals))
+
+    @property
+    def anything(self) -> bool:
+        return bool(self._puts or self._values)
 
     def read(self, backing: BackingMap, keys: Sequence[Key]) -> tuple[list[Any], list[bool] | None]:
         """The values, and for each whether this commit wrote it (None: it has written nothing yet)."""
         found = backing.multiGet(keys)
         if len(found) != len(keys):
             raise StateError(f"{backing!r} answered {len(found)} values for {len(keys)} keys")
-        if not self._puts and not self._values:
+        if not self.anything:
             return found, None
-        for put_keys, vals in self._puts:
+        for put_keys, known in self._puts:
+            vals = backing.multiGet(put_keys) if known is None else known
             self._values.update(zip(map(key_of, put_keys), vals, strict=True))
         self._puts = []
         names = [key_of(key) for key in keys]
@@ -74,12 +80,34 @@ class _TxidMap(MapState):
         self.txid = None
         self._written.reset()
 
+    def _added(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any] | None:
+        """The new values, if the store itself can add under the txid's rules; None if it did nothing."""
+        if self.txid is None or self._written.anything:
+            return None
+        news = _added(self.backing, self.txid, keys, updaters)
+        if news is not None:
+            self._written.add(keys, None)
+        return news
+
     def _put(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
         self.backing.multiPut(keys, vals)
         self._written.add(keys, vals)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.backing!r})"
+
+
+def _added(
+    backing: BackingMap, txid: int | None, keys: Sequence[Key], updaters: Sequence[ValueUpdater]
+) -> list[Any] | None:
+    """What ``backing.multiAdd(txid, keys, amounts)`` answers, where a store offers it and it fits.
+
+    A store's multiAdd keeps the rules of the map above it, in one step instead of reading and writing. It
+    answers None, with nothing done, for whatever it cannot do exactly.
+    """
+    add = getattr(backing, "multiAdd", None)
+    amounts = None if add is None or len(keys) == 0 else amounts_of(updaters)
+    return None if add is None or amounts is None else add(txid, keys, amounts)
 
 
 class NonTransactionalMap(MapState):
@@ -100,8 +128,10 @@ class NonTransactionalMap(MapState):
         return self.backing.multiGet(keys)
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        news = applied(updaters, self.backing.multiGet(keys))
-        self.backing.multiPut(keys, news)
+        news = _added(self.backing, None, keys, updaters)
+        if news is None:
+            news = applied(updaters, self.backing.multiGet(keys))
+            self.backing.multiPut(keys, news)
         return news
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
@@ -130,6 +160,9 @@ class TransactionalMap(_TxidMap):
         return [None if value is None else value[1] for value in found]
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
+        added = self._added(keys, updaters)
+        if added is not None:
+            return added
         found, mine = self._written.read(self.backing, keys)
         skipped = self._skipped(keys, found, mine)
         if not skipped:
@@ -179,6 +212,9 @@ class OpaqueMap(_TxidMap):
         return self._olds(*self._written.read(self.backing, keys))
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
+        added = self._added(keys, updaters)
+        if added is not None:
+            return added
         found, mine = self._written.read(self.backing, keys)
         olds = self._olds(found, mine)
         news = applied(updaters, olds)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from ..operations.base import CombinerAggregator, ReducerAggregator
+from ..operations.builtin import Count, Sum
 from .base import ValueUpdater
 
 
@@ -110,3 +111,16 @@ def applied(updaters: Sequence[ValueUpdater], stored: Sequence[Any]) -> list[Any
     if isinstance(updaters, Updates):
         return updaters.apply(stored)
     return [updater.update(value) for updater, value in zip(updaters, stored, strict=True)]
+
+
+def amounts_of(updaters: Sequence[ValueUpdater]) -> Sequence[Any] | None:
+    """What is added to each stored value, if all updaters do is add (Count and Sum themselves); else None."""
+    if isinstance(updaters, Combines):
+        return updaters.args if _adds(updaters.agg) else None
+    if not all(type(updater) is CombinerValueUpdater and _adds(updater.agg) for updater in updaters):
+        return None
+    return [updater.arg for updater in updaters]  # type: ignore[attr-defined]
+
+
+def _adds(agg: CombinerAggregator) -> bool:
+    return type(agg) is Sum or type(agg) is Count

@@ -1,0 +1,342 @@
+"""Partitioned spouts: the rules of Storm's two executors, over attempts, restarts and changing partitions."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from trident_py.errors import FailedException, SpoutError
+from trident_py.spouts import (
+    FileMetadataStore,
+    IOpaquePartitionedTridentSpout,
+    IPartitionedTridentSpout,
+    ISpoutPartition,
+    WrongNumberOfValues,
+)
+
+from .harness import Player, flat
+
+CALLS: list = []
+SOURCE: dict[str, list] = {}  # partition -> all its tuples; a batch takes the next two
+
+
+@pytest.fixture(autouse=True)
+def source():
+    CALLS.clear()
+    SOURCE.clear()
+    SOURCE.update({"a": list("ABCDEFGH"), "b": list("stuvwxyz")})
+
+
+@dataclass(frozen=True)
+class Part(ISpoutPartition):
+    name: str
+
+    def getId(self):
+        return self.name
+
+
+class Emitting:
+    def getOrderedPartitions(self, info):
+        return [Part(name) for name in sorted(info)]
+
+    def refreshPartitions(self, mine):
+        CALLS.append(("refresh", [p.name for p in mine]))
+
+    def read(self, collector, partition, start):
+        end = min(start + 2, len(SOURCE[partition.name]))
+        for value in SOURCE[partition.name][start:end]:
+            collector.emit([value])
+        return {"start": start, "end": end}
+
+
+class NewEmitter(Emitting):
+    def emitBatchNew(self, tx, collector, partitions, last):
+        CALLS.append(("new", tuple(tx), {p.name: last[p] and last[p]["end"] for p in partitions}))
+        return {p: self.read(collector, p, last[p]["end"] if last[p] else 0) for p in partitions}
+
+    def reEmitPartitionBatch(self, tx, collector, partition, meta):
+        CALLS.append(("again", tuple(tx), partition.name, meta))
+        for value in SOURCE[partition.name][meta["start"] : meta["end"]] if meta else ():
+            collector.emit([value])
+
+
+class OldEmitter(Emitting):
+    """The methods of Storm up to 2.6."""
+
+    def emitPartitionBatchNew(self, tx, collector, partition, last):
+        CALLS.append(("old new", tuple(tx), partition.name, last and last["end"]))
+        return self.read(collector, partition, last["end"] if last else 0)
+
+    def emitPartitionBatch(self, tx, collector, partition, meta):
+        CALLS.append(("old again", tuple(tx), partition.name))
+        for value in SOURCE[partition.name][meta["start"] : meta["end"]]:
+            collector.emit([value])
+
+
+class OldOpaqueEmitter(Emitting):
+    def emitPartitionBatch(self, tx, collector, partition, last):
+        return self.read(collector, partition, last["end"] if last else 0)
+
+
+class Listing:
+    def getPartitionsForBatch(self):
+        return list(SOURCE)
+
+    def isReady(self, txid):
+        return True
+
+
+@dataclass
+class Transactional(IPartitionedTridentSpout):
+    emitter: type = NewEmitter
+
+    def getOutputFields(self):
+        return "v"
+
+    def getCoordinator(self, conf, context):
+        return Listing()
+
+    def getEmitter(self, conf, context):
+        return self.emitter()
+
+
+@dataclass
+class Opaque(IOpaquePartitionedTridentSpout):
+    emitter: type = NewEmitter
+    conf: dict = field(default_factory=dict)
+
+    def getOutputFields(self):
+        return "v"
+
+    def getCoordinator(self, conf, context):
+        return Listing()
+
+    def getEmitter(self, conf, context):
+        return self.emitter()
+
+
+def values(rows):
+    return "".join(value for (value,) in flat(rows))
+
+
+def calls(kind):
+    return [call for call in CALLS if call[0] == kind]
+
+
+# Transactional
+
+
+@pytest.mark.parametrize("emitter", [NewEmitter, OldEmitter])
+def test_a_transactional_replay_emits_what_its_metadata_says(emitter):
+    player = Player(Transactional(emitter))
+    assert values(player.emit(1)) == "ABst"
+    assert values(player.emit(1, 1)) == "ABst"
+    player.batch(1, 2)
+    assert values(player.batch(2)) == "CDuv"
+
+
+@pytest.mark.parametrize("emitter", [NewEmitter, OldEmitter])
+def test_transactional_metadata_is_stored_at_emit_and_survives_a_restart(emitter, tmp_path):
+    first = Player(Transactional(emitter), store=FileMetadataStore(tmp_path))
+    first.batch(1)
+    emitted = first.emit(2)  # and the process dies before the commit
+    SOURCE["a"].append("later")
+    again = Player(Transactional(emitter), store=FileMetadataStore(tmp_path), restored=first.logged, committed=1)
+    assert again.emit(2) == emitted
+    again.batch(2, 1)
+    assert values(again.batch(3)) == "EFwx"
+
+
+def test_emit_new_gets_the_metadata_of_the_closest_earlier_txid_and_none_before_the_first():
+    player = Player(Transactional())
+    player.batch(1)
+    player.batch(2)
+    assert [call[2] for call in calls("new")] == [{"a": None, "b": None}, {"a": 2, "b": 2}]
+
+
+def test_a_new_partition_does_not_leak_into_a_replayed_transactional_batch():
+    player = Player(Transactional(), partitions=3)  # the third task would have only the new one
+    player.emit(1)
+    SOURCE["c"] = list("123")
+    assert values(player.emit(1, 1)) == "ABst"
+    player.batch(1, 2)
+    assert values(player.batch(2)) == "CDuv12"
+
+
+def test_the_partition_list_is_frozen_even_if_the_cluster_forgot_the_metadata_of_the_failed_attempt():
+    player = Player(Transactional(), partitions=3)
+    player.emit(1)
+    player.logged.clear()
+    SOURCE["c"] = list("123")
+    assert values(player.emit(1, 1)) == "ABst"
+
+
+def test_one_partition_with_metadata_makes_the_task_emit_all_of_them_again():
+    player = Player(Transactional())
+    player.emit(1)
+    player.store.remove("s0/user/b", 1)
+    assert values(player.emit(1, 1)) == "AB"
+    assert calls("again")[-1][2:] == ("b", None)
+
+
+def test_an_old_emitter_skips_a_partition_without_metadata_once_a_later_txid_has_some():
+    player = Player(Transactional(OldEmitter))
+    player.batch(1)
+    player.emit(2)
+    player.emit(3)
+    player.store.remove("s0/user/b", 2)
+    assert values(player.emit(2, 1)) == "CD"
+
+
+def test_every_num_tasks_th_partition_belongs_to_a_task():
+    SOURCE["c"] = list("123456")
+    assert [values([rows]) for rows in Player(Transactional(), partitions=2).batch(1)] == ["AB12", "st"]
+    assert calls("refresh") == [("refresh", ["a", "c"]), ("refresh", ["b"])]
+
+
+def test_refresh_comes_only_when_the_partitions_changed():
+    player = Player(Transactional())
+    player.batch(1)
+    player.batch(2)
+    SOURCE["c"] = list("12")
+    player.batch(3)
+    assert calls("refresh") == [("refresh", ["a", "b"]), ("refresh", ["a", "b", "c"])]
+
+
+def test_a_task_without_partitions_emits_nothing():
+    assert [len(rows) for rows in Player(Transactional(), partitions=3).batch(1)] == [2, 2, 0]
+
+
+def test_an_emit_that_fails_stores_nothing_and_the_replay_is_new():
+    class Failing(NewEmitter):
+        def emitBatchNew(self, tx, collector, partitions, last):
+            if tx.attemptId == 0:
+                raise FailedException("not now")
+            return super().emitBatchNew(tx, collector, partitions, last)
+
+    player = Player(Transactional(Failing))
+    with pytest.raises(FailedException):
+        player.emit(1)
+    assert player.store.paths("") == []
+    assert values(player.emit(1, 1)) == "ABst"
+
+
+def test_success_cleans_up_what_is_older_and_a_missing_success_loses_nothing():
+    player = Player(Transactional())
+    for txid in (1, 2, 3):
+        player.emit(txid)
+        player.commit(txid)
+    player.coordination.success(3)  # those of 1 and 2 got lost
+    assert [player.store.get("s0/user/a", txid) is None for txid in (1, 2, 3)] == [True, True, False]
+    assert values(player.batch(4)) == "GHyz"
+
+
+def test_a_row_of_the_wrong_length_from_a_task_is_refused_at_emit():
+    class Wide(NewEmitter):
+        def emitBatchNew(self, tx, collector, partitions, last):
+            collector.emit(["x", "y"])
+
+    with pytest.raises(WrongNumberOfValues, match=r"'s0'.*Expected 1 fields but got 2 fields.*\['x', 'y'\]"):
+        Player(Transactional(Wide)).emit(1)
+
+
+def test_metadata_that_is_not_json_is_refused_naming_the_partition():
+    class Odd(NewEmitter):
+        def emitBatchNew(self, tx, collector, partitions, last):
+            return {p: object() for p in partitions}
+
+    with pytest.raises(SpoutError, match="s0/user/a"):
+        Player(Transactional(Odd)).emit(1)
+
+
+def test_metadata_for_a_partition_of_nobody_is_refused():
+    class Odd(NewEmitter):
+        def emitBatchNew(self, tx, collector, partitions, last):
+            return {"zebra": 1}
+
+    with pytest.raises(SpoutError, match="'zebra', which is not one of this task's: a, b"):
+        Player(Transactional(Odd)).emit(1)
+
+
+def test_a_partition_that_cannot_be_a_key_is_refused_with_the_remedy():
+    @dataclass
+    class Loose:
+        name: str
+
+    class Odd(NewEmitter):
+        def getOrderedPartitions(self, info):
+            return [Loose(name) for name in info]
+
+    with pytest.raises(SpoutError, match="frozen dataclass"):
+        Player(Transactional(Odd)).emit(1)
+
+
+# Opaque
+
+
+@pytest.mark.parametrize("emitter", [NewEmitter, OldOpaqueEmitter])
+def test_an_opaque_replay_starts_from_the_last_committed_metadata_and_may_differ(emitter):
+    player = Player(Opaque(emitter))
+    player.batch(1)
+    assert values(player.emit(2)) == "CDuv"
+    SOURCE["a"][2] = "!"
+    assert values(player.emit(2, 1)) == "!Duv"
+    player.commit(2, 1)
+    assert values(player.batch(3)) == "EFwx"
+
+
+def test_opaque_metadata_counts_only_once_committed():
+    player = Player(Opaque())
+    player.emit(1)
+    assert player.store.paths("") == []
+    player.commit(1)
+    assert player.store.get("s0/user/a", 1) == {"start": 0, "end": 2}
+
+
+def test_an_opaque_batch_that_was_committed_but_not_ended_is_emitted_from_the_txid_before(tmp_path):
+    first = Player(Opaque(), store=FileMetadataStore(tmp_path))
+    first.batch(1)
+    first.emit(2)
+    first.commit(2)  # and the process dies before the cluster knows
+    again = Player(Opaque(), store=FileMetadataStore(tmp_path), restored=first.logged, committed=1)
+    assert values(again.emit(2)) == "CDuv"
+    assert again.store.get("s0/user/a", 2) is None
+    again.commit(2)
+    assert values(again.batch(3)) == "EFwx"
+
+
+def test_an_opaque_spout_is_asked_for_its_partitions_again_on_replay():
+    player = Player(Opaque())
+    player.emit(1)
+    SOURCE["c"] = list("123")
+    assert values(player.emit(1, 1)) == "ABst12"
+
+
+def test_partitions_that_are_gone_lose_what_a_failed_commit_wrote_for_this_txid():
+    player = Player(Opaque(), partitions=2)
+    player.batch(1)
+    player.emit(2)
+    player.commit(2)  # the batch fails behind this
+    del SOURCE["b"]
+    player.emit(2, 1)
+    player.commit(2, 1)
+    assert player.store.get("s0/user/b", 2) is None
+    assert player.store.get("s0/user/b", 1) == {"start": 0, "end": 2}
+    assert player.store.get("s0/user/a", 2) == {"start": 2, "end": 4}
+
+
+def test_reports_of_another_attempt_fail_the_commit():
+    player = Player(Opaque())
+    player.emit(1)
+    with pytest.raises(FailedException, match="Received commit for different transaction attempt 1:1"):
+        player.commit(1, 1)
+    assert player.store.paths("") == []
+
+
+def test_a_retried_task_reports_once_more_and_nothing_is_lost():
+    player = Player(Opaque())
+    player.emit(1)
+    lost = player.reports
+    assert values(player.emit(1)) == "ABst"  # the engine ran the task of the same attempt again
+    player.coordination.commit(1, 0, [None, *player.reports])
+    assert lost == player.reports
+    assert values(player.batch(2)) == "CDuv"

@@ -1,0 +1,98 @@
+"""How a run is shown while it runs: one live line for people, or one JSON object per event for programs."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from queue import SimpleQueue
+from typing import Any
+
+from rich.console import Console
+from rich.status import Status
+
+from .running import Event, Progress, RunningTopology
+
+INTERRUPTED = 130
+POLL_SECONDS = 0.1
+
+
+def follow(running: RunningTopology, display: JsonLines | ProgressLine) -> int:
+    """Show a run until it ends; Ctrl-C stops it cleanly. Raises TopologyError for a run that failed."""
+    news: SimpleQueue[tuple[Event, Progress | None]] = SimpleQueue()
+    running.addListener(lambda event, progress: news.put((event, copy.deepcopy(progress))))
+    early = list(running.events)  # what happened before there was a listener
+    with display:
+        for event in early:
+            display.event(event, None)
+        shown = {id(event) for event in early}
+        try:
+            while not running.awaitTermination(timeout=POLL_SECONDS):
+                drain(news, shown, display)
+        except KeyboardInterrupt:
+            print(f"stopped; last committed txid: {running.txid}", file=sys.stderr)
+            return INTERRUPTED
+        finally:
+            drain(news, shown, display)
+    return 0
+
+
+def drain(news: SimpleQueue, shown: set[int], display: JsonLines | ProgressLine) -> None:
+    while not news.empty():
+        event, progress = news.get()
+        if id(event) not in shown:
+            display.event(event, progress)
+
+
+class JsonLines:
+    """One JSON object per event on stdout; a committed batch brings its counts and seconds."""
+
+    def __enter__(self) -> JsonLines:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def event(self, event: Event, progress: Progress | None) -> None:
+        record: dict[str, Any] = {"event": event.kind, "txid": event.txid, "attempt": event.attempt}
+        if event.reason:
+            record["reason"] = event.reason
+        if progress is not None and event.kind == "committed":
+            record |= {"component": progress.component, "emitted": progress.emitted}
+            record |= {"persisted": progress.persisted, "seconds": progress.seconds}
+        print(json.dumps(record, default=str), flush=True)
+
+
+class ProgressLine:
+    """One live line on stderr; replays are printed above it and stay."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.console = Console(stderr=True, highlight=False)
+        self.status = Status(f"{name}: starting", console=self.console)
+        self.last: str | None = None
+
+    def __enter__(self) -> ProgressLine:
+        self.status.start()
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        self.status.stop()
+        if self.last is not None or error is None:
+            self.console.print(self.last or f"{self.name}: there was no new batch", markup=False, soft_wrap=True)
+
+    def event(self, event: Event, progress: Progress | None) -> None:
+        if event.reason and event.kind != "failed":  # a failure is told at the end, with its cause
+            self.console.print(
+                f"{event.kind}: txid {event.txid}, attempt {event.attempt}: {event.reason}", markup=False
+            )
+        elif event.kind == "committed" and progress is not None:
+            self.last = f"{self.name}: {standing(progress)}"
+            self.status.update(self.last)
+
+
+def standing(progress: Progress) -> str:
+    """Where a component stands, in one line."""
+    tuples = [f"{count:,} from {spout}" for spout, count in progress.emitted.items()]
+    written = [f"{count:,} into {state}" for state, count in progress.persisted.items()]
+    seconds = f"{sum(progress.seconds.values()):.3f} s for the last batch"
+    return ", ".join([f"txid {progress.txid}", *tuples, *written, seconds])
