@@ -7,7 +7,7 @@ Python objects once, and only the columns that they read; everything else is gat
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -134,6 +134,37 @@ class Chunk:
                 columns[key[len(_PICKLED) :].decode()] = column
                 short = short or MISSING in column
         return cls(columns, int(metadata[b"rows"]), short)
+
+
+class TupleList(Sequence[TridentTuple]):
+    """The tuples of several chunks as one list; they become Python objects chunk by chunk, as they are read."""
+
+    def __init__(self, fields: Fields) -> None:
+        self.fields = fields
+        self.chunks: list[Chunk] = []
+        self._read: tuple[int, list[TridentTuple]] = (-1, [])
+
+    def append(self, chunk: Chunk) -> None:
+        self.chunks += chunk.only(self.fields).slices()
+
+    def __len__(self) -> int:
+        return sum(chunk.length for chunk in self.chunks)
+
+    def __iter__(self) -> Iterator[TridentTuple]:
+        for chunk in self.chunks:
+            yield from chunk.tuples(self.fields)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        at = index + len(self) if index < 0 else index
+        for number, chunk in enumerate(self.chunks):
+            if 0 <= at < chunk.length:
+                if self._read[0] != number:
+                    self._read = (number, chunk.tuples(self.fields))
+                return self._read[1][at]
+            at -= chunk.length
+        raise IndexError(f"tuple {index} of {len(self)}")
 
 
 def concat(chunks: Sequence[Chunk]) -> Chunk:

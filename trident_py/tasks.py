@@ -109,6 +109,7 @@ class LevelTask:
             inputs,
             node.fields,
             lowered.wanted[node.id],
+            bool(self.children[node.id] or self.exchanges.get(node.id)),
             lambda: self.memory.state(self.program, node, self.partition, stage.partitions, self.batch),  # type: ignore[arg-type]
             lambda kind, value: self._report(node, kind, value),
         )

@@ -22,7 +22,7 @@ class NodeContext:
     """What a processor knows of its place.
 
     ``inputs`` are the fields of each input, ``fields`` those of the output, ``wanted`` the output fields
-    that somebody reads: others need not be carried.
+    that somebody reads: others need not be carried. ``consumed``: some node takes the output at all.
     """
 
     def __init__(
@@ -32,6 +32,7 @@ class NodeContext:
         inputs: tuple[Fields, ...],
         fields: Fields,
         wanted: frozenset[str],
+        consumed: bool,
         state: Callable[[], Any],
         report: Callable[[str, Any], None],
     ) -> None:
@@ -40,6 +41,7 @@ class NodeContext:
         self.inputs = inputs
         self.fields = fields
         self.wanted = wanted
+        self.consumed = consumed
         self.state = state
         self.report = report
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..chunks import Chunk
+from ..chunks import Chunk, TupleList
 from ..errors import TridentError
 from ..operations.base import TridentCollector
 from ..state.base import BaseStateUpdater
-from ..state.persist import persist
+from ..state.persist import SILENT, persist
 from ..tuples import Fields, TransactionAttempt, TridentTuple
 from .base import NodeContext, Processor, name_of
 
@@ -45,20 +45,21 @@ class PersistProcessor(Processor):
         if hasattr(self.updater, "prepare") and self.updater is spec.updater:
             self.updater.prepare(context.conf, context.operations)
         self.attempt = TransactionAttempt(0, 0)
-        self.buffer: list[TridentTuple] = []
+        self.buffer = TupleList(spec.inputs)
 
     def start(self, attempt: TransactionAttempt) -> None:
         self.attempt = attempt
-        self.buffer = []
+        self.buffer = TupleList(self.spec.inputs)
         self.context.state()
 
     def execute(self, port: int, chunk: Chunk) -> None:
-        self.buffer += chunk.tuples(self.spec.inputs)
+        self.buffer.append(chunk)
 
     def finish(self) -> None:
-        tuples, self.buffer = self.buffer, []
+        tuples, self.buffer = self.buffer, TupleList(self.spec.inputs)
         rows: list[Any] = []
-        collector = TridentCollector(rows.append, self.context.report_error)
+        heard = TridentCollector(rows.append, self.context.report_error)
+        collector = heard if self.context.consumed else SILENT
         state = self.context.state()
         receipt = persist(state, self.attempt.txid, _ThenEmit(self, rows), tuples, collector)
         self.context.report("persisted", (len(tuples), len(rows), receipt))

@@ -84,9 +84,11 @@ class _TxidMap(MapState):
         """The new values, if the store itself can add under the txid's rules; None if it did nothing."""
         if self.txid is None or self._written.anything:
             return None
-        news = _added(self.backing, self.txid, keys, updaters)
-        if news is not None:
-            self._written.add(keys, None)
+        added = _added(self.backing, self.txid, keys, updaters)
+        if added is None:
+            return None
+        news, done = added
+        self._written.add(keys if all(done) else [k for k, d in zip(keys, done, strict=True) if d], None)
         return news
 
     def _put(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
@@ -99,11 +101,12 @@ class _TxidMap(MapState):
 
 def _added(
     backing: BackingMap, txid: int | None, keys: Sequence[Key], updaters: Sequence[ValueUpdater]
-) -> list[Any] | None:
+) -> tuple[list[Any], list[bool]] | None:
     """What ``backing.multiAdd(txid, keys, amounts)`` answers, where a store offers it and it fits.
 
     A store's multiAdd keeps the rules of the map above it, in one step instead of reading and writing. It
-    answers None, with nothing done, for whatever it cannot do exactly.
+    answers with the values that hold afterwards and whether each was written, or with None and nothing done
+    for whatever it cannot do exactly.
     """
     add = getattr(backing, "multiAdd", None)
     amounts = None if add is None or len(keys) == 0 else amounts_of(updaters)
@@ -128,10 +131,11 @@ class NonTransactionalMap(MapState):
         return self.backing.multiGet(keys)
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        news = _added(self.backing, None, keys, updaters)
-        if news is None:
-            news = applied(updaters, self.backing.multiGet(keys))
-            self.backing.multiPut(keys, news)
+        added = _added(self.backing, None, keys, updaters)
+        if added is not None:
+            return added[0]
+        news = applied(updaters, self.backing.multiGet(keys))
+        self.backing.multiPut(keys, news)
         return news
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
