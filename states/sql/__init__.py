@@ -1,0 +1,7 @@
+"""Trident's states in SQL tables. SQLite needs no server: one durable file, safe from several processes."""
+
+from ..rows import InsertIgnoreUpdater, RowUpdater
+from .insert import InsertIgnoreState
+from .maps import SqlMapState
+
+__all__ = ["InsertIgnoreState", "InsertIgnoreUpdater", "RowUpdater", "SqlMapState"]

@@ -1,0 +1,194 @@
+"""Map states in one SQL table: typed key columns, the value, its txid and the value before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from trident_py.errors import DefinitionError
+from trident_py.state import (
+    BatchParticipant,
+    ITupleCollection,
+    NonTransactionalMap,
+    OpaqueMap,
+    SnapshottableMap,
+    StateFactory,
+    StateType,
+    TransactionalMap,
+)
+from trident_py.tuples import Fields, FieldsLike
+
+from .backing import SqlBackingMap
+from .ledger import Fence, Ledger
+from .store import parsed, shown
+from .table import Place, Shape, prepare, shape_of
+from .transaction import Transaction
+
+GLOBAL_KEY = ("$GLOBAL$",)
+_MAPS: dict[StateType, Any] = {
+    StateType.NON_TRANSACTIONAL: NonTransactionalMap,
+    StateType.TRANSACTIONAL: TransactionalMap,
+    StateType.OPAQUE: OpaqueMap,
+}
+
+
+class SqlMap(SnapshottableMap, ITupleCollection):
+    """One partition of a SqlMapState.
+
+    On replay: transactional keeps what the batch has written, opaque starts again from the value before,
+    non-transactional applies the batch again.
+    """
+
+    def __init__(self, backing: SqlBackingMap, kind: StateType, partition: int, single: bool) -> None:
+        super().__init__(_MAPS[kind].build(backing), GLOBAL_KEY)
+        self.backing = backing
+        self.partition = partition
+        self.single = single
+
+    def beginCommit(self, txid: int | None) -> None:
+        """Locks the store for this partition. Raises ZombieError, FailedException if it stays locked."""
+        self.backing.written = 0
+        self.backing.transaction.begin(txid)
+        super().beginCommit(txid)
+
+    def commit(self, txid: int | None) -> Any:
+        super().commit(txid)
+        self.backing.transaction.commit()
+        return {"partition": self.partition, "written": self.backing.written}
+
+    def rollback(self, txid: int | None) -> None:
+        super().commit(txid)
+        self.backing.transaction.rollback()
+
+    def get(self) -> Any:
+        self._one()
+        return super().get()
+
+    def update(self, updater: Any) -> Any:
+        self._one()
+        return super().update(updater)
+
+    def set(self, value: Any) -> None:
+        self._one()
+        super().set(value)
+
+    def getTuples(self) -> Iterator[list[Any]]:
+        current = 0 if isinstance(self.delegate, NonTransactionalMap) else 1
+        for key, value in self.backing.rows():
+            yield [*key, value if current == 0 else value[1]]
+
+    def _one(self) -> None:
+        if not self.single:
+            keys = ", ".join(column.name for column in self.backing.keys)
+            raise DefinitionError(
+                f"table {self.backing.table!r} has the keys {keys}: a global aggregate needs keys=None"
+            )
+
+
+@dataclass(frozen=True, repr=False)
+class SqlMapState(StateFactory):
+    """A map state in one SQL table; made by `nonTransactional`, `transactional` and `opaque`.
+
+    ``keys=None`` is the state of a global aggregate. Types come from the fields (``"count bigint"``) or from
+    the table, which is made when missing. ``files=N`` spreads a SQLite table over N files by key.
+    On replay: as its kind; every partition of a batch is one transaction of the store, fenced by the ledger.
+    """
+
+    url: str
+    table: str
+    keys: Fields | None
+    value: Fields
+    type: StateType
+    files: int = 1
+
+    def __post_init__(self) -> None:
+        where = parsed(self.url).render_as_string(hide_password=False)
+        object.__setattr__(self, "url", where)  # absolute: a worker may stand in another folder
+        if self.files < 1:
+            raise DefinitionError(f"table {self.table!r}: files must be at least 1, got {self.files}")
+        for name in [self.table, *(self.keys or ()), *self.value]:
+            if '"' in name or not name:
+                raise DefinitionError(f"{name!r} cannot name a table or column")
+        if len(self.value) == 0 or (self.keys is not None and len(self.keys) == 0):
+            raise DefinitionError(f"table {self.table!r}: keys and value need at least one field each")
+        self._fields()[0].concat(self._fields()[1])  # no column twice
+
+    @classmethod
+    def nonTransactional(
+        cls, url: str, table: str, keys: FieldsLike | None = None,
+        value: FieldsLike = "count bigint", files: int = 1,
+    ) -> SqlMapState:  # fmt: skip
+        """Columns: keys, value. A replayed batch counts twice."""
+        return cls(url, table, _maybe(keys), Fields.of(value), StateType.NON_TRANSACTIONAL, files)
+
+    @classmethod
+    def transactional(
+        cls, url: str, table: str, keys: FieldsLike | None = None,
+        value: FieldsLike = "count bigint", files: int = 1,
+    ) -> SqlMapState:  # fmt: skip
+        """Columns: keys, value, txid. Exact if a replayed batch has the same content."""
+        return cls(url, table, _maybe(keys), Fields.of(value), StateType.TRANSACTIONAL, files)
+
+    @classmethod
+    def opaque(
+        cls, url: str, table: str, keys: FieldsLike | None = None,
+        value: FieldsLike = "count bigint", files: int = 1,
+    ) -> SqlMapState:  # fmt: skip
+        """Columns: keys, value, txid, prev_<value>. Exact also under changed content, save for S12's keys."""
+        return cls(url, table, _maybe(keys), Fields.of(value), StateType.OPAQUE, files)
+
+    @property
+    def kind(self) -> str:
+        return self.type.value
+
+    @property
+    def stateName(self) -> str:
+        return self.table
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlMap:
+        return SqlMap(self._backing(Fence.of(conf)), self.type, partitionIndex, self.keys is None)
+
+    def participant(self) -> BatchParticipant:
+        """The ledger's side on the driver, for one run."""
+        return Ledger(self._opened, lambda: self._backing(None).last_txid())
+
+    def stored(self) -> dict[tuple, Any]:
+        """All rows: key tuple -> plain value, TransactionalValue or OpaqueValue."""
+        return dict(self._backing(None).rows())
+
+    def _opened(self) -> list[Any]:
+        self._backing(None)
+        return Place(self.url, self.table, self.files).stores()
+
+    def _backing(self, fence: Fence | None) -> SqlBackingMap:
+        place = Place(self.url, self.table, self.files)
+        shape = self._shape(place)
+        prepare(place, shape)
+        return SqlBackingMap(place, shape, len(self.value), self.type, Transaction(place.stores(), fence))
+
+    def _shape(self, place: Place) -> Shape:
+        keys, others = self._fields()
+        return shape_of(place, keys, others)
+
+    def _fields(self) -> tuple[Fields, Fields]:
+        keys = Fields("k string") if self.keys is None else self.keys
+        others = list(self.value.declarations())
+        if self.type is not StateType.NON_TRANSACTIONAL:
+            others.insert(0, "txid bigint")
+        if self.type is StateType.OPAQUE:
+            others += [f"prev_{declared}" for declared in self.value.declarations()]
+        return keys, Fields(others)
+
+    def __repr__(self) -> str:
+        files = f", files={self.files}" if self.files > 1 else ""
+        return (
+            f"SqlMapState({self.kind}, {shown(parsed(self.url))!r}, {self.table!r}, "
+            f"keys={self.keys}, value={self.value}{files})"
+        )
+
+
+def _maybe(keys: FieldsLike | None) -> Fields | None:
+    return None if keys is None else Fields.of(keys)
+
+

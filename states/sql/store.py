@@ -1,0 +1,174 @@
+"""Databases as this process sees them: engines and connections, opened once per process, safe over fork."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, make_url
+
+from trident_py.errors import DefinitionError, FailedException, StateError
+
+from .dialect import Dialect, dialect_of
+
+T = TypeVar("T")
+LOCK_SECONDS = 60.0
+_SECRET = re.compile("pass|secret|token|key|cred", re.IGNORECASE)
+
+
+class Store:
+    """One database (one file) in this process: a pool of connections, each used by one thread at a time."""
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.shown = shown(url)
+        self.dialect: Dialect = dialect_of(url)
+        self.engine = sa.create_engine(url, poolclass=sa.NullPool)
+        self._idle: list[Any] = []
+        self._lock = threading.Lock()
+        self.ready: set[Any] = set()
+
+    def take(self) -> Any:
+        """A connection for the caller alone, until `give`."""
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        with self.errors("open"):
+            return self.dialect.connect(self.engine)
+
+    def give(self, connection: Any) -> None:
+        with self._lock:
+            self._idle.append(connection)
+
+    def drop(self, connection: Any) -> None:
+        """Closes a connection whose state nobody knows."""
+        with contextlib.suppress(Exception):
+            connection.close()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Any]:
+        connection = self.take()
+        try:
+            yield connection
+        except BaseException:
+            self.drop(connection)
+            raise
+        self.give(connection)
+
+    @contextlib.contextmanager
+    def writing(self, relaxed: bool = False) -> Iterator[Any]:
+        """A transaction of its own: committed at the end, rolled back by an exception."""
+        connection = self.take()
+        try:
+            if relaxed:
+                self.dialect.relaxed(connection, True)
+            self.begin(connection)
+            yield connection
+            connection.execute("COMMIT")
+            if relaxed:
+                self.dialect.relaxed(connection, False)
+        except BaseException:
+            self.drop(connection)  # which rolls back
+            raise
+        self.give(connection)
+
+    def begin(self, connection: Any) -> None:
+        """Raises FailedException (the batch is tried again) if the store stays locked."""
+        with self.errors("lock"):
+            self.dialect.begin(connection, LOCK_SECONDS)
+
+    @contextlib.contextmanager
+    def errors(self, doing: str) -> Iterator[None]:
+        """The driver's errors as ours: a lock fails the batch, everything else is a StateError."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, StateError | FailedException | DefinitionError):
+                raise
+            text = f"{self.shown}: could not {doing}: {type(error).__name__}: {hidden(str(error), self.url)}"
+            if self.dialect.is_lock(error) or self.dialect.is_lock(getattr(error, "orig", error)):
+                raise FailedException(f"{text}. Another process held it for {LOCK_SECONDS:g} s") from error
+            raise StateError(text) from error
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            self.drop(connection)
+        self.engine.dispose()
+
+
+_STORES: dict[str, Store] = {}
+_LOCK = threading.Lock()
+_INHERITED: list[Any] = []
+
+
+def store_of(url: URL) -> Store:
+    """The store of this URL in this process."""
+    name = url.render_as_string(hide_password=False)
+    with _LOCK:
+        if name not in _STORES:
+            _STORES[name] = Store(url)
+        return _STORES[name]
+
+
+def close_stores() -> None:
+    """Closes every connection of this process that is not in use."""
+    with _LOCK:
+        stores = list(_STORES.values())
+        _STORES.clear()
+    for store in stores:
+        store.close()
+
+
+def _forked() -> None:
+    """A child must neither use nor close what its parent has open: keep it alive and start anew."""
+    global _LOCK
+    _INHERITED.append(dict(_STORES))
+    _STORES.clear()
+    _LOCK = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+def parsed(url: str) -> URL:
+    """The URL with an absolute path. Raises DefinitionError, without the URL's secrets."""
+    try:
+        made = make_url(url)
+    except Exception:
+        raise DefinitionError("not a database URL; SQLite's is sqlite:///counts.db") from None
+    return dialect_of(made).absolute(made)
+
+
+def shown(url: URL) -> str:
+    """The URL for eyes and logs: without password, user secrets or tokens."""
+    query = {name: "***" if _SECRET.search(name) else value for name, value in url.query.items()}
+    return url.set(query=query).render_as_string(hide_password=True)
+
+
+def hidden(text: str, url: URL) -> str:
+    """A driver's message without the URL's secrets."""
+    for secret in [url.password, *(value for name, value in url.query.items() if _SECRET.search(name))]:
+        if secret:
+            text = text.replace(str(secret), "***")
+    return text
+
+
+def patiently(store: Store, work: Callable[[], T]) -> T:
+    """Runs set-up work again while another process holds the store."""
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            return work()
+        except Exception as error:
+            lock = store.dialect.is_lock(error) or store.dialect.is_lock(getattr(error, "orig", error))
+            if not lock or time.monotonic() > until:
+                raise
+        time.sleep(0.005)
