@@ -284,7 +284,7 @@ def test_split_skips_empty_words_also_in_arrow() -> None:
     ]
     found = Split().executeBatch(pa.array(texts))
     assert found is not None
-    assert (found[0][0].to_pylist(), found[1].tolist()) == (["a", "b", "a", "b", "ab"], [0, 0, 1, 1, 3])
+    assert (found[0][0].to_pylist(), found[1]().tolist()) == (["a", "b", "a", "b", "ab"], [0, 0, 1, 1, 3])
     assert Split().executeBatch(pa.array(["a", None])) is None
     assert Split().executeBatch(pa.array([1])) is None
 

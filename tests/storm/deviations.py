@@ -16,15 +16,17 @@ class Deviation(NamedTuple):
     ours: Any
 
 
-EMPTY = (
-    "S14: min and max of a partition without tuples emit nothing (Storm: null, and the next reader throws)"
-)
+EMPTY = "S14: min and max of a partition without tuples emit nothing (Storm: null, and the next reader throws)"
 
 INIT = (
     "section 22: what an Aggregator emits in init counts, with the key of its own group (Storm throws, "
     "other than in an aggregate of the whole batch)"
 )
 SELF = "section 22: a Stream object merged with itself gives its tuples twice (Storm: IndexOutOfBounds)"
+
+TYPES = "section 22: of more join types than streams the first count (Storm: waits for more, so no output)"
+FIELDS = "multiReduce checks its input fields at definition (Storm: NullPointerException when it runs)"
+SPOUT = "section 25: a FailedException in emitBatch replays the batch (Storm: it is lost or waits)"
 
 DEVIATIONS: dict[str, Deviation] = {
     "minBy_empty_batch": Deviation(EMPTY, "run", [[1, ["a", 3]], [3, ["b", 1]]]),
@@ -38,6 +40,27 @@ DEVIATIONS: dict[str, Deviation] = {
         [[1, [key, n]] for key in (1, 1.0, True, "1", None) for n in ("init", 1)]
         + [[3, [1, n]] for n in ("init", 2)]
         + [[3, [key, n]] for key in (1.0, 2, None, False, 0) for n in ("init", 1)],
+    ),
+    "made_minBy_allnull": Deviation(EMPTY, "run", []),
+    "made_mr_unknown": Deviation(FIELDS, "run", "build"),
+    "made_spout_throws": Deviation(
+        SPOUT,
+        "run",
+        [[1, ["a", 2]], [1, ["b", 1]], [3, ["a", 3]], [3, ["c", 1]], [4, ["a", 4]], [4, ["b", 2]]],
+    ),
+    "made_selfjoin_COMPACT": Deviation(
+        "section 22: a Stream object joined with itself gives the join (Storm: nothing)",
+        [],
+        [[1, ["x", v, w]] for v in (1, 3) for w in (1, 3)]
+        + [[1, ["y", 2, 2]], [1, [None, 4, 4]]]
+        + [[3, [key, v, v]] for key, v in (("z", 5), (1, 6), (1.0, 7), (True, 8))],
+    ),
+    "made_join_COMPACT_INNER_OUTER_INNER": Deviation(
+        TYPES,
+        [],
+        [[1, ["x", v, w]] for v in (1, 3) for w in (10, 11)]
+        + [[1, ["y", 2, None]], [1, [None, 4, 30]], [3, ["z", 5, 1]]]
+        + [[3, [1, 6, 60]], [3, [1.0, 7, None]], [3, [True, 8, 80]]],
     ),
     "bad_merge_out_arity": Deviation(
         SELF, "run", [[1, [v]] for v in (1, 2, 1)] * 2 + [[3, [v]] for v in (2, None, 1, 3)] * 2

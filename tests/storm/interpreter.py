@@ -67,9 +67,7 @@ class Interpreter:
         return stream.parallelismHint(partitions) if partitions > 1 else stream
 
     def newStaticState(self, step: dict) -> Any:
-        return self.topology.newStaticState(
-            states.StaticFactory(step.get("entries", []), step.get("snapshot"))
-        )
+        return self.topology.newStaticState(states.StaticFactory(step.get("entries", []), step.get("snapshot")))
 
     # ------------------------------------------------------------------ one tuple after the other
     def each(self, step: dict) -> Any:

@@ -53,9 +53,7 @@ def test_with_several_tasks_calls_are_compared_by_key() -> None:
             calls["st/1"].append(call)
             continue
         for i in range(len(call[1])):
-            calls[f"st/{i % 2}"].append(
-                [part[i : i + 1] if isinstance(part, list) else part for part in call]
-            )
+            calls[f"st/{i % 2}"].append([part[i : i + 1] if isinstance(part, list) else part for part in call])
     assert diff(RECORDED.case, one, changed(calls=calls)) == {}
     calls["st/1"] = calls["st/1"][:-3]
     assert set(diff(RECORDED.case, one, changed(calls=calls))) == {"calls"}

@@ -18,10 +18,10 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from ..errors import DefinitionError, TridentError
+from ..errors import TridentError
 from ..tuples import TridentTuple, identity
-from .base import Aggregator, Assembly, CombinerAggregator, Filter, TridentCollector, TridentOperationContext
-from .ordering import Comparator, JavaHeap, compare
+from .base import CombinerAggregator, Filter, TridentOperationContext
+from .ordering import FirstN, FirstNAgg, FirstNSortedAgg, Max, MaxWithComparator, Min, MinWithComparator
 
 _QUERIES = ("MapGet", "SnapshotGet", "TupleCollectionGet")
 
@@ -109,145 +109,6 @@ def _add(a: Any, b: Any) -> Any:
     raise TridentError(f"Sum: cannot add {a!r} and {b!r}; both must be numbers")
 
 
-class _Comparison(Aggregator):
-    """Keeps the winning tuple of a partition; of equal ones the later. Tuples with a null value are skipped.
-
-    Without a field whole tuples are compared. A partition without a winner emits nothing (Storm emits null,
-    and the next reader throws).
-    """
-
-    def __init__(self, inputFieldName: str | None, comparator: Comparator) -> None:
-        if not callable(comparator):
-            raise DefinitionError(f"a comparator is a callable (a, b) -> int, got {comparator!r}")
-        self.inputFieldName = inputFieldName
-        self.comparator = comparator
-
-    def beats(self, order: int) -> bool:
-        """Whether a candidate replaces the winner that compares to it as `order`."""
-        raise NotImplementedError
-
-    def init(self, batchId: Any, collector: TridentCollector) -> TridentTuple | None:
-        return None
-
-    def aggregate(self, value: TridentTuple | None, tuple: TridentTuple, collector: TridentCollector) -> Any:
-        candidate = self.value(tuple)
-        if candidate is None:
-            return value
-        if value is None or self.beats(self.comparator(self.value(value), candidate)):
-            return tuple
-        return value
-
-    def complete(self, value: TridentTuple | None, collector: TridentCollector) -> None:
-        if value is not None:
-            collector.emit(value)
-
-    def value(self, tuple: TridentTuple) -> Any:
-        return tuple if self.inputFieldName is None else tuple.getValueByField(self.inputFieldName)
-
-
-class MinWithComparator(_Comparison):
-    """The smallest tuple by a comparator: ``(comparator)`` of tuples or ``(field, comparator)`` of values."""
-
-    def __init__(self, inputFieldName: Any = None, comparator: Comparator | None = None) -> None:
-        super().__init__(*_field_and_comparator(inputFieldName, comparator))
-
-    def beats(self, order: int) -> bool:
-        return order >= 0
-
-
-class MaxWithComparator(_Comparison):
-    """The largest tuple by a comparator: ``(comparator)`` of tuples or ``(field, comparator)`` of values."""
-
-    def __init__(self, inputFieldName: Any = None, comparator: Comparator | None = None) -> None:
-        super().__init__(*_field_and_comparator(inputFieldName, comparator))
-
-    def beats(self, order: int) -> bool:
-        return order <= 0
-
-
-def _field_and_comparator(field: Any, comparator: Comparator | None) -> tuple[str | None, Any]:
-    return (None, field) if comparator is None else (field, comparator)
-
-
-class Min(MinWithComparator):
-    """The tuple with the smallest value of a field; values of different types are an error, as in Storm."""
-
-    kernel: ClassVar[str] = "min"
-
-    def __init__(self, inputFieldName: str) -> None:
-        super().__init__(inputFieldName, compare)
-
-
-class Max(MaxWithComparator):
-    """The tuple with the largest value of a field; values of different types are an error, as in Storm."""
-
-    kernel: ClassVar[str] = "max"
-
-    def __init__(self, inputFieldName: str) -> None:
-        super().__init__(inputFieldName, compare)
-
-
-class FirstN(Assembly):
-    """The first n tuples of a batch; with a sort field the n smallest by it, largest if reverse.
-
-    Works in each partition, then over all of them. The fields stay. An empty batch gives nothing.
-    """
-
-    def __init__(self, n: int, sortField: str | None = None, reverse: bool = False) -> None:
-        self.aggregator = FirstNAgg(n) if sortField is None else FirstNSortedAgg(n, sortField, reverse)
-
-    def apply(self, stream: Any) -> Any:
-        fields = stream.getOutputFields()
-        partial = stream.partitionAggregate(fields, self.aggregator, fields)
-        return partial.global_().partitionAggregate(fields, self.aggregator, fields)
-
-
-class FirstNAgg(Aggregator):
-    """Emits the first n tuples as they come."""
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-
-    def init(self, batchId: Any, collector: TridentCollector) -> int:
-        return 0
-
-    def aggregate(self, value: int, tuple: TridentTuple, collector: TridentCollector) -> int:
-        if value < self.n:
-            collector.emit(tuple)
-        return value + 1
-
-    def complete(self, value: int, collector: TridentCollector) -> None:
-        """All is emitted."""
-
-
-class FirstNSortedAgg(Aggregator):
-    """Emits the n smallest (largest) tuples by a field when the batch ends.
-
-    Raises TridentError when it runs: n below 1, two values that cannot be compared, null among several.
-    """
-
-    def __init__(self, n: int, sortField: str, reverse: bool = False) -> None:
-        self.n = n
-        self.sortField = sortField
-        self.reverse = reverse
-
-    def init(self, batchId: Any, collector: TridentCollector) -> JavaHeap:
-        if self.n < 1:
-            raise TridentError(f"FirstN sorted by {self.sortField!r}: n must be 1 or more, got {self.n}")
-        return JavaHeap(self.order)
-
-    def aggregate(self, value: JavaHeap, tuple: TridentTuple, collector: TridentCollector) -> None:
-        value.add(tuple)
-
-    def complete(self, value: JavaHeap, collector: TridentCollector) -> None:
-        for _ in range(min(self.n, len(value))):
-            collector.emit(value.remove())
-
-    def order(self, a: TridentTuple, b: TridentTuple) -> int:
-        order = compare(a.getValueByField(self.sortField), b.getValueByField(self.sortField))
-        return -order if self.reverse else order
-
-
 class Debug(Filter):
     """Prints each tuple (``<date> DEBUG(name): [values]``) where it passes, and keeps it.
 
@@ -276,9 +137,7 @@ class Equals(Filter):
     def isKeep(self, tuple: TridentTuple) -> bool:
         for first, second in itertools.pairwise(tuple):
             if first is None and second is None:
-                raise TridentError(
-                    f"Equals: two nulls in {tuple.getFields()}; filter them first (FilterNull)"
-                )
+                raise TridentError(f"Equals: two nulls in {tuple.getFields()}; filter them first (FilterNull)")
             if identity(first) != identity(second):
                 return False
         return True

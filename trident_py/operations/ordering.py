@@ -1,85 +1,152 @@
-"""How Java orders values: Comparable, and the heap order of PriorityQueue."""
+"""The built-ins that order tuples: Min, Max and FirstN. Users find them in `builtin`.
+
+Values are ordered as Java does it. Source in Storm: ComparisonAggregator, Min, Max, FirstN.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
-from ..errors import TridentError
+from ..errors import DefinitionError, TridentError
+from ..tuples import TridentTuple
+from .base import Aggregator, Assembly, TridentCollector
+from .javaorder import Comparator, JavaHeap, compare
 
-Comparator = Callable[[Any, Any], int]
 
+class _Comparison(Aggregator):
+    """Keeps the winning tuple of a partition; of equal ones the later. Tuples with a null value are skipped.
 
-def compare(a: Any, b: Any) -> int:
-    """Negative, 0 or positive, as ``a.compareTo(b)`` in Java: both must be of one type, null has no place.
-
-    NaN is the largest float, -0.0 is below 0.0. Raises TridentError that names both values.
+    Without a field whole tuples are compared. A partition without a winner emits nothing (Storm emits null,
+    and the next reader throws).
     """
-    if type(a) is not type(b) or a is None:
-        raise TridentError(f"cannot compare {_named(a)} with {_named(b)}; values of one type are needed")
-    if type(a) is float:
-        return _compare_floats(a, b)
-    try:
-        return -1 if a < b else 1 if b < a else 0
-    except TypeError:
-        raise TridentError(f"cannot compare {_named(a)} with {_named(b)}; they have no order") from None
 
-
-def _compare_floats(a: float, b: float) -> int:
-    if a < b:
-        return -1
-    if a > b:
-        return 1
-    left, right = _rank(a), _rank(b)
-    return (left > right) - (left < right)
-
-
-def _rank(x: float) -> int:
-    """Orders what < calls equal or unordered: -0.0, 0.0 and other numbers, NaN."""
-    return 2 if x != x else 0 if x == 0.0 and str(x).startswith("-") else 1
-
-
-def _named(value: Any) -> str:
-    return "null" if value is None else f"{value!r} ({type(value).__name__})"
-
-
-class JavaHeap:
-    """java.util.PriorityQueue: which of several equal values comes first is the same here."""
-
-    def __init__(self, comparator: Comparator) -> None:
+    def __init__(self, inputFieldName: str | None, comparator: Comparator) -> None:
+        if not callable(comparator):
+            raise DefinitionError(f"a comparator is a callable (a, b) -> int, got {comparator!r}")
+        self.inputFieldName = inputFieldName
         self.comparator = comparator
-        self.items: list[Any] = []
 
-    def __len__(self) -> int:
-        return len(self.items)
+    def beats(self, order: int) -> bool:
+        """Whether a candidate replaces the winner that compares to it as `order`."""
+        raise NotImplementedError
 
-    def add(self, item: Any) -> None:
-        items, at = self.items, len(self.items)
-        items.append(item)
-        while at > 0:
-            parent = (at - 1) >> 1
-            if self.comparator(item, items[parent]) >= 0:
-                break
-            items[at] = items[parent]
-            at = parent
-        items[at] = item
+    def init(self, batchId: Any, collector: TridentCollector) -> TridentTuple | None:
+        return None
 
-    def remove(self) -> Any:
-        """Takes the smallest item out."""
-        items = self.items
-        first, last = items[0], items.pop()
-        if items:
-            self._sift_down(last)
-        return first
+    def aggregate(self, value: TridentTuple | None, tuple: TridentTuple, collector: TridentCollector) -> Any:
+        candidate = self.value(tuple)
+        if candidate is None:
+            return value
+        if value is None or self.beats(self.comparator(self.value(value), candidate)):
+            return tuple
+        return value
 
-    def _sift_down(self, item: Any) -> None:
-        items, at, size = self.items, 0, len(self.items)
-        while 2 * at + 1 < size:
-            child = 2 * at + 1
-            if child + 1 < size and self.comparator(items[child], items[child + 1]) > 0:
-                child += 1
-            if self.comparator(item, items[child]) <= 0:
-                break
-            items[at] = items[child]
-            at = child
-        items[at] = item
+    def complete(self, value: TridentTuple | None, collector: TridentCollector) -> None:
+        if value is not None:
+            collector.emit(value)
+
+    def value(self, tuple: TridentTuple) -> Any:
+        return tuple if self.inputFieldName is None else tuple.getValueByField(self.inputFieldName)
+
+
+class MinWithComparator(_Comparison):
+    """The smallest tuple by a comparator: ``(comparator)`` of tuples or ``(field, comparator)`` of values."""
+
+    def __init__(self, inputFieldName: Any = None, comparator: Comparator | None = None) -> None:
+        super().__init__(*_field_and_comparator(inputFieldName, comparator))
+
+    def beats(self, order: int) -> bool:
+        return order >= 0
+
+
+class MaxWithComparator(_Comparison):
+    """The largest tuple by a comparator: ``(comparator)`` of tuples or ``(field, comparator)`` of values."""
+
+    def __init__(self, inputFieldName: Any = None, comparator: Comparator | None = None) -> None:
+        super().__init__(*_field_and_comparator(inputFieldName, comparator))
+
+    def beats(self, order: int) -> bool:
+        return order <= 0
+
+
+def _field_and_comparator(field: Any, comparator: Comparator | None) -> tuple[str | None, Any]:
+    return (None, field) if comparator is None else (field, comparator)
+
+
+class Min(MinWithComparator):
+    """The tuple with the smallest value of a field; values of different types are an error, as in Storm."""
+
+    kernel: ClassVar[str] = "min"
+
+    def __init__(self, inputFieldName: str) -> None:
+        super().__init__(inputFieldName, compare)
+
+
+class Max(MaxWithComparator):
+    """The tuple with the largest value of a field; values of different types are an error, as in Storm."""
+
+    kernel: ClassVar[str] = "max"
+
+    def __init__(self, inputFieldName: str) -> None:
+        super().__init__(inputFieldName, compare)
+
+
+class FirstN(Assembly):
+    """The first n tuples of a batch; with a sort field the n smallest by it, largest if reverse.
+
+    Works in each partition, then over all of them. The fields stay. An empty batch gives nothing.
+    """
+
+    def __init__(self, n: int, sortField: str | None = None, reverse: bool = False) -> None:
+        self.aggregator = FirstNAgg(n) if sortField is None else FirstNSortedAgg(n, sortField, reverse)
+
+    def apply(self, stream: Any) -> Any:
+        fields = stream.getOutputFields()
+        partial = stream.partitionAggregate(fields, self.aggregator, fields)
+        return partial.global_().partitionAggregate(fields, self.aggregator, fields)
+
+
+class FirstNAgg(Aggregator):
+    """Emits the first n tuples as they come."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def init(self, batchId: Any, collector: TridentCollector) -> int:
+        return 0
+
+    def aggregate(self, value: int, tuple: TridentTuple, collector: TridentCollector) -> int:
+        if value < self.n:
+            collector.emit(tuple)
+        return value + 1
+
+    def complete(self, value: int, collector: TridentCollector) -> None:
+        """All is emitted."""
+
+
+class FirstNSortedAgg(Aggregator):
+    """Emits the n smallest (largest) tuples by a field when the batch ends.
+
+    Raises TridentError when it runs: n below 1, two values that cannot be compared, null among several.
+    """
+
+    def __init__(self, n: int, sortField: str, reverse: bool = False) -> None:
+        self.n = n
+        self.sortField = sortField
+        self.reverse = reverse
+
+    def init(self, batchId: Any, collector: TridentCollector) -> JavaHeap:
+        if self.n < 1:
+            raise TridentError(f"FirstN sorted by {self.sortField!r}: n must be 1 or more, got {self.n}")
+        return JavaHeap(self.order)
+
+    def aggregate(self, value: JavaHeap, tuple: TridentTuple, collector: TridentCollector) -> None:
+        value.add(tuple)
+
+    def complete(self, value: JavaHeap, collector: TridentCollector) -> None:
+        for _ in range(min(self.n, len(value))):
+            collector.emit(value.remove())
+
+    def order(self, a: TridentTuple, b: TridentTuple) -> int:
+        order = compare(a.getValueByField(self.sortField), b.getValueByField(self.sortField))
+        return -order if self.reverse else order

@@ -36,7 +36,7 @@ def streaming_plan(spark: SparkSession, program: Program, source: str, shipped: 
 def _stage(rows: DataFrame, shipped: Shipped, level: int) -> DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # pyspark 4.3 about pandas 3, which we do not use
-        return rows.mapInArrow(level_function(shipped, level), SCHEMA)  # type: ignore[arg-type]
+        return rows.mapInArrow(level_function(shipped, level), SCHEMA)
 
 
 def python_spouts(program: Program) -> list[int]:
@@ -89,7 +89,7 @@ def _packed(spark: SparkSession, index: int, spout: SparkSpout, partitions: int,
     columns = [f"`{name}`" for name in spout.getOutputFields()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        return reader.load().select(*columns).mapInArrow(_pack(index, partitions, paths), SCHEMA)  # type: ignore[arg-type]
+        return reader.load().select(*columns).mapInArrow(_pack(index, partitions, paths), SCHEMA)
 
 
 def _pack(

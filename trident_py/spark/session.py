@@ -10,7 +10,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -127,10 +127,8 @@ def _end_gateway(gateway: Any, process: Any) -> None:
     """Ends the Java process too: a stopped session would leave it until Python exits."""
     from pyspark import SparkContext
 
-    try:
+    with suppress(Exception):  # it may be gone already
         gateway.shutdown()
-    except Exception:
-        pass
     if process is not None and process.poll() is None:
         process.stdin.close()
         try:

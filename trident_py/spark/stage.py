@@ -7,12 +7,12 @@ bytes, so a worker can import and unpickle nothing before it knows the driver's 
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -61,7 +61,7 @@ def level_function(shipped: Shipped, level: int) -> Callable[[Iterator[pa.Record
 
 def import_paths() -> tuple[str, ...]:
     """The driver's import path, as a worker on the same machine can use it."""
-    return tuple(path or os.getcwd() for path in sys.path)
+    return tuple(path or str(Path.cwd()) for path in sys.path)
 
 
 def execute(

@@ -49,9 +49,7 @@ class Crashing(StateFactory):
     state. ``partition`` limits it to one.
     """
 
-    def __init__(
-        self, factory: Any, at: str, when: When, how: str = "fail", partition: int | None = None
-    ) -> None:
+    def __init__(self, factory: Any, at: str, when: When, how: str = "fail", partition: int | None = None) -> None:
         if at not in POINTS:
             raise DefinitionError(f"at={at!r}: it is one of {', '.join(POINTS)}")
         self.factory = factory
@@ -101,7 +99,5 @@ class _Point:
 
     def _check(self) -> None:
         if self.context is None:
-            raise TridentError(
-                "Crashing needs the running attempt; the conf of makeState has no trident.context"
-            )
+            raise TridentError("Crashing needs the running attempt; the conf of makeState has no trident.context")
         self.owner.failure.check(self.context.transaction, self.owner.at)

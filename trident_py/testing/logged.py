@@ -179,6 +179,6 @@ class LoggedState(MapState, Snapshottable, ITupleCollection):
     def set(self, value: Any) -> None:
         self.single.set(value)
 
-    def getTuples(self) -> Iterator[tuple]:
+    def getTuples(self) -> Iterator[list[Any]]:
         for key, value in self.calls.items():
-            yield (*key, value.curr if isinstance(value, OpaqueValue) else getattr(value, "value", value))
+            yield [*key, value.curr if isinstance(value, OpaqueValue) else getattr(value, "value", value)]
