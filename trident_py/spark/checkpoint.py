@@ -8,16 +8,13 @@ Ours is inside so that a checkpoint is copied, moved and deleted as one.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from urllib.parse import quote
 
-from ..errors import LineageError, TridentError
+from ..errors import TridentError
 from ..program import Program
 from ..spouts.metadata import FileMetadataStore
 from ..transactions import txid_base
-
-KEPT_BATCHES = 100
 
 
 class Checkpoint:
@@ -43,14 +40,9 @@ class Checkpoint:
         ids = [int(file.name) for file in self.folder.glob("commits/*") if file.name.isdigit()]
         return max(ids, default=None)
 
-    def lineage(self) -> str | None:
-        """Spark's query id, None before the first start."""
-        try:
-            return str(json.loads((self.folder / "metadata").read_text(encoding="utf-8"))["id"])
-        except FileNotFoundError:
-            return None
-        except (ValueError, KeyError) as error:
-            raise LineageError(f"{self.folder / 'metadata'} is damaged: {error}; restore it from a copy") from error
+    def is_committed(self, batch_id: int) -> bool:
+        """Whether Spark has noted this batch as committed."""
+        return (self.folder / "commits" / str(batch_id)).exists()
 
     def base(self, program: Program) -> int:
         """The txid before the first batch of this checkpoint; settled once, when the checkpoint is new."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -27,6 +28,7 @@ from .session import query_settings
 from .stage import BATCH, DESCRIPTORS, RETRY, Shipped, import_paths
 
 LOST_ATTEMPTS = 4
+LOG_WAIT = 5.0
 STOP_GRACE = "topology.stop.grace.secs"
 
 
@@ -67,6 +69,7 @@ class SparkComponent:
         self._wake = threading.Event()
         self._over = threading.Event()
         self._busy = threading.Lock()
+        self._done: int | None = None
         self._lost: tuple[int, int] = (0, 0)
 
     # -- the life of the query ----------------------------------------------------------------------------------
@@ -142,10 +145,19 @@ class SparkComponent:
         grace = float(self.program.conf.get(STOP_GRACE, 10))
         if self._busy.acquire(timeout=grace):
             self._busy.release()
+            self._logged_by_spark()
         try:
             self.query._jsq.stop()
         except Exception as error:
             self.error = self.error or error
+
+    def _logged_by_spark(self) -> None:
+        """Waits for Spark to note the last batch as committed: stopped before that, it would come again."""
+        deadline = time.monotonic() + LOG_WAIT
+        while self._done is not None and time.monotonic() < deadline:
+            if self._over.is_set() or self.checkpoint.is_committed(self._done):
+                return
+            self._over.wait(0.005)
 
     def _raise(self, ended_by: BaseException | None) -> None:
         error = self.error or self.planner.fatal
@@ -172,6 +184,7 @@ class SparkComponent:
         with self._busy:
             try:
                 self._commit(frame, self.base + batch_id + 1, batch_id)
+                self._done = batch_id
             except Stopped:
                 raise Interrupted from None
             except Exception as error:

@@ -20,6 +20,8 @@ _LOST = (
 _TWO_DRIVERS = (
     "CONCURRENT_STREAM_LOG_UPDATE",
     "Multiple streaming queries are concurrently using",
+    "Multiple streaming jobs detected",
+    "should be empty on batch 0",
     "CONCURRENT_QUERY",
     "another query with same id is already active",
 )

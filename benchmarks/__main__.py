@@ -1,0 +1,40 @@
+"""python -m benchmarks [GROUP...]: measure, print one JSON line per figure, and a table at the end."""
+
+from __future__ import annotations
+
+import sys
+
+from . import growth, in_process, latency, sqlite_updates, word_count
+from .measure import MeasurementFailed
+from .report import Figure, machine, print_table
+
+GROUPS = {
+    "word_count": word_count,
+    "latency": latency,
+    "sqlite": sqlite_updates,
+    "growth": growth,
+    "local": in_process,
+}
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in GROUPS]
+    if unknown:
+        print(f"no group {', '.join(unknown)}; there are: {', '.join(GROUPS)}", file=sys.stderr)
+        return 2
+    print(f"benchmarks on {machine()}", file=sys.stderr)
+    found: list[Figure] = []
+    failed = False
+    for name in names or GROUPS:
+        try:
+            for figure in GROUPS[name].figures():
+                print(figure.line(), flush=True)
+                found.append(figure)
+        except MeasurementFailed as error:
+            failed = True
+            print(error, file=sys.stderr)
+    print_table(found)
+    return 1 if failed else 0
+
+
+sys.exit(main(sys.argv[1:]))

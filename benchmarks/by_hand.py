@@ -1,0 +1,120 @@
+"""What a person would write without us: foreachBatch under Spark's default settings.
+
+Every function runs a query of ``batches`` micro-batches and returns the seconds of each, as Spark reports
+them.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+
+def session() -> Any:
+    import os
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").appName("by hand").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.driver.memory", "2g").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def run_batches(spark: Any, body: Callable[[Any, int], None], batches: int, rows: int = 10) -> list[float]:
+    """``body`` as foreachBatch over a JVM source of ``rows`` rows a batch; seconds per batch, in order."""
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).load()
+    with tempfile.TemporaryDirectory() as folder:
+        query = source.writeStream.foreachBatch(body).option("checkpointLocation", folder).start()
+        durations: dict[int, float] = {}
+        while len(durations) < batches and query.isActive:
+            for progress in query.recentProgress:
+                durations[progress["batchId"]] = progress["batchDuration"] / 1000
+            time.sleep(0.05)
+        query.stop()
+    return [durations[batch] for batch in sorted(durations)][:batches]
+
+
+def split_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        words = [word for sentence in batch.column("sentence").to_pylist() for word in sentence.split(" ")]
+        yield pa.record_batch({"word": pa.array(words, pa.string())})
+
+
+def split_each(sentence: str, emit: Callable[[str], None]) -> None:
+    for word in sentence.split(" "):
+        emit(word)
+
+
+def emit_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        words: list[str] = []
+        for sentence in batch.column("sentence").to_pylist():
+            split_each(sentence, words.append)
+        yield pa.record_batch({"word": pa.array(words, pa.string())})
+
+
+def word_count_rows(paths: list[str], batches: int) -> list[float]:
+    """The counterpart of a Function: one call per sentence, which emits word by word."""
+    return count_words(paths, batches, emit_rows)
+
+
+def word_count(paths: list[str], batches: int) -> list[float]:
+    """The counterpart of a plain callable: one comprehension per record batch."""
+    return count_words(paths, batches, split_rows)
+
+
+def count_words(paths: list[str], batches: int, stage: Callable) -> list[float]:
+    """spark.read, mapInArrow with a Python split, groupBy and count, the counts fetched to the driver."""
+    spark = session()
+
+    def body(_: Any, batch_id: int) -> None:
+        words = spark.read.parquet(*paths).mapInArrow(stage, "word string")
+        words.groupBy("word").count().toArrow()
+
+    return run_batches(spark, body, batches)
+
+
+def word_count_native(paths: list[str], batches: int) -> list[float]:
+    """Spark's own split, explode and count: no Python in it."""
+    from pyspark.sql import functions as F
+
+    spark = session()
+
+    def body(_: Any, batch_id: int) -> None:
+        words = spark.read.parquet(*paths).select(F.explode(F.split("sentence", " ")).alias("word"))
+        words.groupBy("word").count().toArrow()
+
+    return run_batches(spark, body, batches)
+
+
+def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        rows = [value + 1 for value in batch.column("value").to_pylist()]
+        yield pa.record_batch({"value": pa.array(rows, pa.int64())})
+
+
+def one_stage(batches: int) -> list[float]:
+    """Tiny batches through one Python stage."""
+
+    def body(frame: Any, batch_id: int) -> None:
+        frame.select("value").coalesce(2).mapInArrow(pass_on, "value bigint").write.format("noop").mode("append").save()
+
+    return run_batches(session(), body, batches)
+
+
+def two_stages(batches: int) -> list[float]:
+    """Tiny batches through two Python stages with one exchange between them."""
+
+    def body(frame: Any, batch_id: int) -> None:
+        first = frame.select("value").coalesce(2).mapInArrow(pass_on, "value bigint")
+        second = first.repartition(2, "value").mapInArrow(pass_on, "value bigint")
+        second.write.format("noop").mode("append").save()
+
+    return run_batches(session(), body, batches)

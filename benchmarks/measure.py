@@ -1,0 +1,53 @@
+"""One measurement in a process of its own, so that no session, cache or warm JVM is shared.
+
+python -m benchmarks.measure by_hand.one_stage '[80]'        prints the result as JSON on the last line
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+
+
+class MeasurementFailed(Exception):
+    """A measurement ended with an error; the message ends with the last lines it wrote."""
+
+
+def measure(name: str, *args: Any, timeout: float = 900) -> Any:
+    """The result of ``benchmarks.<module>.<function>(*args)``, run in a process of its own.
+
+    Spark's log goes to a file and is shown only when the measurement fails.
+    """
+    command = [sys.executable, "-m", "benchmarks.measure", name, json.dumps(args, default=str)]
+    with tempfile.TemporaryFile("w+") as log:
+        done = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            cwd=ROOT,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+        )
+        log.seek(0)
+        if done.returncode != 0 or not done.stdout.strip():
+            tail = "".join(log.readlines()[-30:])
+            raise MeasurementFailed(f"{name}{args} ended with {done.returncode}; the end of its log:\n{tail}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def main() -> None:
+    module, function = sys.argv[1].rsplit(".", 1)
+    result = getattr(importlib.import_module(f"benchmarks.{module}"), function)(*json.loads(sys.argv[2]))
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

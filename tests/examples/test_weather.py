@@ -1,0 +1,94 @@
+"""The main job: the tables equal one pass of pandas, and neither a crash nor a second run changes a byte."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from examples import weather
+
+ROOT = Path(__file__).parents[2]
+
+
+def rows(database: Path, statement: str) -> list[tuple]:
+    return weather.rows(database, statement)
+
+
+@pytest.fixture(scope="session")
+def frame() -> pd.DataFrame:
+    """The same file in one pass of pandas; temperatures and rain in hundredths, as in the example."""
+    frame = pd.read_csv(weather.csv_file())
+    frame["temperature"] = (frame["temp"] * 100).round().astype("Int64")
+    frame["rain"] = (frame["precip"] * 100).round().astype("Int64")
+    return frame
+
+
+def assert_equals_pandas(database: Path, frame: pd.DataFrame) -> None:
+    readings = rows(database, "SELECT origin, time_hour, month, temperature, rain FROM reading ORDER BY 1, 2")
+    expected = frame[["origin", "time_hour", "month", "temperature", "rain"]].sort_values(["origin", "time_hour"])
+    assert readings == [tuple(None if pd.isna(v) else v for v in row) for row in expected.itertuples(index=False)]
+    stations = frame.groupby("origin").agg(
+        readings=("origin", "size"), measured=("temperature", "count"), total=("temperature", "sum"),
+        lowest=("temperature", "min"), highest=("temperature", "max"),
+    )  # fmt: skip
+    found = rows(database, "SELECT origin, readings, measured, total, lowest, highest FROM station ORDER BY 1")
+    assert found == [tuple(row) for row in stations.itertuples()]
+    rain = frame.groupby(["origin", "month"])["rain"].sum()
+    assert rows(database, "SELECT origin, month, rain FROM rain ORDER BY 1, 2") == [(*k, v) for k, v in rain.items()]
+
+
+def test_in_process_the_tables_equal_one_pass_of_pandas(tmp_path: Path, frame: pd.DataFrame) -> None:
+    database = tmp_path / "weather.sqlite"
+    topology = weather.build(url=f"sqlite:///{database}", batch=5_000)
+    weather.run(topology, tmp_path / "checkpoints", local=True, batches=6)
+    assert_equals_pandas(database, frame)
+
+
+def test_the_utc_key_is_unique_and_the_local_one_merges_a_reading_per_station(frame: pd.DataFrame) -> None:
+    assert len(frame) == weather.READINGS
+    assert not frame.duplicated(["origin", "time_hour"]).any()
+    merged = frame[frame.duplicated(["origin", "year", "month", "day", "hour"])]
+    assert sorted(merged["origin"]) == ["EWR", "JFK", "LGA"]
+    assert {tuple(row) for row in merged[["month", "day", "hour"]].itertuples(index=False)} == {(11, 3, 1)}
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("CREATE TABLE reading (origin, year, month, day, hour, UNIQUE (origin, year, month, day, hour))")
+        keys = frame[["origin", "year", "month", "day", "hour"]].itertuples(index=False, name=None)
+        db.executemany("INSERT OR IGNORE INTO reading VALUES (?, ?, ?, ?, ?)", keys)
+        assert db.execute("SELECT count(*) FROM reading").fetchone() == (weather.READINGS - 3,)
+
+
+def example(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "examples.weather", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, stdin=subprocess.DEVNULL, timeout=240)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)  # three runs, each with a JVM of its own
+def test_on_spark_a_crash_and_a_second_run_change_nothing(tmp_path: Path, frame: pd.DataFrame) -> None:
+    undisturbed, database = tmp_path / "undisturbed.sqlite", tmp_path / "weather.sqlite"
+    topology = weather.build(url=f"sqlite:///{undisturbed}", batch=5_000)
+    weather.run(topology, tmp_path / "none", local=True, batches=6)
+
+    died = example("--out", tmp_path, "--batch", 5_000, "--crash-at", 3)
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    assert 0 < len(rows(database, "SELECT 1 FROM reading")) < weather.READINGS
+
+    again = example("--out", tmp_path, "--batch", 5_000)
+    assert again.returncode == 0, again.stderr
+    assert weather.digest(database) == weather.digest(undisturbed)
+    assert_equals_pandas(database, frame)
+    readme = (ROOT / "README.md").read_text()
+    assert "26,115 readings" in again.stdout
+    assert [line for line in again.stdout.splitlines() if line.startswith("│") and line not in readme] == []
+    assert (tmp_path / "rain.png").stat().st_size > 10_000
+
+    second = example("--out", tmp_path, "--batch", 5_000)
+    assert second.returncode == 0, second.stderr
+    assert weather.digest(database) == weather.digest(undisturbed)

@@ -1,0 +1,169 @@
+"""The command line: what it prints, where, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trident_py import Config
+from trident_py.cli import settings_of
+
+ROOT = Path(__file__).parent.parent
+
+GOOD = """
+from trident_py import Fields, TridentTopology
+from trident_py.operations.builtin import Count
+from trident_py.testing import FixedBatchSpout, MemoryMapState
+
+def build():
+    topology = TridentTopology()
+    spout = FixedBatchSpout(Fields("word"), 2, ("a",), ("b",), ("a",))
+    words = topology.newStream("words", spout)
+    words.groupBy("word").persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+    return topology
+
+def failing():
+    topology = TridentTopology()
+    words = topology.newStream("words", FixedBatchSpout(Fields("word"), 2, ("a",), ("b",)))
+    words.each("word", boom, "other")
+    return topology
+
+def boom(word):
+    raise ValueError(f"cannot read {word!r}")
+
+def wrong():
+    return TridentTopology().newStream("words", FixedBatchSpout(Fields("word"), 2, ("a",))).project("wrod")
+
+def nothing():
+    return None
+
+def endless():
+    topology = TridentTopology()
+    spout = FixedBatchSpout(Fields("word"), 2, ("a",), ("b",))
+    spout.setCycle(True)
+    topology.newStream("words", spout).groupBy("word").persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+    return topology
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "good.py").write_text(GOOD)
+    (tmp_path / "broken.py").write_text("import no_such_package\n\ndef build(): ...\n")
+    return tmp_path
+
+
+def trident(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "error", "-m", "trident_py", *arguments]
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    return subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+    )
+
+
+def test_a_local_run_ends_with_exit_code_0_and_an_empty_stdout(folder: Path) -> None:
+    done = trident(folder, "run", "good:build", "--local")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+def test_json_gives_one_event_per_line_on_stdout(folder: Path) -> None:
+    done = trident(folder, "run", "good:build", "--local", "--json")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [e["txid"] for e in events if e["event"] == "committed"] == [1, 2]
+    assert events[-1]["event"] == "ended"
+    assert done.stderr == ""
+
+
+def test_explain_shows_the_nodes_and_the_guarantee(folder: Path) -> None:
+    done = trident(folder, "explain", "good:build")
+    assert done.returncode == 0, done.stderr
+    assert "FixedBatchSpout" in done.stdout
+    assert "exactly once" in done.stdout
+
+
+def test_build_is_the_default_function(folder: Path) -> None:
+    assert trident(folder, "explain", "good").returncode == 0
+
+
+def test_a_failing_function_shows_the_users_exception_first_and_no_traceback(folder: Path) -> None:
+    done = trident(folder, "run", "good:failing", "--local")
+    assert done.returncode == 1
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    assert lines[0] == "ValueError: cannot read 'a'"
+    assert "txid 1" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Traceback" in trident(folder, "run", "good:failing", "--local", "--traceback").stderr
+
+
+def test_a_definition_error_names_the_fields_that_exist_and_the_users_line(folder: Path) -> None:
+    done = trident(folder, "explain", "good:wrong")
+    assert done.returncode == 2
+    assert "wrod" in done.stderr
+    assert "word" in done.stderr
+    assert "good.py:23" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("god:build", "in this folder there are: broken, good"),
+        ("good:bild", "it has: boom, build, endless, failing, nothing, wrong"),
+        ("good:nothing", "returned NoneType"),
+        ("broken:build", "no_such_package"),
+    ],
+)
+def test_what_cannot_be_loaded_ends_with_2_and_says_what_exists(folder: Path, target: str, told: str) -> None:
+    done = trident(folder, "run", target, "--local")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("where", ["--local", pytest.param("--available-now", marks=pytest.mark.spark)])
+def test_ctrl_c_ends_a_run_with_130_and_without_a_traceback(folder: Path, where: str) -> None:
+    command = [sys.executable, "-W", "error", "-m", "trident_py", "run", "good:endless", where, "--json"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stdout is not None
+        while '"committed"' not in running.stdout.readline():
+            assert running.poll() is None
+        running.send_signal(signal.SIGINT)
+        _, told = running.communicate(timeout=60)
+    assert running.returncode == 130, told
+    assert "stopped; last committed txid: " in told
+    assert "Traceback" not in told
+    assert "\tat " not in told, "a Java stack trace"
+
+
+def test_local_runs_do_not_load_pyspark(folder: Path) -> None:
+    code = "import sys; sys.argv = ['trident', 'run', 'good:build', '--local']\n"
+    code += "from trident_py.cli import trident\n"
+    code += "try:\n    trident()\nexcept SystemExit as end:\n    assert end.code == 0\n"
+    code += "assert 'pyspark' not in sys.modules"
+    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, check=True, capture_output=True)
+
+
+def test_every_configuration_key_is_in_the_documentation() -> None:
+    keys = [value for name, value in vars(Config).items() if name.isupper()]
+    page = (ROOT / "docs" / "configuration.md").read_text()
+    told = [key for key in keys if f"`{key}`" in page or ("zookeeper" in key and "`transactional.zookeeper.*`" in page)]
+    assert [key for key in keys if key not in told and key != Config.TOPOLOGY_NAME] == []
+
+
+def test_settings_are_json_or_text() -> None:
+    assert settings_of(("a=1", "b=true", "c=some text", 'd="1"')) == {"a": 1, "b": True, "c": "some text", "d": "1"}

@@ -1,0 +1,105 @@
+"""Every Python snippet of README.md and docs/ runs, in order, in one namespace per page.
+
+A ```text block directly behind a ```python block is what the snippet prints. A page that says SparkCluster
+needs a JVM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from trident_py.guarantees import _cell
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
+LINK = re.compile(r"\[[^\]]*\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)")
+
+
+class Snippet(NamedTuple):
+    line: int
+    code: str
+    output: str | None
+
+
+def snippets(page: Path) -> list[Snippet]:
+    text = page.read_text()
+    blocks = list(BLOCK.finditer(text))
+    found = []
+    for block, following in zip(blocks, [*blocks[1:], None], strict=False):
+        if block[1] != "python":
+            continue
+        adjacent = (
+            following is not None and following[1] == "text" and not text[block.end() : following.start()].strip()
+        )
+        output = following[2] if adjacent and following is not None else None
+        found.append(Snippet(text[: block.start()].count("\n") + 1, block[2], output))
+    return found
+
+
+def needs_spark(page: Path) -> bool:
+    return any("SparkCluster" in snippet.code for snippet in snippets(page))
+
+
+def pages(spark: bool) -> list[Path]:
+    return [page for page in PAGES if snippets(page) and needs_spark(page) == spark]
+
+
+def run(page: Path) -> None:
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for snippet in snippets(page):
+        printed = io.StringIO()
+        code = compile("\n" * snippet.line + snippet.code, str(page), "exec")
+        with contextlib.redirect_stdout(printed):
+            exec(code, namespace)
+        if snippet.output is not None:
+            assert printed.getvalue() == snippet.output, f"{page.name}:{snippet.line} prints something else"
+
+
+@pytest.mark.parametrize("page", pages(spark=False), ids=lambda page: page.name)
+def test_the_snippets_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(page)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("page", pages(spark=True), ids=lambda page: page.name)
+def test_the_spark_snippets_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    assert [target for target in LINK.findall(page.read_text()) if not (page.parent / target).exists()] == []
+
+
+def test_the_readme_topology_has_at_most_12_lines() -> None:
+    first = snippets(ROOT / "README.md")[0]
+    assert len([line for line in first.code.splitlines() if line.strip()]) <= 12
+
+
+def test_the_readmes_guarantees_are_those_of_the_code() -> None:
+    lines = re.findall(r"^\| `([a-z-]+)`.*?\| (.*?) \| (.*?) \| (.*?) \|$", (ROOT / "README.md").read_text(), re.M)
+    assert [line[0] for line in lines] == ["insert-ignore", "opaque", "transactional", "non-transactional"]
+    for state, *told in lines:
+        for spout, words in zip(("transactional", "opaque", "non-transactional"), told, strict=True):
+            assert words.replace("*", "").startswith(_cell(spout, state)[0]), (spout, state)
+
+
+def test_the_readme_names_every_make_target() -> None:
+    targets = re.findall(r"^([a-z-]+): .*##", (ROOT / "Makefile").read_text(), re.M)
+    readme = (ROOT / "README.md").read_text()
+    assert [target for target in targets if f"make {target}" not in readme] == []
+
+
+def test_ci_runs_make_test_and_nothing_more() -> None:
+    lines = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert [line for line in lines if line.startswith("exec")] == ["exec make test"]
+    assert [line for line in lines if not line.startswith(("#!", "set ", "cd ", "exec "))] == []

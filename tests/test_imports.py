@@ -1,0 +1,218 @@
+"""The shape of the house, held by reading the sources: who may import whom, and how long things may grow."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+# Each layer may import the layers above it in this list, and itself only within one package.
+LAYERS = [
+    {"errors"},
+    {"tuples"},
+    {"chunks", "home"},
+    {"operations"},
+    {"state", "spouts"},
+    {"partitioning"},
+    {"plan"},
+    {"processors"},
+    {"lowering"},
+    {"program"},
+    {"tasks"},
+    {"runs", "running"},
+    {"transactions"},
+    {"guarantees"},
+    {"topology"},
+    {"local", "spark"},
+    {"testing"},
+    {"config", "display"},
+    {"cli"},
+]
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+# Found nowhere in the table: the package itself (the list of public names) and `python -m trident_py`.
+ENTRANCES = {"__init__", "__main__"}
+STATES_MAY_IMPORT = {"errors", "tuples", "operations", "state", "home"}
+# Our own modules that a function may import when it runs, and why.
+LAZY = {
+    "trident_py/__init__.py": "SparkCluster is loaded on first use: LocalCluster must not pay for pyspark",
+    "trident_py/cli.py": "`--local` must not load pyspark",
+    "states/sql/dialect.py": "a dialect and its driver are loaded when a URL asks for them",
+    "trident_py/spark/lowering.py": "nested functions are pickled by value; a worker imports when it knows the path",
+    "trident_py/spark/source.py": "nested functions are pickled by value; a worker imports when it knows the path",
+    "trident_py/spark/stage.py": "nested functions are pickled by value; a worker imports when it knows the path",
+}
+
+PUBLIC = {
+    "trident_py",
+    "trident_py.operations",
+    "trident_py.operations.builtin",
+    "trident_py.spouts",
+    "trident_py.state",
+    "trident_py.testing",
+    "states.sql",
+}
+MODULE_LINES = 300
+BODY_LINES = 25
+LONG_MODULES: dict[str, str] = {}
+LONG_FUNCTIONS = {
+    "trident_py/spark/source.py:data_source": "two small classes, made inside so that Spark pickles them by value",
+}
+
+
+class Import(NamedTuple):
+    file: str
+    line: int
+    module: str
+    lazy: bool
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}:{self.line} imports {self.module}"
+
+
+def sources(package: str) -> list[Path]:
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def imports_of(path: Path) -> Iterator[Import]:
+    file = path.relative_to(ROOT).as_posix()
+    tree = ast.parse(path.read_text())
+    inside = {child for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+              for child in ast.walk(node)}  # fmt: skip
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = imported_from(path, node)
+        else:
+            continue
+        for name in names:
+            yield Import(file, node.lineno, name, node in inside)
+
+
+def imported_from(path: Path, node: ast.ImportFrom) -> list[str]:
+    """Absolute names; `from .. import x` and `from . import x` name the modules, not only their package."""
+    base = node.module or ""
+    if node.level > 0:
+        package = path.relative_to(ROOT).parts[:-1]
+        parts = package[: len(package) - node.level + 1]
+        base = ".".join([*parts, *([node.module] if node.module else [])])
+    if base in ("trident_py", "states") or (node.level > 0 and node.module is None):
+        return [f"{base}.{alias.name}" for alias in node.names]
+    return [base]
+
+
+def room(file: str) -> str:
+    """`trident_py/state/map.py` -> `state`, `trident_py/plan.py` -> `plan`."""
+    return Path(file).parts[1].removesuffix(".py")
+
+
+def our(module: str, package: str) -> str | None:
+    """`trident_py.state.map` -> `state`; None for what is not ours."""
+    parts = module.split(".")
+    if parts[0] != package:
+        return None
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+ALL = [found for package in ("trident_py", "states") for path in sources(package) for found in imports_of(path)]
+
+
+def test_every_module_has_its_place_in_the_layer_table() -> None:
+    rooms = {room(path.relative_to(ROOT).as_posix()) for path in sources("trident_py")}
+    assert rooms - set(RANK) - ENTRANCES == set()
+
+
+def test_a_layer_imports_only_the_layers_below_it() -> None:
+    wrong = []
+    for found in ALL:
+        target = our(found.module, "trident_py")
+        if target is None or not found.file.startswith("trident_py/") or room(found.file) in ENTRANCES:
+            continue
+        source = room(found.file)
+        if target != source and RANK.get(target, len(LAYERS)) >= RANK[source]:
+            wrong.append(found.where)
+    assert wrong == []
+
+
+def test_trident_py_never_imports_states() -> None:
+    assert [f.where for f in ALL if f.file.startswith("trident_py/") and our(f.module, "states")] == []
+
+
+def test_states_import_only_the_state_api() -> None:
+    wrong = [
+        found.where
+        for found in ALL
+        if found.file.startswith("states/")
+        and our(found.module, "trident_py") is not None
+        and our(found.module, "trident_py") not in STATES_MAY_IMPORT
+    ]
+    assert wrong == []
+
+
+def test_only_trident_py_spark_imports_pyspark() -> None:
+    users = [f for f in ALL if f.module.split(".")[0] in ("pyspark", "py4j")]
+    assert [f.where for f in users if not f.file.startswith("trident_py/spark/")] == []
+
+
+def test_our_own_modules_are_imported_at_the_top_of_the_file() -> None:
+    lazy = [f for f in ALL if f.lazy and (our(f.module, "trident_py") or our(f.module, "states"))]
+    assert [f.where for f in lazy if f.file not in LAZY] == []
+
+
+def test_examples_use_the_public_names_only() -> None:
+    found = [f for path in sources("examples") for f in imports_of(path)]
+    ours = [f for f in found if f.module.split(".")[0] in ("trident_py", "states")]
+    assert [
+        f.where for f in ours if not any(public in (f.module, f.module.rpartition(".")[0]) for public in PUBLIC)
+    ] == []
+
+
+@pytest.mark.parametrize("statement", ["import trident_py", "import states.sql", "from trident_py import LocalCluster"])
+def test_importing_does_not_load_pyspark(statement: str) -> None:
+    code = f"{statement}\nimport sys\nassert 'pyspark' not in sys.modules, 'pyspark was loaded'"
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, cwd=ROOT)
+
+
+def test_modules_stay_under_300_lines() -> None:
+    files = [path for package in ("trident_py", "states", "examples", "benchmarks") for path in sources(package)]
+    lengths = {path.relative_to(ROOT).as_posix(): len(path.read_text().splitlines()) for path in files}
+    too_long = {file: lines for file, lines in lengths.items() if lines > MODULE_LINES and file not in LONG_MODULES}
+    assert too_long == {}
+    assert [file for file in LONG_MODULES if lengths.get(file, 0) <= MODULE_LINES] == [], (
+        "no longer needs its exception"
+    )
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of the body without the docstring."""
+    body = function.body
+    if (
+        isinstance(body[0], ast.Expr)
+        and isinstance(body[0].value, ast.Constant)
+        and isinstance(body[0].value.value, str)
+    ):
+        body = body[1:]
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0  # type: ignore[operator]
+
+
+def test_functions_stay_under_25_lines() -> None:
+    lengths = {
+        f"{path.relative_to(ROOT).as_posix()}:{node.name}": body_lines(node)
+        for package in ("trident_py", "states")
+        for path in sources(package)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    too_long = {name: n for name, n in lengths.items() if n > BODY_LINES and name not in LONG_FUNCTIONS}
+    assert too_long == {}
+    assert [name for name in LONG_FUNCTIONS if lengths.get(name, 0) <= BODY_LINES] == [], (
+        "no longer needs its exception"
+    )
