@@ -17,7 +17,7 @@ from .errors import TridentError
 from .tuples import MISSING, Fields, TridentTuple, tuple_class
 
 Column: TypeAlias = "list | pa.Array"
-CHUNK_ROWS = 4_096
+CHUNK_ROWS = 8_192
 
 _ARROW_OF_KIND = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(), bytes: pa.binary()}
 _PICKLED = b"pickled:"

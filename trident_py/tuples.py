@@ -218,29 +218,33 @@ class TridentTuple(tuple):
         return self[self._fields.fieldIndex(field)]
 
 
-def _accessors(name: str, kinds: tuple[type, ...]) -> None:
-    def check(value: Any, where: Any) -> Any:
-        if value is not None and not (isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))):
-            raise TridentError(f"get{name}: {where!r} holds {value!r}, a {type(value).__name__}")
-        return value
+def _accessors(name: str, kind: type, *subtypes: type) -> None:
+    exact = frozenset((kind, type(None), *subtypes))
+
+    def strange(value: Any, where: Any) -> Any:
+        if isinstance(value, kind) and not isinstance(value, bool):
+            return value
+        raise TridentError(f"get{name}: {where!r} holds {value!r}, a {type(value).__name__}")
 
     def by_index(self: TridentTuple, index: int) -> Any:
-        return check(self[index], index)
+        value = self[index]
+        return value if type(value) in exact else strange(value, index)
 
     def by_field(self: TridentTuple, field: str) -> Any:
-        return check(self.getValueByField(field), field)
+        value = self.getValueByField(field)
+        return value if type(value) in exact else strange(value, field)
 
     setattr(TridentTuple, f"get{name}", by_index)
     setattr(TridentTuple, f"get{name}ByField", by_field)
 
 
 for _name in ("Long", "Integer", "Short", "Byte"):
-    _accessors(_name, (int,))
+    _accessors(_name, int)
 for _name in ("Double", "Float"):
-    _accessors(_name, (float,))
-_accessors("String", (str,))
-_accessors("Boolean", (bool,))
-_accessors("Binary", (bytes, bytearray))
+    _accessors(_name, float)
+_accessors("String", str)
+_accessors("Boolean", bool)
+_accessors("Binary", bytes, bytearray)
 
 
 @lru_cache(maxsize=1024)

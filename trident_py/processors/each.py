@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -108,10 +109,10 @@ class CallableProcessor(FunctionProcessor):
 
     def _execute(self, chunk: Chunk) -> None:
         results = self._results(chunk)
-        counts = np.fromiter(map(len, results), np.int64, len(results))
-        items = [item for result in results for item in result]
+        items = list(chain.from_iterable(results))
         if items:
-            self._send(chunk, counts if self.carried else None, self._columns(items))
+            counts = np.fromiter(map(len, results), np.int64, len(results)) if self.carried else None
+            self._send(chunk, counts, self._columns(items))
 
     def _results(self, chunk: Chunk) -> list[Sequence[Any]]:
         columns = [chunk.pylist(name) for name in self.spec.inputs]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..chunks import Chunk, as_arrow, kinds_of
+from ..chunks import Chunk, as_arrow
 from ..tuples import Fields, TransactionAttempt
 from .base import NodeContext, Processor
 
@@ -49,6 +50,7 @@ class KernelProcessor(Processor):
         self.group = list(spec.group or ())
         self.outputs = [part.outputs[0] for part in spec.parts]
         self.counting = kernels == ("count",) and spec.phase != "merge" and len(self.group) == 1
+        self.counter: Counter = Counter()
         self.tables: list[pa.Table] = []
         self.pending = 0
         self.bound = 0
@@ -56,7 +58,7 @@ class KernelProcessor(Processor):
     def start(self, attempt: TransactionAttempt) -> None:
         self.general.emit = self.emit
         self.general.start(attempt)
-        self.tables, self.pending, self.bound = [], 0, 0
+        self.counter, self.tables, self.pending, self.bound = Counter(), [], 0, 0
 
     def execute(self, port: int, chunk: Chunk) -> None:
         if self.general.groups or not (self._count(chunk) or self._add(chunk)):
@@ -76,11 +78,23 @@ class KernelProcessor(Processor):
         return self._keep(pa.table([counts.field(0), counts.field(1)], names=[self.group[0], self.outputs[0]]))
 
     def _count_list(self, column: list) -> bool:
-        counts = Counter(column)
-        if kinds_of(list(counts)) != {str} or None in counts:
-            return False
-        columns = [pa.array(list(counts), pa.string()), pa.array(list(counts.values()), pa.int64())]
-        return self._keep(pa.table(columns, names=[self.group[0], self.outputs[0]]))
+        """Counts texts in one dict; a text equals nothing but itself, so only new keys need a look."""
+        known = len(self.counter)
+        self.counter.update(column)
+        if set(map(type, islice(reversed(self.counter), len(self.counter) - known))) <= {str}:
+            return True
+        self.counter.subtract(column)
+        self.counter = +self.counter
+        return False
+
+    def _settle(self) -> None:
+        """What was counted in the dict, as one more table."""
+        counted, self.counter = self.counter, Counter()
+        if counted:
+            columns = [pa.array(list(counted), pa.string()), pa.array(list(counted.values()), pa.int64())]
+            table = pa.table(columns, names=[self.group[0], self.outputs[0]])
+            if not self._keep(table):
+                self._absorb(table)
 
     def _add(self, chunk: Chunk) -> bool:
         """Adds up: for a count ones, for a sum the values, for partial results these."""
@@ -124,15 +138,18 @@ class KernelProcessor(Processor):
 
     def _hand_over(self) -> None:
         """Everything so far goes to the general processor, as partial values."""
-        pairs: list[tuple[tuple, tuple]] = []
-        for table in self.tables:
-            rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-            width = len(self.group)
-            pairs += [(row[:width], row[width:]) for row in rows]
-        self.tables, self.pending = [], 0
-        self.general.absorb(pairs)
+        self._settle()
+        tables, self.tables, self.pending = self.tables, [], 0
+        for table in tables:
+            self._absorb(table)
+
+    def _absorb(self, table: pa.Table) -> None:
+        width = len(self.group)
+        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        self.general.absorb((row[:width], row[width:]) for row in rows)
 
     def finish(self) -> None:
+        self._settle()
         if self.general.groups:
             self._hand_over()
         if self.tables:

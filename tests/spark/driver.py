@@ -1,0 +1,56 @@
+"""A driver process of its own, for tests that kill it: python -m spark.driver CHECKPOINTS OUT BATCHES [HOW].
+
+Prints a line for each event. HOW: "divide" fails in txid 3 with an error, "cycle" never ends, "retry" has a
+session whose tasks are tried three times, and a worker that dies once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from trident_py import SparkCluster
+from trident_py.spark.session import OwnSession
+
+from .folder import copy_topology, numbers
+
+
+def divide(n: int) -> list[float]:
+    return [n, 1 / (n - 4)][:1]
+
+
+def die_once(marker: Path) -> Callable[[int], list[int]]:
+    def die(n: int) -> list[int]:
+        if n == 3 and not marker.exists():
+            marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return [n]
+
+    return die
+
+
+def function(how: str, out: str) -> Any:
+    return {"divide": divide, "retry": die_once(Path(out) / "died")}.get(how)
+
+
+def main(checkpoints: str, out: str, batches: int, how: str = "") -> None:
+    def told(event: Any, progress: Any) -> None:
+        print(event.kind, event.txid, flush=True)
+
+    spout = numbers(batches * 2).setCycle(how == "cycle")
+    topology = copy_topology(Path(out), spout, function(how, out))
+    own = OwnSession({"spark.master": "local[2,3]"}) if how == "retry" else None
+    with SparkCluster(own.spark if own is not None else None, checkpoints=checkpoints) as cluster:
+        running = cluster.submitTopology("t", {}, topology)
+        running.addListener(told)
+        running.awaitTermination()
+    if own is not None:
+        own.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[4:])

@@ -1,0 +1,152 @@
+"""What survives the death of the driver process, and what a person sees of an end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from .folder import attempts, copy_topology, numbers, written
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+ROOT = Path(__file__).parents[2]
+
+
+Start = Callable[..., subprocess.Popen]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts driver processes; their scratch files go to a folder of the test's own."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": str(scratch)}
+    made: list[subprocess.Popen] = []
+
+    def starts(batches: int, how: str = "") -> subprocess.Popen:
+        arguments = [str(tmp_path / "checkpoints"), str(tmp_path / "out"), str(batches), how]
+        command = [sys.executable, "-W", "error", "-m", "spark.driver", *arguments]
+        pipe = subprocess.PIPE
+        made.append(subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True))
+        return made[-1]
+
+    yield starts
+    for process in made:
+        if process.returncode is None:
+            kill(process)
+
+
+def until(process: subprocess.Popen, kind: str, count: int) -> None:
+    """Reads events until so many of a kind have come."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        count -= line.startswith(kind)
+        if count <= 0:
+            return
+    raise AssertionError(f"the driver ended: {process.communicate()[1]}")
+
+
+def kill(process: subprocess.Popen) -> None:
+    """kill -9 of the driver; its Java process and workers must end by themselves."""
+    children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+    process.kill()
+    process.communicate()
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert alive == []
+
+
+def torn(checkpoints: Path) -> Iterator[Path]:
+    """Log files that are not whole: a version line, and lines of JSON."""
+    for file in checkpoints.glob("*/*/*/*"):
+        if file.parent.name in ("offsets", "commits") and file.name.isdigit():
+            version, *lines = file.read_text().splitlines()
+            try:
+                assert version == "v1" and [json.loads(line) for line in lines]
+            except (AssertionError, ValueError):
+                yield file
+
+
+def exact(count: int) -> dict[int, list[list[int]]]:
+    return {txid: [[2 * txid - 2], [2 * txid - 1]] for txid in range(1, count + 1)}
+
+
+def test_a_driver_killed_again_and_again_loses_and_tears_nothing(
+    spark_cluster: Any, start: Start, tmp_path: Path
+) -> None:
+    for _ in range(3):
+        process = start(1000)
+        until(process, "committed", 5)
+        kill(process)
+        assert list(torn(tmp_path / "checkpoints")) == []
+    done = max(written(tmp_path / "out"))
+    running = spark_cluster(tmp_path / "checkpoints").submitTopology(
+        "t", {}, copy_topology(tmp_path / "out", numbers(2 * done + 4))
+    )
+    assert running.awaitTermination(120)
+    assert running.txid == done + 2
+    assert written(tmp_path / "out") == exact(done + 2)
+
+
+def test_of_two_drivers_on_one_checkpoint_one_is_told_and_no_batch_changes(start: Start, tmp_path: Path) -> None:
+    drivers = [start(1000, "cycle")]
+    until(drivers[0], "committed", 1)
+    drivers.append(start(1000, "cycle"))
+    ended: list[str] = []
+    try:
+        for _ in range(2):
+            for driver in drivers:
+                if driver.returncode is not None:
+                    continue
+                try:
+                    until(driver, "committed", 3)
+                except AssertionError as error:
+                    ended.append(str(error))
+    finally:
+        for driver in drivers:
+            kill(driver)
+    for said in ended:
+        assert "another driver runs on the checkpoint" in said
+    rows = written(tmp_path / "out")
+    assert rows == {txid: [[0], [1]] if txid % 1000 == 1 else exact(txid)[txid] for txid in rows}
+
+
+def test_an_error_of_the_user_shows_no_java_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
+    process = start(10, "divide")
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "ZeroDivisionError" in said and "txid 3" in said
+    assert "\tat " not in said and "java." not in said and "py4j" not in said
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_ctrl_c_ends_a_run_without_java_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
+    process = start(1000, "cycle")
+    until(process, "committed", 2)
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert said.rstrip().endswith("KeyboardInterrupt")
+    assert "\tat " not in said and "java." not in said and "py4j" not in said
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert alive == []
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_a_task_that_spark_tries_again_is_the_same_attempt_and_an_event(start: Start, tmp_path: Path) -> None:
+    process = start(4, "retry")
+    events, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    kinds = [line.split()[0] for line in events.splitlines()]
+    assert "task-retry 2" in events.splitlines()
+    assert "replay" not in kinds
+    assert written(tmp_path / "out") == exact(4)
+    assert attempts(tmp_path / "out")[2] == {0}

@@ -1,0 +1,224 @@
+"""Runs on Spark: txids, replays, restarts, ends."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trident_py import FailedException, Fields, TopologyError, TridentTopology
+from trident_py.errors import ZombieError
+from trident_py.spouts import SparkSpout
+from trident_py.testing import Crashing, collect, failing
+
+from .folder import FolderFactory, WriteRows, attempts, copy_topology, numbers, written
+
+pytestmark = pytest.mark.spark
+FIVE = {txid: [[2 * txid - 2], [2 * txid - 1]] for txid in range(1, 6)}
+
+
+def committed(checkpoints: Path) -> list[int]:
+    return sorted(int(file.name) for file in checkpoints.glob("*/*/commits/*") if file.name.isdigit())
+
+
+@pytest.mark.parametrize("available_now", [True, False])
+def test_five_fixed_batches_are_txids_1_to_5_and_end_the_run(
+    spark_cluster: Any, tmp_path: Path, available_now: bool
+) -> None:
+    topology = copy_topology(tmp_path / "out", numbers(10))
+    running = spark_cluster().submitTopology("five", {}, topology, availableNow=available_now)
+    assert running.awaitTermination(60)
+    assert running.txid == 5
+    assert running.attempts == dict.fromkeys(range(1, 6), 0)
+    assert written(tmp_path / "out") == FIVE
+    assert committed(tmp_path / "checkpoints") == [0, 1, 2, 3, 4]
+
+
+def test_a_restart_goes_on_with_the_next_txid(spark_cluster: Any, tmp_path: Path) -> None:
+    cluster, out = spark_cluster(), tmp_path / "out"
+    assert cluster.submitTopology("t", {}, copy_topology(out, numbers(4))).awaitTermination(60)
+    running = cluster.submitTopology("t", {}, copy_topology(out, numbers(10)))
+    assert running.awaitTermination(60)
+    assert list(running.attempts) == [3, 4, 5]
+    assert written(out) == FIVE
+
+
+def test_a_batch_that_spark_does_not_know_to_be_committed_comes_again(spark_cluster: Any, tmp_path: Path) -> None:
+    cluster, out = spark_cluster(), tmp_path / "out"
+    assert cluster.submitTopology("t", {}, copy_topology(out, numbers(6))).awaitTermination(60)
+    for file in (tmp_path / "checkpoints").glob("*/*/commits/2"):
+        file.unlink()
+    for file in out.glob("000003-*"):
+        file.unlink()
+    running = cluster.submitTopology("t", {}, copy_topology(out, numbers(10)))
+    assert running.awaitTermination(60)
+    assert list(running.attempts) == [3, 4, 5]
+    assert written(out) == FIVE
+
+
+def test_a_replay_runs_every_stage_again_under_the_same_txid(spark_cluster: Any, tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+
+    def told(n: int) -> list[int]:
+        with calls.open("a") as file:
+            file.write(f"{n} ")
+        return [n]
+
+    out = tmp_path / "out"
+    topology = TridentTopology()
+    out.mkdir()
+    stream = topology.newStream("numbers", numbers(4)).each("n", told, Fields("m")).partitionBy("m")
+    stream = stream.each("m", failing(lambda m: [m], {(1, 0), (2, 0), (2, 1)}), Fields("k"))
+    stream.partitionPersist(FolderFactory(str(out)), "k", WriteRows()).parallelismHint(2)
+    running = spark_cluster().submitTopology("t", {}, topology.build())
+    assert running.awaitTermination(60)
+    assert running.attempts == {1: 1, 2: 2}
+    assert sorted(calls.read_text().split()) == sorted(["0", "1", "0", "1", "2", "3", "2", "3", "2", "3"])
+    assert attempts(out) == {1: {1}, 2: {2}}
+    assert [event.txid for event in running.events if event.kind == "replay"] == [1, 2, 2]
+
+
+def test_a_spout_that_fails_in_the_driver_is_asked_again(spark_cluster: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    spout = failing(numbers(4), {(1, 0), (2, 0), (2, 1)})
+    running = spark_cluster().submitTopology("t", {}, copy_topology(out, spout))
+    assert running.awaitTermination(60)
+    assert running.attempts == {1: 1, 2: 2}
+    assert written(out) == {1: FIVE[1], 2: FIVE[2]}
+
+
+def test_an_error_of_the_user_ends_the_run_and_is_told_first(spark_cluster: Any, tmp_path: Path) -> None:
+    def divide(n: int) -> list[float]:
+        return [1 / (n - 3)]
+
+    running = spark_cluster().submitTopology("t", {}, copy_topology(tmp_path / "out", numbers(10), divide))
+    with pytest.raises(TopologyError, match="division by zero") as caught:
+        running.awaitTermination(60)
+    assert caught.value.txid == 2
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert running.exception is caught.value
+    assert committed(tmp_path / "checkpoints") == [0]
+
+
+def test_a_batch_is_given_up_after_the_number_of_attempts_that_is_set(spark_cluster: Any, tmp_path: Path) -> None:
+    def refuse(n: int) -> list[int]:
+        raise FailedException(f"no {n}")
+
+    topology = copy_topology(tmp_path / "out", numbers(10), refuse)
+    running = spark_cluster().submitTopology("t", {"topology.max.batch.attempts": 3}, topology)
+    with pytest.raises(TopologyError, match="no 0"):
+        running.awaitTermination(60)
+    assert running.attempts == {1: 2}
+
+
+def test_a_worker_that_dies_is_a_replay(spark_cluster: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    topology = TridentTopology()
+    state = Crashing(FolderFactory(str(out)), at="put", when={(2, 0)}, how="kill")
+    topology.newStream("numbers", numbers(6)).partitionPersist(state, "n", WriteRows())
+    running = spark_cluster().submitTopology("t", {}, topology.build())
+    assert running.awaitTermination(60)
+    assert running.attempts == {1: 0, 2: 1, 3: 0}
+    assert written(out) == {txid: FIVE[txid] for txid in (1, 2, 3)}
+
+
+def test_stop_in_the_middle_of_a_batch_lets_it_end_and_leaves_no_thread(spark_cluster: Any, tmp_path: Path) -> None:
+    out, cluster = tmp_path / "out", spark_cluster()
+    before = {thread.name for thread in threading.enumerate() if thread.name.startswith("trident")}
+    reached = threading.Event()
+    running = cluster.submitTopology("t", {}, copy_topology(out, numbers(2).setCycle(True)))
+    running.addListener(lambda event, progress: reached.set() if event.txid == 2 else None)
+    assert reached.wait(60)
+    running.stop()
+    assert running.awaitTermination(0)
+    assert running.exception is None
+    assert {thread.name for thread in threading.enumerate() if thread.name.startswith("trident")} - before <= {
+        "trident-home-call"
+    }
+    done = running.txid
+    assert done is not None and done >= 2
+    assert list(written(out)) == list(range(1, done + 1))
+    assert committed(tmp_path / "checkpoints")[-1] == done - 1
+
+
+def test_stop_does_not_wait_for_a_batch_that_hangs(spark_cluster: Any, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+
+    def hang(n: int) -> list[int]:
+        started.touch()
+        threading.Event().wait(120)
+        return [n]
+
+    conf = {"topology.stop.grace.secs": 0}
+    running = spark_cluster().submitTopology("t", conf, copy_topology(tmp_path / "out", numbers(2), hang))
+    pause = threading.Event()
+    while not started.exists():
+        pause.wait(0.02)
+    running.stop()
+    assert running.awaitTermination(0)
+    assert running.exception is None
+    assert committed(tmp_path / "checkpoints") == []
+
+
+def test_a_second_driver_on_a_checkpoint_is_found_out(spark_cluster: Any, tmp_path: Path) -> None:
+    endless = copy_topology(tmp_path / "out", numbers(2).setCycle(True))
+    runs = [spark_cluster().submitTopology("t", {}, endless) for _ in range(2)]
+    with pytest.raises(TopologyError, match="another driver") as caught:
+        while not any(running.awaitTermination(0.2) for running in runs):
+            pass
+    assert isinstance(caught.value.__cause__, ZombieError)
+    for running in runs:
+        running.stop()
+
+
+def test_a_checkpoint_without_its_metadata_file_is_refused_in_words(spark_cluster: Any, tmp_path: Path) -> None:
+    cluster, out = spark_cluster(), tmp_path / "out"
+    assert cluster.submitTopology("t", {}, copy_topology(out, numbers(4))).awaitTermination(60)
+    for file in (tmp_path / "checkpoints").glob("*/*/metadata"):
+        file.unlink()
+    running = cluster.submitTopology("t", {}, copy_topology(out, numbers(10)))
+    with pytest.raises(TopologyError, match="metadata"):
+        running.awaitTermination(60)
+    assert list(written(out)) == [1, 2]
+
+
+def test_two_spouts_of_one_component_share_the_txids(spark_cluster: Any) -> None:
+    topology = TridentTopology()
+    one, other = topology.newStream("a", numbers(6)), topology.newStream("b", numbers(2))
+    collect(topology.merge(one, other).partitionBy("n"), "all")
+    running = spark_cluster().submitTopology("t", {}, topology.build())
+    assert running.awaitTermination(60)
+    rows = {txid: sorted(rows) for txid, rows in running.collected("all").items()}
+    assert rows == {1: [(0,), (0,), (1,), (1,)], 2: [(2,), (3,)], 3: [(4,), (5,)]}
+
+
+def test_a_source_of_spark_streams_its_rows(spark_cluster: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name, lines in {"a.json": [1, 2, 3], "b.json": [4, 5]}.items():
+        (tmp_path / "in" / name).write_text("".join(json.dumps({"v": v, "w": f"x{v}"}) + "\n" for v in lines))
+    spout = SparkSpout("json", {"path": str(tmp_path / "in"), "maxFilesPerTrigger": 1}, schema="v bigint, w string")
+    topology = TridentTopology()
+    collect(topology.newStream("files", spout).parallelismHint(2).partitionBy("v"), "rows")
+    running = spark_cluster().submitTopology("t", {}, topology.build(), availableNow=True)
+    assert running.awaitTermination(60)
+    collected = running.collected("rows")
+    assert sorted(collected) == [1, 2]
+    assert sorted(row for rows in collected.values() for row in rows) == [(v, f"x{v}") for v in range(1, 6)]
+
+
+def test_a_source_of_spark_and_a_spout_of_ours_meet_in_one_query(spark_cluster: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text('{"n": 100}\n')
+    files = SparkSpout("json", {"path": str(tmp_path / "in")}, schema="n bigint")
+    topology = TridentTopology()
+    ours = topology.newStream("ours", numbers(4))
+    collect(topology.merge(ours, topology.newStream("files", files)), "rows")
+    running = spark_cluster().submitTopology("t", {}, topology.build(), availableNow=True)
+    assert running.awaitTermination(60)
+    assert running.txid == 2
+    rows = running.collected("rows")
+    assert sorted(row for each in rows.values() for row in each) == [(0,), (1,), (2,), (3,), (100,)]
