@@ -118,6 +118,7 @@ class LocalComponent:
             coordination.restore(txid, metadata)
             loop = BatchLoop(self.program, coordination, self.running, self.run_id)
             loop.open(lineage)
+            self._keep(lineage, txid)
             self.running.event(self.program.component, "started", txid, None)
             while not self.running.stopping.is_set() and not coordination.exhausted(txid + 1):
                 if not coordination.ready(txid + 1):
@@ -134,11 +135,15 @@ class LocalComponent:
         saved = self.store.get("component", 0)
         if saved is None:
             saved = {"lineage": uuid.uuid4().hex, "base": txid_base(self.program)}
-            self.store.put("component", 0, saved)
         last = self.store.previous("batches", 2**62)
         if last is None:
             return saved["lineage"], saved["base"], None
         return saved["lineage"], last["txid"], last["metadata"]
+
+    def _keep(self, lineage: str, base: int) -> None:
+        """Settles a new checkpoint, once no state refuses it: a start that was refused leaves the choices open."""
+        if self.store.get("component", 0) is None:
+            self.store.put("component", 0, {"lineage": lineage, "base": base})
 
     def _save(self, txid: int, metadata: dict) -> None:
         self.store.put("batches", txid, {"txid": txid, "metadata": metadata})

@@ -203,9 +203,13 @@ class BatchLoop:
 
     def _back_off(self, txid: int, attempt: int) -> None:
         """Waits before a replay: 0, then from 50 ms doubling up to 10 s; a stop ends the wait."""
-        seconds = 0.0 if attempt == 1 else min(0.05 * 2 ** (attempt - 2), 10.0)
-        if seconds:
-            self.running.stopping.wait(seconds)
+        if attempt > 1:
+            self.running.stopping.wait(back_off_seconds(attempt - 1))
+
+
+def back_off_seconds(failures: int) -> float:
+    """The pause after so many failures in a row: from 50 ms doubling up to 10 s."""
+    return min(0.05 * 2 ** min(failures - 1, 10), 10.0)
 
 
 def topology_error(failure: Failure, txid: int | None, tries: str = "") -> TopologyError:

@@ -11,7 +11,7 @@ import pytest
 
 from trident_py import FailedException, Fields, TopologyError, TridentTopology
 from trident_py.errors import ZombieError
-from trident_py.spouts import SparkSpout
+from trident_py.spouts import ITridentSpout, SparkSpout
 from trident_py.testing import Crashing, collect, failing
 
 from .folder import FolderFactory, WriteRows, attempts, copy_topology, numbers, written
@@ -222,3 +222,49 @@ def test_a_source_of_spark_and_a_spout_of_ours_meet_in_one_query(spark_cluster: 
     assert running.txid == 2
     rows = running.collected("rows")
     assert sorted(row for each in rows.values() for row in each) == [(0,), (1,), (2,), (3,), (100,)]
+
+
+class RefusesOnce(ITridentSpout):
+    """Its coordinator cannot say at first what txid 2 is."""
+
+    kind = "transactional"
+
+    def getOutputFields(self) -> Fields:
+        return Fields("n")
+
+    def getCoordinator(self, txStateId: str, conf: dict, context: Any) -> Any:
+        return _Refusing()
+
+    def getEmitter(self, txStateId: str, conf: dict, context: Any) -> Any:
+        return _Numbers()
+
+    def isExhaustedAt(self, txid: int) -> bool:
+        return txid > 3
+
+    def isExhausted(self) -> bool:
+        return False
+
+
+class _Refusing(ITridentSpout.BatchCoordinator):
+    refused = False
+
+    def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
+        if txid == 2 and not self.refused:
+            self.refused = True
+            raise FailedException("the source is away for a moment")
+        return {"n": 10 * txid}
+
+
+class _Numbers(ITridentSpout.Emitter):
+    def emitBatch(self, tx: Any, coordinatorMeta: Any, collector: Any) -> None:
+        collector.emit([coordinatorMeta["n"]])
+
+
+def test_a_coordinator_that_fails_before_the_batch_began_is_asked_again(spark_cluster: Any) -> None:
+    topology = TridentTopology()
+    collect(topology.newStream("s", RefusesOnce()), "rows")
+    running = spark_cluster().submitTopology("t", {}, topology.build())
+    assert running.awaitTermination(60)
+    assert running.collected("rows") == {1: [(10,)], 2: [(20,)], 3: [(30,)]}
+    refused = [event for event in running.events if event.kind == "replay"]
+    assert [event.txid for event in refused] == [2] and "away for a moment" in refused[0].reason

@@ -34,6 +34,7 @@ class SpoutProcessor(Processor):
         self.emitted = 0
 
     def emit_batch(self, payload: Any) -> None:
+        before = self.emitted
         if self.emitter is None:
             self.emitter = make_emitter(self.info, self.partition, self.conf())
         chunks = self.emitter.chunks(self.attempt, payload, self.context.kept(self.info.fields))
@@ -46,7 +47,7 @@ class SpoutProcessor(Processor):
             self._flush()
             if report is not None:
                 self.context.report("spout", (self.info.id, self.partition, report))
-        self.context.report("emitted", self.emitted)
+        self.context.report("emitted", self.emitted - before)
 
     def _take(self, values: Any) -> None:
         self.rows.append(values)

@@ -8,6 +8,7 @@ Ours is inside so that a checkpoint is copied, moved and deleted as one.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from urllib.parse import quote
 
@@ -32,8 +33,13 @@ class Checkpoint:
 
     @property
     def location(self) -> str:
-        """The folder as Spark is told."""
-        return self.folder.as_uri()
+        """The folder as Spark is told: Hadoop takes it as it stands, and would keep the escapes of a URI."""
+        return f"file://{self.folder}"
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no query was ever started here."""
+        return not (self.folder / "metadata").exists()
 
     def last_batch(self) -> int | None:
         """The highest batch id that Spark has committed here."""
@@ -51,3 +57,8 @@ class Checkpoint:
             saved = {"base": txid_base(program)}
             self.store.put("component", 0, saved)
         return int(saved["base"])
+
+    def drop(self) -> None:
+        """For a checkpoint that this start has made and a state has refused: nobody will ever go on from it, and
+        its txid base and first offsets would stand in the way of whatever is chosen next."""
+        shutil.rmtree(self.folder)

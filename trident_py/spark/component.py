@@ -13,7 +13,7 @@ import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from .. import home
-from ..errors import TopologyError, TridentError
+from ..errors import LineageError, TopologyError, TridentError
 from ..home import HomeService, Proxy
 from ..program import BatchInfo, Outcome, Program, failure_of
 from ..program import outcome as outcome_of
@@ -96,11 +96,13 @@ class SparkComponent:
         self._wake.set()
 
     def _run(self, coordination: Coordination, nobody: Coordination) -> None:
+        new = self.checkpoint.is_new
         self.base = self.checkpoint.base(self.program)
         last = self.checkpoint.last_batch()
         at = self.base if last is None else self.base + last + 1
         self.planner = BatchPlanner(self.program, coordination, self.base, at, self.running.stopping)
         self.planner.on_finished = self._wake.set
+        self.planner.on_refused = self._refused
         self.coordination, self.nobody = coordination, nobody
         self.loop = BatchLoop(self.program, coordination, self.running, self.run_id)
         self.service.register(f"{self.key}/planner", self.planner)
@@ -113,6 +115,8 @@ class SparkComponent:
         self._over.set()
         self._wake.set()
         watcher.join()
+        if new and isinstance(self.error, LineageError):
+            self.checkpoint.drop()
         self._raise(ended_by)
 
     def _start(self) -> Any:
@@ -173,6 +177,10 @@ class SparkComponent:
         if ended_by is not None:
             raised = failures.translated(failures.chain_of(ended_by), str(self.checkpoint.folder))
             raise topology_error(failure_of("Spark", 0, raised), None) from raised
+
+    def _refused(self, txid: int, error: BaseException) -> None:
+        reason = f"spout failed before the batch began: {error}"
+        self.running.event(self.program.component, "replay", txid, 0, reason)
 
     def _reported(self, spout: str, error: BaseException) -> None:
         self.running.event(self.program.component, "reported", None, None, f"spout {spout}: {error!r}")

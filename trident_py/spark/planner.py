@@ -11,8 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from ..errors import FailedException
 from ..program import FAILURE, Program, Row, descriptor_rows, encode_failure, failure_of
 from ..spouts.coordination import Coordination, Descriptor
+from ..transactions import MAX_ATTEMPTS, back_off_seconds
 from .lowering import python_spouts
 from .source import Offset, metadata_of, offset_of
 
@@ -33,6 +35,8 @@ class BatchPlanner:
         self.finished = threading.Event()
         self.fatal: BaseException | None = None
         self.on_finished: Callable[[], None] = lambda: None
+        self.on_refused: Callable[[int, BaseException], None] = lambda txid, error: None
+        self._refusals = 0
         self._stopping = stopping
         self._program = program
         self._python = python_spouts(program)
@@ -69,11 +73,21 @@ class BatchPlanner:
             try:
                 metadata = self._coordination.initialize(txid, 0, previous, self._drawn(txid))
             except BaseException as error:
-                self.fatal = error
-                self._finish()
+                self._not_described(txid, error)
                 return [], start
+            self._refusals = 0
             self._metadata = (txid, previous, metadata)
             return self._rows(txid, metadata), offset_of(txid, metadata)
+
+    def _not_described(self, txid: int, error: BaseException) -> None:
+        """A coordinator failed: the same txid is tried again after a pause, or the run ends."""
+        self._refusals += 1
+        if not isinstance(error, FailedException) or self._refusals == self._program.conf.get(MAX_ATTEMPTS):
+            self.fatal = error
+            self._finish()
+            return
+        self.on_refused(txid, error)
+        self._stopping.wait(back_off_seconds(self._refusals))
 
     def again(self, start: Offset, end: Offset) -> list[Row]:
         """After a restart: the rows of a batch whose offsets are in the log, but which is not committed."""

@@ -59,6 +59,7 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}
 logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
 logger.shell.level = error
 """
+_SOCKET_PATH = 60
 _confs = threading.RLock()
 
 
@@ -100,6 +101,9 @@ def _settings(folder: Path, log: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.shuffle.partitions": str(max(2, min(8, os.cpu_count() or 2))),
         "spark.python.worker.reuse": "true",
+        # A worker's answer over TCP waits up to 40 ms for an acknowledgement; a socket file's path is short.
+        "spark.python.unix.domain.socket.enabled": str(len(str(folder)) < _SOCKET_PATH).lower(),
+        "spark.python.unix.domain.socket.dir": str(folder),
         "spark.sql.session.timeZone": "UTC",
     }
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
-from ..errors import SpoutError
+from ..errors import SpoutError, ZombieError
 
 
 class MetadataStore(Protocol):
@@ -112,11 +112,13 @@ class FileMetadataStore(MemoryMetadataStore):
     """Metadata in a folder, a small file per path; a write is a new file, synced and renamed over the old.
 
     A reader sees the old entries or the new ones, also after a crash. Raises SpoutError for a file that is
-    not ours.
+    not ours, ZombieError for a write over what another driver has written since: it would forget that
+    driver's batches, and they would be emitted again.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         super().__init__()
+        self._texts: dict[str, str] = {}
         self._folder = Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
 
@@ -126,10 +128,10 @@ class FileMetadataStore(MemoryMetadataStore):
     def _read(self, path: str) -> dict[int, Any]:
         if path not in self._entries:
             file = self._file(path)
-            try:
-                text = file.read_text(encoding="utf-8")
-            except FileNotFoundError:
+            text = _text(file)
+            if text is None:
                 return {}
+            self._texts[path] = text
             try:
                 self._entries[path] = {int(txid): value for txid, value in json.loads(text).items()}
             except (ValueError, AttributeError) as error:
@@ -138,17 +140,30 @@ class FileMetadataStore(MemoryMetadataStore):
 
     def _write(self, path: str, entries: dict[int, Any]) -> None:
         file = self._file(path)
-        scratch = file.with_suffix(".tmp")
+        if _text(file) != self._texts.get(path):
+            raise ZombieError(
+                f"spout metadata {file} was written by another driver since this one has read it; nothing is "
+                "written. Let one driver run on a checkpoint: stop this one"
+            )
+        text = json.dumps({str(txid): entries[txid] for txid in sorted(entries)})
+        scratch = file.with_suffix(f".{os.getpid()}.tmp")
         with scratch.open("w", encoding="utf-8") as out:
-            json.dump({str(txid): entries[txid] for txid in sorted(entries)}, out)
+            out.write(text)
             out.flush()
             os.fsync(out.fileno())
         scratch.replace(file)
         _sync_folder(self._folder)
-        self._entries[path] = entries
+        self._entries[path], self._texts[path] = entries, text
 
     def _all(self) -> list[str]:
         return [unquote(file.name.removesuffix(".json")) for file in self._folder.glob("*.json")]
+
+
+def _text(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,0 +1,1 @@
+"""Random topologies: both clusters against a naive reference."""

@@ -1,0 +1,50 @@
+"""LocalCluster, SparkCluster and a naive reference agree on random topologies, batches and failures."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from trident_py import LocalCluster
+
+from .drafts import cases
+from .engine import Engine, shown
+from .naive import Naive
+from .steps import Case
+
+EXAMPLES = 300
+ON_SPARK = 12
+SEED = 3
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[Any]:
+    with LocalCluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def on_spark(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    from trident_py import SparkCluster
+
+    folder: Path = tmp_path_factory.mktemp("checkpoints")
+    with SparkCluster(spark, checkpoints=str(folder)) as cluster:
+        yield cluster
+
+
+def check(case: Case, cluster: Any) -> None:
+    naive, engine = Naive(case), Engine(case).run(cluster)
+    assert shown(engine.outputs) == shown(naive.outputs)
+    assert engine.states == {step_id: naive.states.get(step_id, {}) for step_id in engine.states}
+
+
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@given(case=cases())
+def test_the_local_cluster_agrees_with_the_reference(case: Case, local: Any) -> None:
+    check(case, local)
