@@ -3,14 +3,15 @@
 One row of ``trident_fence`` for each (topology, state), in every file of the store. A new driver raises the
 generation; every partition checks generation and lineage inside the transaction that writes its data, so an
 older driver or an older batch cannot write. ``txid`` is the last batch that all partitions have committed
-(moved by the driver), ``started`` the last one that any partition has committed (moved with the data).
+(moved by the driver), ``started`` and ``attempt`` the last one that any partition has committed (moved with the
+data): a task of an attempt that was given up may still run, and must not write over the one that replaced it.
 """
 
 from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -28,6 +29,7 @@ TABLE = sa.Table(
     sa.Column("lineage", sa.String(190), nullable=False),
     sa.Column("txid", sa.BigInteger, nullable=False),
     sa.Column("started", sa.BigInteger, nullable=False),
+    sa.Column("attempt", sa.BigInteger, nullable=False),
     sa.Column("time", sa.String(40), nullable=False),
 )
 BASE = "topology.txid.base"
@@ -39,6 +41,7 @@ class FenceRow(NamedTuple):
     lineage: str
     txid: int
     started: int
+    attempt: int
 
     @property
     def last(self) -> int:
@@ -47,7 +50,7 @@ class FenceRow(NamedTuple):
 
 def read(connection: Any, topology: str, state: str) -> FenceRow | None:
     found = connection.execute(
-        f"SELECT generation, lineage, txid, started FROM trident_fence {_OWN}", (topology, state)
+        f"SELECT generation, lineage, txid, started, attempt FROM trident_fence {_OWN}", (topology, state)
     ).fetchone()
     return None if found is None else FenceRow(*found)
 
@@ -60,6 +63,7 @@ class Fence:
     state: str
     generation: int
     lineage: str
+    context: Any = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, conf: dict) -> Fence | None:
@@ -68,7 +72,14 @@ class Fence:
         if generation is None:
             return None
         name = conf.get("trident.state.name", "")
-        return cls(conf.get("topology.name", ""), name, generation, conf.get("trident.lineage") or "")
+        lineage, context = conf.get("trident.lineage") or "", conf.get("trident.context")
+        return cls(conf.get("topology.name", ""), name, generation, lineage, context)
+
+    @property
+    def attempt(self) -> int:
+        """The attempt that this task runs for."""
+        transaction = getattr(self.context, "transaction", None)
+        return 0 if transaction is None else int(transaction.attemptId)
 
     def check(self, connection: Any, txid: int | None) -> None:
         """Called first in the transaction that writes. Raises ZombieError, nothing is written then."""
@@ -89,13 +100,18 @@ class Fence:
                 f"{who}: batch {txid} is behind batch {row.last} of the store; nothing of it is written. "
                 "An older driver or task is still running, or the checkpoint is older than the store"
             )
+        if txid is not None and txid == row.started and self.attempt < row.attempt:
+            raise ZombieError(
+                f"{who}: attempt {self.attempt} of batch {txid} was given up, attempt {row.attempt} has taken over; "
+                "nothing of the older one is written"
+            )
 
     def started(self, connection: Any, txid: int | None) -> None:
         """Called last in the transaction: this batch has left its first traces."""
         if txid is not None:
             connection.execute(
-                f"UPDATE trident_fence SET started = ? {_OWN} AND started < ?",
-                (txid, self.topology, self.state, txid),
+                f"UPDATE trident_fence SET started = ?, attempt = ? {_OWN} AND started <= ?",
+                (txid, self.attempt, self.topology, self.state, txid),
             )
 
 
@@ -136,7 +152,16 @@ class Ledger:
         return max((row.last for row in rows if row is not None), default=self._remembered())
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        """Nothing: a key's owner does not depend on the partitions."""
+        """Shuts out the attempts before this one. (Partitions own nothing: a key's owner is the key itself.)"""
+        fence = self._fence
+        if attempt == 0 or fence is None:
+            return
+        for store in self._stores():
+            with store.writing(relaxed=True) as connection:
+                connection.execute(
+                    f"UPDATE trident_fence SET started = ?, attempt = ? {_OWN} AND generation = ? AND started <= ?",
+                    (txid, attempt, fence.topology, fence.state, fence.generation, txid),
+                )
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Moves the last complete txid. Raises ZombieError if a newer driver has taken over."""
@@ -162,13 +187,13 @@ class Ledger:
 
 def _raise(connection: Any, fence: Fence, last: int) -> None:
     changed = connection.execute(
-        f"UPDATE trident_fence SET generation = ?, lineage = ?, time = ? {_OWN}",
+        f"UPDATE trident_fence SET generation = ?, lineage = ?, attempt = 0, time = ? {_OWN}",
         (fence.generation, fence.lineage, _now(), fence.topology, fence.state),
     )
     if changed.rowcount == 0:
         connection.execute(
-            "INSERT INTO trident_fence (topology, state, generation, lineage, txid, started, time)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO trident_fence (topology, state, generation, lineage, txid, started, attempt, time)"
+            " VALUES (?, ?, ?, ?, ?, ?, 0, ?)",
             (fence.topology, fence.state, fence.generation, fence.lineage, last, last, _now()),
         )
 

@@ -21,11 +21,18 @@ from crashing import POINTS, Plan, conf_of, main, partition_of, run_batch
 
 from states.sql import InsertIgnoreState, RowUpdater, SqlMapState
 from trident_py.errors import LineageError, StateError, ZombieError
+from trident_py.operations import TridentOperationContext
 from trident_py.operations.builtin import Sum
 from trident_py.state import SILENT, MapCombinerAggStateUpdater, StateUpdater, persist
-from trident_py.tuples import Fields, TridentTuple
+from trident_py.tuples import Fields, TransactionAttempt, TridentTuple
 
 HERE = Path(__file__).parent
+
+
+def in_attempt(txid: int, attempt: int) -> TridentOperationContext:
+    context = TridentOperationContext(0, 1)
+    context.transaction = TransactionAttempt(txid, attempt)
+    return context
 
 
 class StateContract:
@@ -143,6 +150,20 @@ class StateContract:
             self.batch(factory, 2, conf=conf)
         self.holds(factory, range(1, 4))
         assert participant.last_txid(conf) == 3
+
+    def test_a_task_of_an_attempt_that_was_given_up_is_refused(self, factory: Any) -> None:
+        participant, conf = self.driver(factory)
+        participant.prepare(1, 0, 1)
+        participant.abort(1, 0)
+        participant.prepare(1, 1, 1)
+        with pytest.raises(ZombieError, match="attempt 0 of batch 1 was given up"):
+            self.batch(factory, 1, conf=conf | {"trident.context": in_attempt(1, 0)})
+        assert factory.stored() == {}
+        self.batch(factory, 1, conf=conf | {"trident.context": in_attempt(1, 1)})
+        with pytest.raises(ZombieError, match="given up"):
+            self.batch(factory, 1, conf=conf | {"trident.context": in_attempt(1, 0)})
+        self.batch(factory, 2, conf=conf | {"trident.context": in_attempt(2, 0)})
+        self.holds(factory, range(1, 3))
 
     def test_a_lost_checkpoint_is_told_with_the_choices(self, factory: Any) -> None:
         participant, conf = self.driver(factory)

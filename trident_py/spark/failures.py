@@ -16,6 +16,7 @@ _LOST = (
     "ExecutorLostFailure",
     "FetchFailed",
     "EXECUTOR_LOST",
+    "indeterminate output",
 )
 _TWO_DRIVERS = (
     "CONCURRENT_STREAM_LOG_UPDATE",

@@ -23,11 +23,8 @@ MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBase
 RAW_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
 
 # Adaptive execution costs 20 ms a batch and has nothing to decide: every partition count is the program's.
-# The shuffle checksum would answer a replay with other content by running it once more.
 QUERY = {
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
-    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.stopActiveRunOnRestart": "false",
@@ -40,6 +37,12 @@ LOCAL_CHECKPOINT = {
     "fs.file.impl": RAW_FILES,
     "fs.file.impl.disable.cache": "true",
 }
+# Where executors can be lost, Spark runs a part of a stage again in the middle of a batch, and a part that emits
+# something else this time must not mix with what other partitions have committed already: the checksum makes
+# Spark give up the job, and the batch is replayed whole.
+_CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum"
+CHECKED = {f"{_CHECKSUM}.enabled": "true", f"{_CHECKSUM}.enableFullRetryOnMismatch": "true"}
+UNCHECKED = dict.fromkeys(CHECKED, "false")
 # A user's error and a stop are told by us; these loggers would add Java stack traces to them.
 SILENCED = (
     "org.apache.spark.sql.execution.streaming",
@@ -158,7 +161,8 @@ def silence(spark: SparkSession) -> None:
 @contextmanager
 def query_settings(spark: SparkSession, checkpoint: str) -> Iterator[None]:
     """Our settings, for a query that is started inside: a query keeps a copy of the session's."""
-    wanted = QUERY | (LOCAL_CHECKPOINT if is_local(spark, checkpoint) else {})
+    alone = (spark.sparkContext.master or "").partition("[")[0] == "local"
+    wanted = QUERY | (UNCHECKED if alone else CHECKED) | (LOCAL_CHECKPOINT if is_local(spark, checkpoint) else {})
     with _confs:
         before = {key: spark.conf.get(key, None) for key in wanted}
         try:
