@@ -160,12 +160,31 @@ def _stages(
             grouped[levels[node.id]].setdefault(classes.root(node.id), []).append(node)
     made = []
     for level in grouped:
-        stages = []
-        for nodes in level.values():
-            commits = any(node.id in behind for node in nodes)
-            stages.append(Stage(partitions[nodes[0].id], tuple(node.id for node in nodes), commits))
-        made.append(tuple(stages))
+        waiting = _waiting(plan, level, behind)
+        made.append(
+            tuple(
+                Stage(partitions[nodes[0].id], tuple(node.id for node in nodes), root in waiting)
+                for root, nodes in level.items()
+            )
+        )
     return tuple(made)
+
+
+def _waiting(plan: Plan, level: dict[object, list[Node]], behind: frozenset[int]) -> set[object]:
+    """Whose nodes finish in the commit phase: those of a class with a node behind a commit, and, because no node
+    may finish before what feeds it, those fed by such a class within the level."""
+    place = {node.id: root for root, nodes in level.items() for node in nodes}
+    found: set[object] = {place[node_id] for node_id in behind if node_id in place}
+    while True:
+        fed = {
+            place[node.id]
+            for nodes in level.values()
+            for node in nodes
+            if any(place.get(source.id) in found for _, source, _ in _inputs(plan, node))
+        }
+        if fed <= found:
+            return found
+        found |= fed
 
 
 def _exchanges(
