@@ -7,75 +7,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from .draft import KEYS, NUMBERS, POINTS, Draft, connected
 from .steps import REPARTITIONS, Case, Field, Step
 from .usercode import FUNCTIONS
 
-TEXTS = ["a", "b", "1", ""]
-KEYS: dict[str, list[Any]] = {
-    "": [1, 1.0, True, "1", None, "a", "b", 2, -1, 0.5, ("x", 1)],
-    "string": [*TEXTS, None],
-    "bigint": [1, 2, -1, 2**40, None],
-}
-NUMBERS = list(range(-3, 6))
-POINTS = ["beginCommit", "update", "put", "commit", "afterCommit"]
 
-
-class Draft:
-    """One topology under construction. ``known``: which streams have partitions that the semantics page fixes;
-    ``behind``: which run in the commit phase."""
-
-    def __init__(self, draw: Callable[[Any], Any]) -> None:
-        self.draw = draw
-        self.steps: list[Step] = []
-        self.known: list[bool] = []
-        self.behind: list[bool] = []
-        self.names = 0
-        self.batches = draw(st.integers(1, 4))
-        self.failures = draw(st.booleans())
-
-    def done(self) -> Case:
-        used = {parent for step in self.steps for parent in step.inputs}
-        steps = [
-            step._replace(collected=step.op not in REPARTITIONS and (step.id not in used or self.chance(4)))
-            for step in self.steps
-        ]
-        return Case(tuple(steps), self.batches)
-
-    # -- small draws ----------------------------------------------------------------------------------------------
-
-    def one(self, values: Any) -> Any:
-        return self.draw(st.sampled_from(values))
-
-    def chance(self, of: int) -> bool:
-        return self.draw(st.integers(1, of)) == 1
-
-    def attempts(self) -> set[tuple[int, int]]:
-        """When something fails; mostly never."""
-        if not self.failures or not self.chance(3):
-            return set()
-        txid = self.one(range(1, self.batches + 1))
-        return {(txid, attempt) for attempt in range(self.one([1, 1, 1, 2]))}
-
-    def field(self, num: bool, ddl: str = "") -> Field:
-        self.names += 1
-        return Field(f"f{self.names}", num, ddl)
-
-    def pick(self, suits: Callable[[Step], bool] = lambda step: True) -> Step | None:
-        """An earlier step that suits, rather a late one."""
-        fitting = [step for step in self.steps if suits(step)]
-        return self.one(fitting[::-1]) if fitting else None
-
-    def some(self, step: Step, least: int = 0, most: int = 2) -> list[str]:
-        most = min(most, len(step.fields))
-        return self.draw(st.lists(st.sampled_from(step.names), min_size=least, max_size=most, unique=True))
-
-    def add(self, op: str, inputs: list[Step], fields: Any, known: bool | None = None, /, **args: Any) -> Step:
-        hint = self.one([None, None, 1, 2, 3]) if op not in REPARTITIONS else None
-        step = Step(len(self.steps), op, tuple(i.id for i in inputs), tuple(fields), args, hint)
-        self.steps.append(step)
-        self.known.append(all(self.known[i.id] for i in inputs) if known is None else known)
-        self.behind.append(op in ("persist", "put") or any(self.behind[i.id] for i in inputs))
-        return step
+class Topologies(Draft):
+    """Draws one operation after the other."""
 
     def step(self) -> None:
         """One operation more, if the drawn one has an input that suits."""
@@ -95,8 +33,7 @@ class Draft:
         self.add("source", [], fields, True, batches=batches, fail=fail, replays=replays)
 
     def each(self) -> None:
-        source = self.pick()
-        assert source is not None
+        source = self.any()
         name = self.one(list(FUNCTIONS))
         fields = None if self.chance(4) else self.some(source, 1)
         typed = self.one(["", "bigint"])
@@ -105,15 +42,14 @@ class Draft:
         self.add("each", [source], [*source.fields, *made], fields=fields, fn=name, form=form, fail=self.attempts())
 
     def keep(self) -> None:
-        source = self.pick()
-        assert source is not None
+        source = self.any()
         fields = None if self.chance(3) else self.some(source)
-        name, form, call = self.one(["light", "light", "all", "none"]), self.one(["Filter", "callable"]), self.one(["filter", "each"])
+        name, form = self.one(["light", "light", "all", "none"]), self.one(["Filter", "callable"])
+        call = self.one(["filter", "each"])
         self.add("keep", [source], source.fields, fields=fields, fn=name, form=form, call=call, fail=self.attempts())
 
     def replace(self) -> None:
-        source = self.pick(lambda step: len(step.fields) > 0)
-        assert source is not None
+        source = self.any(lambda step: len(step.fields) > 0)
         op, form = self.one(["map", "flatMap", "peek"]), self.one(["Function", "callable"])
         if op == "flatMap":
             fields = [self.field(False), self.field(True, self.one(["", "bigint"]))]
@@ -123,12 +59,14 @@ class Draft:
         else:
             renamed = self.chance(2)
             nums = [field.num for field in source.fields][::-1]
-            fields = [self.field(num) if renamed else field._replace(num=num, ddl="") for field, num in zip(source.fields, nums)]
+            fields = [
+                self.field(num) if renamed else field._replace(num=num, ddl="")
+                for field, num in zip(source.fields, nums, strict=True)
+            ]
             self.add(op, [source], fields, renamed=renamed, form=form, fail=self.attempts())
 
     def project(self) -> None:
-        source = self.pick()
-        assert source is not None
+        source = self.any()
         names = self.some(source, 1 if source.fields else 0, 3)
         self.add("project", [source], [source.fields[i] for i in source.at(names)])
 
@@ -155,8 +93,7 @@ class Draft:
         return fields, name, self.field(name not in ("sorted", "largest"))
 
     def aggregate(self) -> None:
-        source = self.pick()
-        assert source is not None
+        source = self.any()
         known = self.known[source.id]
         mode = self.one(["aggregate", "partition"] if known else ["aggregate"])
         group = self.some(source, 1) if source.fields and self.chance(2) else None
@@ -168,11 +105,12 @@ class Draft:
         args = [(fields, name, field.name) for fields, name, field in parts]
         fail = self.attempts()
         made = [*keys, *(field for _, _, field in parts)]
-        self.add("aggregate", [source], made, group is None or known or None, mode=mode, group=group, parts=args, fail=fail)
+        self.add(
+            "aggregate", [source], made, group is None or known or None, mode=mode, group=group, parts=args, fail=fail
+        )
 
     def best(self) -> None:
-        source = self.pick(lambda step: len(step.fields) > 0)
-        assert source is not None
+        source = self.any(lambda step: len(step.fields) > 0)
         numbers = [field for field in source.fields if field.num]
         if numbers and self.chance(3):
             field = self.one(numbers)
@@ -191,15 +129,16 @@ class Draft:
         return (self.one(POINTS), when) if when else None
 
     def persist(self) -> None:
-        source = self.pick()
-        assert source is not None
+        source = self.any()
         group = self.some(source, 1) if source.fields and not self.chance(3) else None
         fields, name, field = self.part(
             source, self.known[source.id] or group is None, ["count", "sum", "biased", "largest", "weights"]
         )
         keys = [source.fields[i] for i in source.at(group)]
         made = [*keys, field._replace(num=name != "largest")]
-        self.add("persist", [source], made, True, group=group, fields=fields, agg=name, kind=self.kind(), crash=self.crash())
+        self.add(
+            "persist", [source], made, True, group=group, fields=fields, agg=name, kind=self.kind(), crash=self.crash()
+        )
 
     def put(self) -> None:
         source = self.pick(lambda step: any(field.num for field in step.fields) and len(step.fields) > 1)
@@ -211,13 +150,20 @@ class Draft:
         self.add("put", [source], fields, True, fields=[key.name, amount.name], kind=self.kind(), crash=self.crash())
 
     def query(self) -> None:
-        source = self.pick(lambda step: len(step.fields) > 0)
-        assert source is not None
+        source = self.any(lambda step: len(step.fields) > 0)
         everything = self.chance(3)
         made = [self.field(False), self.field(True)] if everything else [self.field(False)]
         grouped = self.chance(2)
         known = True if grouped else None
-        self.add("query", [source], [*source.fields, *made], known, fields=[self.one(source.names)], grouped=grouped, all=everything)
+        self.add(
+            "query",
+            [source],
+            [*source.fields, *made],
+            known,
+            fields=[self.one(source.names)],
+            grouped=grouped,
+            all=everything,
+        )
 
     def ask(self) -> None:
         """A state of this topology: after its update behind its new values, or before it where nothing fails."""
@@ -228,12 +174,16 @@ class Draft:
         before = not self.failures and self.chance(2)
         source: Step | None = state
         if before:
-            source = self.pick(lambda step: not self.behind[step.id] and len(step.fields) >= width and connected(self.steps, step, state))
+            source = self.pick(lambda step: self.in_step_with(step, state) and len(step.fields) >= width)
         if source is None:
             return
         fields = self.some(source, width, width) if before else source.names[:width]
         made = [*source.fields, self.field(False)]
         self.add("ask", [source], made, True, state=state.id, before=before, fields=fields)
+
+    def in_step_with(self, step: Step, state: Step) -> bool:
+        """Whether a step of the batch phase is in the state's component, so that it sees a known txid's values."""
+        return not self.behind[step.id] and connected(self.steps, step, state)
 
     # -- several streams ------------------------------------------------------------------------------------------
 
@@ -275,7 +225,15 @@ class Draft:
             self.add("multi", sides, [self.field(False)], fields=fields, fail=self.attempts())
             return
         groups = [self.some(side, 1, 1) for side in sides]
-        self.add("groupedMulti", sides, [self.field(False), self.field(False)], True, fields=fields, groups=groups, fail=self.attempts())
+        self.add(
+            "groupedMulti",
+            sides,
+            [self.field(False), self.field(False)],
+            True,
+            fields=fields,
+            groups=groups,
+            fail=self.attempts(),
+        )
 
 
 def repeats(step: Step) -> bool:
@@ -283,19 +241,9 @@ def repeats(step: Step) -> bool:
     return step.op == "join"
 
 
-def connected(steps: list[Step], one: Step, other: Step) -> bool:
-    """Whether two steps are in one component: a state may only be read in step with its updates there."""
-    group = list(range(len(steps)))
-    for step in steps:
-        for parent in step.inputs:
-            old, new = group[parent], group[step.id]
-            group = [new if g == old else g for g in group]
-    return group[one.id] == group[other.id]
-
-
 @st.composite
 def cases(draw: Any) -> Case:
-    draft = Draft(draw)
+    draft = Topologies(draw)
     draft.source()
     for _ in range(draw(st.integers(3, 11))):
         draft.step()

@@ -7,16 +7,28 @@ all: exactly once means that they change nothing.
 from __future__ import annotations
 
 import itertools
-import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
+from .rules import (
+    Parts,
+    Row,
+    Rule,
+    by_hash,
+    chain,
+    combined,
+    fold,
+    java_hash,
+    over,
+    pick,
+    placed,
+    reduced,
+    spread,
+    tally,
+    value_of,
+)
 from .steps import REPARTITIONS, Case, Counts, Step, combines
-from .usercode import AGGREGATORS, COMBINERS, FILTERS, FUNCTIONS, REDUCERS, Table, exploded, place, turned, weight
-
-Row = tuple
-Parts = list[list[Row]]
-Rule = Callable[[Row], Iterable[int]]
+from .usercode import COMBINERS, FILTERS, FUNCTIONS, REDUCERS, Table, exploded, place, turned, weight
 
 
 class Naive:
@@ -153,8 +165,7 @@ class Naive:
         made = []
         if name in COMBINERS:
             for row in self._combined(source.id, parts, group, self.counts.of(step, "partial")):
-                combine = COMBINERS[name].combine
-                made.append(self._update(step, row[:-1], lambda old, v=row[-1]: v if old is None else combine(old, v)))
+                made.append(self._update(step, row[:-1], lambda old, v=row[-1]: combined(COMBINERS[name], old, v)))
         else:
             rows = [row for part in self._leaving(source.id) for row in part]
             keyed = {repr(pick(row, group or [])): pick(row, group or []) for row in rows}
@@ -213,8 +224,7 @@ class Naive:
     def _multi(self, step: Step) -> Parts:
         sides = [self._arriving(source, self.counts.of(step)) for source in step.inputs]
         at = [self.steps[s].at(f) for s, f in zip(step.inputs, step.args["fields"], strict=True)]
-        tallies = ([len(part) * (1 + len(f)) for part, f in zip(parts, at, strict=True)] for parts in zip(*sides, strict=True))
-        return [[(str((tally + [0, 0, 0])[:3]),)] for tally in tallies]
+        return [[(tally(list(parts), at),)] for parts in zip(*sides, strict=True)]
 
     def _grouped(self, step: Step) -> list[tuple[Row, list[list[Row]]]]:
         """The groups of all inputs: key values, and the rows of each input."""
@@ -230,15 +240,16 @@ class Naive:
     def _groupedMulti(self, step: Step) -> Parts:
         rows = []
         for key, sides in self._grouped(step):
-            tally = [len(side) * (1 + len(f)) for side, f in zip(sides, step.args["fields"], strict=True)]
-            rows.append((*key, str((tally + [0, 0, 0])[:3])))
+            rows.append((*key, tally(sides, step.args["fields"])))
         return self._by_key(step, [(row[:-1], row) for row in rows])
 
     def _join(self, step: Step) -> Parts:
         rows = []
         for key, sides in self._grouped(step):
             options = []
-            for source, fields, side, outer in zip(step.inputs, step.args["groups"], sides, step.args["outer"], strict=True):
+            for source, fields, side, outer in zip(
+                step.inputs, step.args["groups"], sides, step.args["outer"], strict=True
+            ):
                 width, at = len(self.steps[source].fields), self.steps[source].at(fields)
                 kept = [i for i in range(width) if step.args["preserve"] or i not in at]
                 options.append([pick(row, kept) for row in side] or ([(None,) * len(kept)] if outer else []))
@@ -249,86 +260,3 @@ class Naive:
     def _by_key(self, step: Step, rows: list[tuple[Row, Row]]) -> Parts:
         count = self.counts.of(step)
         return placed([(java_hash(key) % count, row) for key, row in rows], count)
-
-
-# -- plain functions ----------------------------------------------------------------------------------------------
-
-
-def pick(row: Row, at: list[int]) -> Row:
-    return tuple(row[i] for i in at)
-
-
-def placed(rows: list[tuple[int, Row]], count: int) -> Parts:
-    return [[row for target, row in rows if target == i] for i in range(count)]
-
-
-def spread(parts: Parts, rule: Rule, count: int) -> Parts:
-    return placed([(target, row) for part in parts for row in part for target in rule(row)], count)
-
-
-def by_hash(at: list[int], count: int) -> Rule:
-    return lambda row: [java_hash(pick(row, at)) % count]
-
-
-def java_hash(value: Any) -> int:
-    """Java's hashCode; of a tuple that of Arrays.deepHashCode, as a signed 32-bit number."""
-    if isinstance(value, tuple):
-        result = 1
-        for each in value:
-            result = 31 * result + java_hash(each)
-    elif value is None or isinstance(value, bool):
-        result = {None: 0, True: 1231, False: 1237}[value]
-    elif isinstance(value, str):
-        result = sum(ord(char) * 31**i for i, char in enumerate(reversed(value)))
-    else:
-        bits = struct.unpack(">Q", struct.pack(">d" if isinstance(value, float) else ">q", value))[0]
-        result = bits ^ bits >> 32
-    return (result + 2**31) % 2**32 - 2**31
-
-
-def over(rows: list[Row], group: list[int] | None, aggregate: Callable[[list[Row]], list[Row]]) -> list[Row]:
-    """The aggregate of all rows, or of each group with the group's values before it."""
-    if group is None:
-        return aggregate(rows)
-    keys = {repr(pick(row, group)): pick(row, group) for row in rows}
-    return [
-        key + made
-        for text, key in keys.items()
-        for made in aggregate([row for row in rows if repr(pick(row, group)) == text])
-    ]
-
-
-def chain(parts: list[tuple[list[int], str]], rows: list[Row]) -> list[Row]:
-    """What the aggregators of a chain emit over these rows: the cross product."""
-    emitted = [emissions(name, [pick(row, at) for row in rows]) for at, name in parts]
-    return [sum(chosen, ()) for chosen in itertools.product(*emitted)]
-
-
-def emissions(name: str, rows: list[Row]) -> list[Row]:
-    if name in COMBINERS:
-        return [(fold(COMBINERS[name], list(map(COMBINERS[name].init, rows))),)]
-    if name in REDUCERS:
-        return [(reduced(REDUCERS[name], rows, None),)]
-    if name == "echo":
-        return [(weight(row[0]) if row else 0,) for row in rows] + [(len(rows),)]
-    assert name in AGGREGATORS
-    return [(" ".join(sorted(repr(list(row)) for row in rows)),)]
-
-
-def fold(combiner: Any, values: list[Any]) -> Any:
-    result = combiner.zero()
-    for value in values:
-        result = value if result is None else combiner.combine(result, value)
-    return result
-
-
-def reduced(reducer: Any, rows: list[Row], stored: Any) -> Any:
-    value = reducer.init() if stored is None else stored
-    for row in rows:
-        value = reducer.reduce(value, row)
-    return value
-
-
-def value_of(record: Any) -> Any:
-    """The value in a record: (value,), (txid, value) or (txid, value, the value before)."""
-    return None if record is None else record[0] if len(record) == 1 else record[1]

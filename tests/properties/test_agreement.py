@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import seed as hypothesis_seed
 
 from trident_py import LocalCluster
 
@@ -44,7 +44,29 @@ def check(case: Case, cluster: Any) -> None:
     assert engine.states == {step_id: naive.states.get(step_id, {}) for step_id in engine.states}
 
 
-@settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
 @given(case=cases())
 def test_the_local_cluster_agrees_with_the_reference(case: Case, local: Any) -> None:
     check(case, local)
+
+
+def _drawn(count: int, seed: int) -> list[Case]:
+    """Random cases, the same ones for the same seed."""
+    found: list[Case] = []
+
+    @settings(max_examples=count * 4, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @hypothesis_seed(seed)
+    @given(case=cases())
+    def draw(case: Case) -> None:
+        found.append(case)
+
+    draw()
+    return random.Random(seed).sample([case for case in found if len(case.steps) > 4], count)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("number", range(ON_SPARK))
+def test_the_spark_cluster_agrees_with_the_reference(number: int, on_spark: Any) -> None:
+    check(_drawn(ON_SPARK, SEED)[number], on_spark)

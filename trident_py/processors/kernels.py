@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -79,11 +79,14 @@ class KernelProcessor(Processor):
 
     def _count_list(self, column: list) -> bool:
         """Counts texts in one dict; a text equals nothing but itself, so only new keys need a look."""
-        known = len(self.counter)
-        self.counter.update(column)
-        if set(map(type, islice(reversed(self.counter), len(self.counter) - known))) <= {str}:
-            return True
-        self.counter.subtract(column)
+        known, counted = len(self.counter), iter(column)
+        try:
+            self.counter.update(column)
+            if set(map(type, islice(reversed(self.counter), len(self.counter) - known))) <= {str}:
+                return True
+        except TypeError:  # a list, a dict: what came before it is counted already
+            counted = takewhile(_has_hash, column)
+        self.counter.subtract(counted)
         self.counter = +self.counter
         return False
 
@@ -163,6 +166,14 @@ class KernelProcessor(Processor):
 
     def close(self) -> None:
         self.general.close()
+
+
+def _has_hash(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _groupable(chunk: Chunk, name: str) -> pa.Array | None:

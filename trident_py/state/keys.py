@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..tuples import key_of
+from ..tuples import identity, key_of
 
 
 class ExactKey(tuple):
@@ -22,7 +22,17 @@ class ExactKey(tuple):
         return not self == other
 
     def __hash__(self) -> int:
-        return tuple.__hash__(self)
+        try:
+            return tuple.__hash__(self)
+        except TypeError:  # a list or a dict among the values
+            return hash(_frozen(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ExactKey, (tuple(self),)
+
+
+def _frozen(value: Any) -> Any:
+    """With a hash; a list has that of the tuple that it equals."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_frozen, value))
+    return identity(value) if isinstance(value, dict | set | bytearray) else value

@@ -1,0 +1,38 @@
+"""One topology with every state, run again and again in one session, for faults that need no dead process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .evidence import Evidence, evidence
+from .hooks import Kill
+from .topology import Shape, build
+
+
+class Runs:
+    """Runs the topology of `topology.build` to its end; every run is a new start on the same checkpoint."""
+
+    def __init__(self, cluster: Callable[..., Any], folder: Path) -> None:
+        self.folder = folder
+        self.checkpoint = folder / "check points"
+        self._cluster = cluster
+
+    def __call__(self, shape: Shape, wrap: Any = None, **conf: Any) -> Any:
+        """The ended run. Raises its TopologyError. Settings are given with _ for the dots."""
+        settings = {name.replace("_", "."): value for name, value in conf.items()}
+        topology = build(self.folder, shape, Kill(str(self.folder)), wrap)
+        running = self._cluster(self.checkpoint).submitTopology("faults", settings, topology)
+        assert running.awaitTermination(200)
+        return running
+
+    def evidence(self) -> Evidence:
+        return evidence(self.folder)
+
+
+@pytest.fixture
+def runs(spark_cluster: Callable[..., Any], tmp_path: Path) -> Runs:
+    return Runs(spark_cluster, tmp_path)

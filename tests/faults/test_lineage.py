@@ -1,0 +1,52 @@
+"""A checkpoint that is not the one that wrote the store: lost, or an older copy of it."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from trident_py import TopologyError
+from trident_py.errors import LineageError, ZombieError
+
+from .conftest import Runs
+from .evidence import drifted_prefix
+from .test_replays import holds_exactly
+from .topology import Shape
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_lost_checkpoint_stops_with_the_choices_until_one_is_made(runs: Runs) -> None:
+    runs(Shape(3))
+    before = runs.evidence()
+    shutil.rmtree(runs.checkpoint)
+    consumed = drifted_prefix(before.stored["drift"], 4)
+    rest = Shape(6, skipped=3, drifted=tuple(consumed))
+    for _ in range(2):
+        with pytest.raises(TopologyError) as told:
+            runs(rest)
+        assert isinstance(told.value.__cause__, LineageError)
+        for words in ("remembers batch 3", "restore the checkpoint", 'conf["topology.txid.base"]', "new table"):
+            assert words in str(told.value)
+        assert runs.evidence().stored == before.stored
+    running = runs(rest, topology_txid_base="continue")
+    assert list(running.attempts) == [4, 5, 6]
+    holds_exactly(runs.evidence(), 6)
+    runs(Shape(7, skipped=3, drifted=tuple(consumed)))  # from now on without the setting
+    holds_exactly(runs.evidence(), 7)
+
+
+def test_an_older_copy_of_the_checkpoint_is_refused_and_nothing_is_written(runs: Runs) -> None:
+    runs(Shape(2))
+    copy = runs.folder / "copy"
+    shutil.copytree(runs.checkpoint, copy)
+    runs(Shape(4))
+    before = runs.evidence()
+    shutil.rmtree(runs.checkpoint)
+    copy.rename(runs.checkpoint)
+    with pytest.raises(TopologyError, match="batch 3 is behind batch 4 of the store") as told:
+        runs(Shape(5))
+    assert isinstance(told.value.__cause__, ZombieError)
+    assert "checkpoint is older than the store" in str(told.value)
+    assert runs.evidence().stored == before.stored

@@ -1,0 +1,1 @@
+"""What Trident promises, behaviour by behaviour, through the public API only."""

@@ -1,0 +1,230 @@
+"""Errors of a topology's definition (semantics, 19.1 and 19.2): raised on the line that defines, with what exists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trident_py import DefinitionError, Fields, JoinType, LocalCluster, TridentTopology
+from trident_py.operations import Aggregator, MultiReducer
+from trident_py.operations.builtin import Count, MapGet, Sum, TupleCollectionGet
+from trident_py.spouts import IBatchSpout
+from trident_py.state import StateSpec
+from trident_py.testing import FixedBatchSpout, LoggingBackingMap, MemoryMapState, Split
+
+from .support import Batches, Collects, Joined
+
+
+class AnUpdater:
+    def updateState(self, state: Any, tuples: Any, collector: Any) -> None: ...
+
+
+def stream(name: str = "s") -> Any:
+    return TridentTopology().newStream(name, Batches(["a", "b"], []))
+
+
+UNKNOWN: dict[str, Any] = {
+    "each with a function": lambda s: s.each("x", Split(), "w"),
+    "each with a filter": lambda s: s.each("x", lambda x: True),
+    "filter": lambda s: s.filter("x", lambda x: True),
+    "project": lambda s: s.project(["a", "x"]),
+    "groupBy": lambda s: s.groupBy("x"),
+    "partitionBy": lambda s: s.partitionBy("x"),
+    "partitionAggregate": lambda s: s.partitionAggregate("x", Sum(), "n"),
+    "aggregate": lambda s: s.aggregate("x", Joined(), "n"),
+    "grouped aggregate": lambda s: s.groupBy("a").aggregate("x", Sum(), "n"),
+    "chainedAgg": lambda s: s.chainedAgg().aggregate("x", Sum(), "n"),
+    "stateQuery": lambda s: s.stateQuery(s.topology.newStaticState(MemoryMapState.Factory()), "x", MapGet(), "n"),
+    "partitionPersist": lambda s: s.partitionPersist(MemoryMapState.Factory(), "x", AnUpdater()),
+    "persistentAggregate": lambda s: s.persistentAggregate(MemoryMapState.Factory(), "x", Sum(), "n"),
+    "persistentAggregate of a reducer": lambda s: s.persistentAggregate(MemoryMapState.Factory(), "x", Joined(), "n"),
+    "grouped persistentAggregate": lambda s: s.groupBy("a").persistentAggregate(
+        MemoryMapState.Factory(), "x", Joined(), "n"
+    ),
+    "minBy": lambda s: s.minBy("x"),
+    "maxBy": lambda s: s.maxBy("x"),
+    "join": lambda s: s.topology.join(s, "a", s.project("a"), "x", ["a"]),
+    "multiReduce": lambda s: s.topology.multiReduce("x", s, "a", s, TagsNothing(), "n"),
+}
+
+
+class TagsNothing(MultiReducer):
+    pass
+
+
+@pytest.mark.parametrize("call", UNKNOWN)
+def test_an_unknown_field_is_named_with_the_fields_that_exist(call: str) -> None:
+    with pytest.raises(DefinitionError) as error:
+        UNKNOWN[call](stream())
+    message = str(error.value)
+    assert "Trying to select non-existent field: 'x' from stream containing fields" in message
+    assert "[a, b]" in message or "[a]" in message
+
+
+def test_definition_errors_are_value_errors() -> None:
+    with pytest.raises(ValueError, match="non-existent"):
+        stream().project("x")
+
+
+DUPLICATE: dict[str, Any] = {
+    "Fields": lambda s: Fields("a", "b", "a"),
+    "each": lambda s: s.each("b", Split(), "a"),
+    "each with two": lambda s: s.each("b", Split(), ["w", "a"]),
+    "stateQuery": lambda s: s.stateQuery(
+        s.topology.newStaticState(MemoryMapState.Factory()), "b", TupleCollectionGet(), "a"
+    ),
+    "combiner": lambda s: s.aggregate("b", Sum(), "a"),
+    "grouped combiner": lambda s: s.groupBy("b").aggregate("b", Sum(), "a"),
+    "grouped reducer": lambda s: s.groupBy("a").aggregate("b", Joined(), "a"),
+    "persistentAggregate": lambda s: s.persistentAggregate(MemoryMapState.Factory(), "b", Sum(), "a"),
+    "grouped persistentAggregate": lambda s: s.groupBy("a").persistentAggregate(
+        MemoryMapState.Factory(), Joined(), "a"
+    ),
+    "project": lambda s: s.project(["a", "a"]),
+    "map": lambda s: s.map(lambda t: t, ["a", "a"]),
+}
+
+
+@pytest.mark.parametrize("call", DUPLICATE)
+def test_a_repeated_field_is_named(call: str) -> None:
+    with pytest.raises(DefinitionError, match="duplicate field 'a'"):
+        DUPLICATE[call](stream())
+
+
+def test_a_name_that_project_dropped_may_be_used_again() -> None:
+    assert stream().project("b").each("b", Split(), "a").getOutputFields() == Fields("b", "a")
+
+
+def test_output_fields_of_chained_aggregators_must_be_distinct() -> None:
+    chain = stream().chainedAgg().aggregate(Joined(), "m").aggregate(Collects(), "m")
+    with pytest.raises(DefinitionError, match=r"must be distinct: \[m, m\]"):
+        chain.chainEnd()
+    with pytest.raises(DefinitionError, match="duplicate field 'm'"):
+        stream().chainedAgg().aggregate(Count(), "m").aggregate(Count(), "m")
+
+
+@pytest.mark.parametrize("fields", [["n", "m"], []])
+def test_a_grouped_combiner_state_takes_one_function_field(fields: list[str]) -> None:
+    with pytest.raises(DefinitionError, match="only take a single field as input"):
+        stream().groupBy("a").persistentAggregate(MemoryMapState.Factory(), Count(), fields)
+
+
+class AnAggregator(Aggregator):
+    pass
+
+
+def test_a_general_aggregator_has_no_value_for_a_state() -> None:
+    for source in (stream(), stream().groupBy("a")):
+        with pytest.raises(DefinitionError, match="CombinerAggregator or a ReducerAggregator"):
+            source.persistentAggregate(MemoryMapState.Factory(), AnAggregator(), "n")
+
+
+def test_what_is_no_aggregator_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="takes an Aggregator"):
+        stream().aggregate("a", sum, "n")
+
+
+def test_what_is_no_spout_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="is not a spout; a spout is one of: IBatchSpout"):
+        TridentTopology().newStream("s", [("a",)])
+
+
+class NoFields(IBatchSpout):
+    def getOutputFields(self) -> Any:
+        return []
+
+
+def test_a_spout_declares_its_fields() -> None:
+    with pytest.raises(DefinitionError, match="declares no fields"):
+        TridentTopology().newStream("s", NoFields())
+
+
+def test_what_is_no_state_factory_is_refused() -> None:
+    for call in (stream().persistentAggregate, stream().groupBy("a").persistentAggregate):
+        with pytest.raises(DefinitionError, match="no StateFactory"):
+            call({}, Count(), "n")
+    with pytest.raises(DefinitionError, match="no StateFactory"):
+        TridentTopology().newStaticState({})
+
+
+def test_what_is_no_updater_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="takes a StateUpdater"):
+        stream().partitionPersist(MemoryMapState.Factory(), "a", lambda *args: None)
+
+
+def test_an_unknown_mode_of_a_join_is_refused() -> None:
+    topology = TridentTopology()
+    one, two = (topology.newStream(name, Batches("k", [])) for name in "ab")
+    with pytest.raises(DefinitionError, match="Unsupported out-fields mode: 'WIDE'"):
+        topology.join(one, "k", two, "k", "k", JoinType.INNER, "WIDE")
+
+
+@pytest.mark.parametrize("hint", [0, -1, 1.5, "two", None])
+def test_a_parallelism_is_a_number_from_one_on(hint: Any) -> None:
+    with pytest.raises(DefinitionError, match="from 1 on"):
+        stream().parallelismHint(hint)
+
+
+def test_two_streams_with_one_id_are_refused_at_build() -> None:
+    topology = TridentTopology()
+    for _ in range(2):
+        topology.newStream("same", FixedBatchSpout("v", 1))
+    with pytest.raises(DefinitionError, match="two streams are named 'same'"):
+        topology.build()
+
+
+def test_two_states_with_one_name_are_refused_at_build() -> None:
+    topology = TridentTopology()
+    source = topology.newStream("s", FixedBatchSpout("v", 1))
+    for _ in range(2):
+        source.persistentAggregate(MemoryMapState.Factory(), Count(), "n", stateName="same")
+    with pytest.raises(DefinitionError, match="two states are named 'same'"):
+        topology.build()
+
+
+def test_a_fixed_parallelism_beyond_the_spouts_own_is_refused_at_build() -> None:
+    topology = TridentTopology()
+    spec = StateSpec(LoggingBackingMap.Factory(), 4)
+    topology.newStream("s", FixedBatchSpout("v", 1)).partitionPersist(spec, "v", AnUpdater())
+    with pytest.raises(DefinitionError, match="Parallelism is fixed to 4 but max parallelism is less than that: 1"):
+        topology.build()
+
+
+def test_two_fixed_parallelisms_in_one_group_are_refused_at_build() -> None:
+    topology = TridentTopology()
+    source = topology.newStream("s", Batches("v", []))
+    for count in (2, 3):
+        source.partitionPersist(StateSpec(LoggingBackingMap.Factory(), count), "v", AnUpdater())
+    with pytest.raises(DefinitionError, match="fixed parallelism of two different values"):
+        topology.build()
+
+
+def test_new_values_of_a_static_state_are_refused() -> None:
+    with pytest.raises(DefinitionError, match="no new values"):
+        TridentTopology().newStaticState(MemoryMapState.Factory()).newValuesStream()
+
+
+CALLS: dict[str, Any] = {
+    "too many arguments": (lambda s: s.each("a", Split(), "w", "more"), "takes at most 3 arguments"),
+    "unknown keyword": (lambda s: s.aggregate("a", Sum(), outputs="n"), "has no argument 'outputs'"),
+    "given twice": (lambda s: s.aggregate("a", Sum(), "n", functionFields="m"), "got 'functionFields' twice"),
+    "a function for a filter": (lambda s: s.filter("a", 5), "a filter is a Filter or a callable"),
+    "a number for a function": (lambda s: s.map(5), "take a function or a callable"),
+    "merge of nothing": (lambda s: s.topology.merge(), "at least one stream"),
+    "multiReduce of nothing": (lambda s: s.topology.multiReduce(), "takes streams, a reducer"),
+    "newStream without a name": (lambda s: s.topology.newStream("", Batches("v", [])), "is a name"),
+    "fields that are no strings": (lambda s: s.project([1]), "named by a string"),
+}
+
+
+@pytest.mark.parametrize("slip", CALLS)
+def test_a_slip_in_a_call_is_a_definition_error_that_says_so(slip: str) -> None:
+    call, message = CALLS[slip]
+    with pytest.raises(DefinitionError, match=message):
+        call(stream())
+
+
+def test_an_empty_topology_ends_at_once() -> None:
+    with LocalCluster() as cluster:
+        assert cluster.submitTopology("empty", None, TridentTopology().build()).awaitTermination(10)

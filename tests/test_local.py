@@ -1,0 +1,165 @@
+"""LocalCluster: runs, ends, stops, goes on from a checkpoint, leaves nothing behind."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from semantics.support import Batches
+
+from trident_py import DefinitionError, LocalCluster, TopologyError, TridentTopology
+from trident_py.operations import Function
+from trident_py.operations.builtin import Count
+from trident_py.runs import _runs
+from trident_py.testing import FeederBatchSpout, FixedBatchSpout, LoggingBackingMap, MemoryMapState, collect, stored
+
+
+def counting(spout: Any, factory: Any, stop_at: int | None = None, stop: Any = None) -> TridentTopology:
+    topology = TridentTopology()
+    stream = topology.newStream("s", spout)
+    if stop is not None:
+        stream = stream.peek(lambda t: t[0] == stop_at and stop())
+    stream.persistentAggregate(factory, Count(), "n")
+    return topology
+
+
+def test_submit_returns_at_once_and_a_finite_spout_ends_the_run() -> None:
+    feeder = FeederBatchSpout("v")
+    with LocalCluster() as cluster:
+        topology = counting(feeder, MemoryMapState.Factory())
+        running = cluster.submitTopology("fed", {}, topology.build())
+        assert running.isActive and not running.awaitTermination(0)
+        feeder.feed([(1,), (2,)], timeout=30)
+        assert running.txid == 1
+        feeder.close()
+        assert running.awaitTermination(30)
+
+
+def test_no_empty_batch_runs_behind_the_last() -> None:
+    factory = LoggingBackingMap.Factory("transactional")
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("t", {}, counting(FixedBatchSpout("v", 2, (1,), (2,), (3,)), factory).build())
+        assert running.awaitTermination(30) and running.txid == 2
+    assert list(stored(factory).values()) == [(2, 3)]
+
+
+def test_a_cycling_spout_runs_until_it_is_stopped() -> None:
+    reached = threading.Event()
+    topology = counting(FixedBatchSpout("v", 1, (1,)).setCycle(True), MemoryMapState.Factory())
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("t", {}, topology.build())
+        running.addListener(lambda event, progress: event.kind == "committed" and event.txid >= 5 and reached.set())
+        assert reached.wait(30)
+        running.stop()
+        assert running.awaitTermination(0) and running.exception is None
+
+
+def test_shutdown_stops_what_runs_and_leaves_no_thread_and_no_task() -> None:
+    before = set(threading.enumerate()), dict(_runs)
+    with LocalCluster() as cluster:
+        for name in "ab":
+            spout = FixedBatchSpout("v", 1, (1,)).setCycle(True)
+            cluster.submitTopology(name, {}, counting(spout, MemoryMapState.Factory()).build())
+    left = [thread for thread in threading.enumerate() if thread not in before[0] and thread.name == "trident-s"]
+    for thread in left:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert dict(_runs) == before[1]
+
+
+def test_stop_during_a_replay_that_waits_ends_at_once() -> None:
+    def fail(v: Any) -> Any:
+        from trident_py import FailedException
+
+        raise FailedException("always")
+
+    topology = TridentTopology()
+    topology.newStream("s", Batches("v", [[(1,)]])).each("v", fail, "w")
+    tried = threading.Event()
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("t", {}, topology.build())
+        running.addListener(lambda event, progress: event.kind == "replay" and event.attempt >= 1 and tried.set())
+        assert tried.wait(30)
+    assert not running.isActive and running.txid is None and running.exception is None
+
+
+def test_without_a_checkpoint_a_run_starts_anew() -> None:
+    for _ in range(2):
+        with LocalCluster() as cluster:
+            topology = TridentTopology()
+            collect(topology.newStream("s", FixedBatchSpout("v", 1, (1,), (2,))), "out")
+            running = cluster.submitTopology("same", {}, topology.build())
+            assert running.awaitTermination(30)
+            assert running.collected("out") == {1: [(1,)], 2: [(2,)]}
+
+
+def test_with_a_checkpoint_a_topology_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    rows, seen = [(i,) for i in range(6)], []
+    factory = LoggingBackingMap.Factory("transactional")
+    for count in (2, 6):
+        with LocalCluster(checkpoints=str(tmp_path)) as cluster:
+            topology = counting(FixedBatchSpout("v", 1, *rows[:count]), factory)
+            running = cluster.submitTopology("kept", {}, topology.build())
+            assert running.awaitTermination(30)
+            seen.append(sorted(running.attempts))
+    assert seen == [[1, 2], [3, 4, 5, 6]]
+    assert list(stored(factory).values()) == [(6, 6)]
+
+
+def test_the_name_and_the_run_are_in_the_conf_that_operations_get() -> None:
+    seen: dict[str, Any] = {}
+
+    class Looks(Function):
+        def prepare(self, conf: dict, context: Any) -> None:
+            seen.update(conf)
+
+        def execute(self, tuple: Any, collector: Any) -> None: ...
+
+    topology = TridentTopology()
+    topology.newStream("s", FixedBatchSpout("v", 1, (1,))).each("v", Looks(), "w")
+    with LocalCluster() as cluster:
+        assert cluster.submitTopology("named", {"own": 5}, topology.build()).awaitTermination(30)
+    assert (seen["topology.name"], seen["own"]) == ("named", 5)
+
+
+def test_operations_are_prepared_once_for_each_partition_and_cleaned_up_at_the_end() -> None:
+    calls: list[Any] = []
+
+    class Lives(Function):
+        def prepare(self, conf: dict, context: Any) -> None:
+            self.index = context.getPartitionIndex()
+            calls.append(("prepare", self.index))
+
+        def execute(self, tuple: Any, collector: Any) -> None: ...
+
+        def cleanup(self) -> None:
+            calls.append(("cleanup", self.index))
+
+    topology = TridentTopology()
+    topology.newStream("s", Batches("v", [[(1,), (2,)]] * 3)).each("v", Lives(), "w").parallelismHint(2)
+    with LocalCluster() as cluster:
+        assert cluster.submitTopology("t", {}, topology.build()).awaitTermination(30)
+    assert sorted(calls) == [("cleanup", 0), ("cleanup", 1), ("prepare", 0), ("prepare", 1)]
+
+
+def test_an_error_at_the_start_ends_the_run_with_its_cause() -> None:
+    class NoState(MemoryMapState.Factory):
+        def makeState(self, *args: Any) -> Any:
+            raise OSError("no such store")
+
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("t", {}, counting(FixedBatchSpout("v", 1, (1,)), NoState()).build())
+        with pytest.raises(TopologyError, match="no such store") as error:
+            running.awaitTermination(30)
+    assert isinstance(error.value.__cause__, OSError)
+
+
+def test_a_wrong_base_is_told() -> None:
+    with LocalCluster() as cluster:
+        topology = counting(FixedBatchSpout("v", 1, (1,)), MemoryMapState.Factory())
+        running = cluster.submitTopology("t", {"topology.txid.base": -1}, topology.build())
+        with pytest.raises(TopologyError, match=r"topology\.txid\.base") as error:
+            running.awaitTermination(30)
+    assert isinstance(error.value.__cause__, DefinitionError)

@@ -1,0 +1,107 @@
+"""Where tuples go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trident_py import Fields, TridentError
+from trident_py.chunks import Chunk
+from trident_py.partitioning import (
+    BatchGlobal,
+    Broadcast,
+    Custom,
+    FieldsPartition,
+    Global,
+    Identity,
+    Partitioner,
+    Route,
+    Shuffle,
+    java_hash,
+)
+
+ROWS = [(i, f"w{i}") for i in range(10)]
+
+
+def sent(partitioner: Partitioner, rows: list = ROWS, fields: Any = ("n", "w"), **route: int) -> dict[int, list]:
+    chunk = Chunk.of_rows(Fields.of(fields), rows)
+    made = Route(**{"txid": 1, "source": 0, "sent": 0, "targets": 3, **route})
+    return {target: part.rows(fields) for target, part in partitioner.split(chunk, made)}
+
+
+# what Java answers: Long, Double, Boolean, String, List.hashCode()
+HASHES: list[tuple[Any, int]] = [
+    (None, 0), (0, 0), (1, 1), (-1, 0), (2**40, 256), (2**63 - 1, -(2**31)), (1.0, 1072693248), (0.0, 0),
+    (-0.0, -(2**31)), (float("nan"), 2146959360), (True, 1231), (False, 1237), ("", 0), ("a", 97), ("storm", 109770985),
+    ("é", 233), ("😀", 1772899), ((), 1), ((1, 2), 994), (["a", None], 3968),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "expected"), HASHES, ids=lambda value: repr(value))
+def test_hashes_are_javas(value: Any, expected: int) -> None:
+    assert java_hash(value) == expected % 2**32
+
+
+@pytest.mark.parametrize("value", [2**70, b"x", {"a": 1}, frozenset([1])])
+def test_any_other_value_has_a_hash_that_does_not_change(value: Any) -> None:
+    assert java_hash(value) == java_hash(value) < 2**32
+
+
+@pytest.mark.parametrize("fields", [Fields("n", "w"), Fields("n bigint", "w string")])
+def test_fields_partition_is_the_same_for_typed_and_untyped_columns(fields: Fields) -> None:
+    found = sent(FieldsPartition(Fields("w", "n")), ROWS * 2, fields)
+    assert found == sent(FieldsPartition(Fields("w", "n")), ROWS * 2)
+    for target, rows in found.items():
+        for n, word in rows:
+            code = (31 + java_hash(word)) * 31 + n
+            assert ((code + 2**31) % 2**32 - 2**31) % 3 == target
+
+
+def test_s29_equal_looking_values_of_other_types_go_their_own_ways() -> None:
+    rows = [(1, ""), (1.0, ""), (True, ""), ("1", "")]
+    found = sent(FieldsPartition(Fields("n")), rows * 2, targets=1000)
+    assert sorted(len(part) for part in found.values()) == [2, 2, 2, 2]
+
+
+def test_shuffle_goes_on_where_the_chunk_before_ended() -> None:
+    first = sent(Shuffle(), ROWS[:4], source=1)
+    second = sent(Shuffle(), ROWS[4:], source=1, sent=4)
+    assert sorted(len(first[t]) + len(second[t]) for t in range(3)) == [3, 3, 4]
+    assert first[1][0] == ROWS[0]
+
+
+def test_the_others_send_a_chunk_whole() -> None:
+    assert sent(Global(), txid=5, source=2) == {0: ROWS}
+    assert sent(BatchGlobal(), txid=5, source=0) == {2: ROWS}
+    assert sent(Identity(), source=2) == {2: ROWS}
+    assert sent(Broadcast()) == {0: ROWS, 1: ROWS, 2: ROWS}
+
+
+def test_an_empty_chunk_goes_nowhere_by_value() -> None:
+    for partitioner in (FieldsPartition(Fields("n")), Shuffle()):
+        assert sent(partitioner, []) == {}
+
+
+def test_a_custom_grouping_says_where_in_the_tasks_that_prepare_was_given() -> None:
+    class Grouping:
+        def prepare(self, context: Any, stream: Any, targetTasks: list[int]) -> None:
+            self.tasks = targetTasks
+
+        def chooseTasks(self, taskId: int, values: Any) -> list[int]:
+            return [self.tasks[-1]] if values[0] > 7 else []
+
+    assert sent(Custom(Grouping(), Fields("n", "w"))) == {2: ROWS[8:]}
+    assert sent(Custom(lambda values: values.getValueByField("n") + 7, Fields("n", "w")), ROWS[:2]) == {
+        1: ROWS[:1],
+        2: ROWS[1:2],
+    }
+
+
+def test_a_custom_grouping_must_choose_an_existing_partition() -> None:
+    class Beyond:
+        def chooseTasks(self, taskId: int, values: Any) -> list[int]:
+            return [-1]
+
+    with pytest.raises(TridentError, match="chose partition -1; there are 3"):
+        sent(Custom(Beyond(), Fields("n")))

@@ -1,0 +1,101 @@
+"""What a person sees of a running topology."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from trident_py.errors import TopologyError
+from trident_py.running import RunningTopology
+
+
+def ended(running: RunningTopology) -> None:
+    for component in list(running.progress):
+        running.component_ended(component)
+
+
+def test_it_is_active_until_its_last_component_ends() -> None:
+    running = RunningTopology("t", ["a", "b"])
+    running.component_ended("a")
+    assert running.isActive and not running.awaitTermination(0)
+    running.component_ended("b")
+    assert not running.isActive and running.awaitTermination(0)
+    assert [event.kind for event in running.events] == ["ended"]
+
+
+def test_the_first_error_is_raised_and_stops_the_others() -> None:
+    running = RunningTopology("t", ["a", "b"])
+    first, second = TopologyError("first", txid=3), TopologyError("second")
+    running.component_ended("a", first)
+    assert running.stopping.is_set()
+    running.component_ended("b", second)
+    with pytest.raises(TopologyError, match="first"):
+        running.awaitTermination()
+    assert running.exception is first
+    assert [(event.kind, event.txid) for event in running.events] == [("failed", 3), ("failed", None), ("ended", None)]
+
+
+def test_txid_is_that_of_the_only_component_and_none_before_the_first_batch() -> None:
+    running = RunningTopology("t", ["a", "b"])
+    assert running.txid is None and running.txids == {"a": None, "b": None}
+    running.progress["b"].txid = 7
+    assert running.txids == {"a": None, "b": 7}
+    assert RunningTopology("empty", []).awaitTermination(0)
+
+
+def test_collected_rows_are_those_of_the_last_attempt() -> None:
+    running = RunningTopology("t", ["a"])
+    running.attempted("a", 1, 0, [("out", [(1,), (2,)]), ("gone", [(9,)])])
+    running.attempted("a", 1, 1, [("out", [(3,)]), ("out", [(4,)])])
+    running.attempted("a", 2, 0, [("out", [(5,)])])
+    assert running.collected("out") == {1: [(3,), (4,)], 2: [(5,)]}
+    assert running.collected("gone") == running.collected("unknown") == {}
+    assert running.attempts == {1: 1, 2: 0}
+
+
+def test_components_do_not_touch_each_others_rows() -> None:
+    running = RunningTopology("t", ["a", "b"])
+    running.attempted("a", 1, 2, [("one", [(1,)]), ("same", [(1,)])])
+    running.attempted("b", 1, 0, [("same", [(2,)])])
+    assert running.collected("one") == {1: [(1,)]}
+    assert running.collected("same") == {1: [(1,), (2,)]}
+    assert running.attempts == {1: 2}
+
+
+def test_listeners_see_events_with_the_progress_of_the_component() -> None:
+    seen: list[Any] = []
+    running = RunningTopology("t", ["a"])
+    running.addListener(lambda event, progress: seen.append((event.kind, progress and progress.component)))
+    running.event("a", "committed", 1, 0)
+    ended(running)
+    assert seen == [("committed", "a"), ("ended", None)]
+
+
+def test_a_listener_that_fails_is_logged_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    seen: list[str] = []
+    running = RunningTopology("t", ["a"])
+    running.addListener(lambda event, progress: 1 / 0)
+    running.addListener(lambda event, progress: seen.append(event.kind))
+    running.event("a", "committed", 1, 0)
+    assert seen == ["committed"] and "a listener failed on event committed" in caplog.text
+
+
+def test_what_is_kept_of_events_and_attempts_is_bounded() -> None:
+    running = RunningTopology("t", ["a"])
+    for txid in range(1, 10_102):
+        running.event("a", "committed", txid, 0)
+        running.attempted("a", txid, 0, [])
+    assert len(running.events) == len(running.attempts) == 10_000
+    assert min(running.attempts) == 102
+
+
+def test_stop_returns_when_the_run_has_ended() -> None:
+    class Stoppable(RunningTopology):
+        def _stop(self) -> None:
+            threading.Thread(target=ended, args=(self,)).start()
+
+    running = Stoppable("t", ["a"])
+    running.stop()
+    assert not running.isActive and running.awaitTermination(0)

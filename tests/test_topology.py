@@ -1,0 +1,143 @@
+"""The fluent builder: it makes nodes, runs nothing, and shares nothing with what was built before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trident_py import DefinitionError, Fields, LocalCluster, TridentTopology
+from trident_py.operations import Aggregator, CombinerAggregator, ReducerAggregator
+from trident_py.operations.builtin import Count
+from trident_py.plan import ProcessorNode
+from trident_py.state import StateSpec
+from trident_py.testing import FixedBatchSpout, MemoryMapState, Split, collect
+from trident_py.topology.arguments import overload
+
+NAMES = ("inputFields", "agg", "functionFields")
+AGG = Count()
+
+
+@pytest.mark.parametrize(
+    ("args", "given", "expected"),
+    [
+        (("a", AGG, "n"), {}, ["a", AGG, "n"]),
+        ((AGG, "n"), {}, [None, AGG, "n"]),
+        ((None, AGG, "n"), {}, [None, AGG, "n"]),
+        ((AGG,), {"functionFields": "n"}, [None, AGG, "n"]),
+        ((AGG,), {"functionFields": "n", "inputFields": "a"}, ["a", AGG, "n"]),
+        ((), {"agg": AGG, "functionFields": ["n"]}, [None, AGG, ["n"]]),
+    ],
+)
+def test_storms_overloads_are_told_apart_by_type(args: tuple, given: dict, expected: list) -> None:
+    assert overload("aggregate", args, NAMES, given) == expected
+
+
+def test_a_stream_object_does_not_change_when_more_is_built_on_it() -> None:
+    stream = TridentTopology().newStream("s", FixedBatchSpout("a", 1))
+    one, two = stream.each("a", Split(), "x"), stream.each("a", Split(), "y")
+    assert [str(s.getOutputFields()) for s in (stream, one, two)] == ["[a]", "[a, x]", "[a, y]"]
+
+
+def test_a_built_topology_does_not_change_when_the_builder_goes_on() -> None:
+    topology = TridentTopology()
+    stream = topology.newStream("s", FixedBatchSpout("a", 1, ("x y",)))
+    collect(stream, "before")
+    built = topology.build()
+    collect(stream.each("a", Split(), "w"), "after")
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("t", {}, built)
+        assert running.awaitTermination(30)
+        assert (running.collected("before"), running.collected("after")) == ({1: [("x y",)]}, {})
+
+
+def test_new_stream_takes_a_snapshot_of_the_spout() -> None:
+    spout = FixedBatchSpout("a", 1, (1,))
+    topology = TridentTopology()
+    topology.newStream("s", spout)
+    spout.setCycle(True)
+    with LocalCluster() as cluster:
+        assert cluster.submitTopology("t", {}, topology.build()).awaitTermination(30)
+
+
+def test_a_topology_may_run_twice_and_nothing_is_shared() -> None:
+    topology = TridentTopology()
+    collect(topology.newStream("s", FixedBatchSpout("a", 1, (1,), (2,))), "out")
+    built = topology.build()
+    with LocalCluster() as cluster:
+        for name in ("one", "two"):
+            running = cluster.submitTopology(name, {}, built)
+            assert running.awaitTermination(30)
+            assert running.collected("out") == {1: [(1,)], 2: [(2,)]}
+
+
+class Named(MemoryMapState.Factory):
+    table = "words"
+
+    @property
+    def stateName(self) -> Any:  # type: ignore[override]
+        return None
+
+
+def state_name(factory: Any, **given: Any) -> str:
+    topology = TridentTopology()
+    topology.newStream("s", FixedBatchSpout("a", 1)).persistentAggregate(factory, Count(), "n", **given)
+    return next(n.state.name for n in topology.plan().nodes if isinstance(n, ProcessorNode) and n.state is not None)
+
+
+def test_a_state_is_named_as_given_or_by_its_factory_or_by_its_table() -> None:
+    factory = MemoryMapState.Factory()
+    assert state_name(factory, stateName="mine") == "mine"
+    assert state_name(factory) == factory.stateName
+    assert state_name(Named()) == "words"
+    assert state_name(StateSpec(Named(), 2)) == "words"
+
+
+def test_which_aggregators_take_which_way() -> None:
+    def operations(kind: Any) -> list[str]:
+        topology = TridentTopology()
+        topology.newStream("s", FixedBatchSpout("a", 1)).groupBy("a").aggregate(kind(), "n")
+        return [n.spec.operation for n in topology.plan().nodes if isinstance(n, ProcessorNode)]
+
+    assert [len(operations(kind)) for kind in (CombinerAggregator, ReducerAggregator, Aggregator)] == [2, 1, 1]
+    assert operations(Count) == ["aggregate Count by [a] (partial)", "aggregate Count by [a] (merge)"]
+
+
+def test_a_chain_of_combiners_is_partial_and_one_of_another_kind_ends_that() -> None:
+    def stages(*kinds: Any) -> int:
+        topology = TridentTopology()
+        chain = topology.newStream("s", FixedBatchSpout("a", 1)).chainedAgg()
+        for i, kind in enumerate(kinds):
+            chain = chain.aggregate(kind(), f"f{i}")
+        chain.chainEnd()
+        return sum(isinstance(node, ProcessorNode) for node in topology.plan().nodes)
+
+    assert (stages(Count, Count), stages(Count, ReducerAggregator), stages(ReducerAggregator, Count)) == (2, 1, 1)
+
+
+def test_count_gives_its_output_a_type_unless_one_is_given() -> None:
+    stream = TridentTopology().newStream("s", FixedBatchSpout("a", 1))
+    assert stream.aggregate(Count(), "n").getOutputFields() == Fields("n bigint")
+    assert stream.aggregate(Count(), "n int").getOutputFields() == Fields("n int")
+
+
+def test_apply_assembly_gives_the_stream_to_the_assembly() -> None:
+    class Twice:
+        def apply(self, stream: Any) -> Any:
+            return stream.topology.merge(stream, stream)
+
+    stream = TridentTopology().newStream("s", FixedBatchSpout("a", 1))
+    assert stream.applyAssembly(Twice()).getOutputFields() == Fields("a")
+
+
+def test_static_states_may_share_a_name_states_that_are_updated_may_not() -> None:
+    factory = MemoryMapState.Factory()
+    topology = TridentTopology()
+    stream = topology.newStream("s", FixedBatchSpout("a", 1))
+    for _ in range(2):
+        topology.newStaticState(factory)
+    stream.persistentAggregate(factory, Count(), "n")
+    topology.build()
+    stream.persistentAggregate(factory, Count(), "n")
+    with pytest.raises(DefinitionError, match="two states are named"):
+        topology.build()
