@@ -14,7 +14,7 @@ from typing import Any
 
 from ..chunks import Chunk
 from ..errors import TridentError
-from ..operations.base import Operation, TridentOperationContext
+from ..operations.base import TridentOperationContext
 from ..tuples import Fields, TransactionAttempt
 
 
@@ -50,8 +50,8 @@ class NodeContext:
         return [name for name in names if name in self.wanted]
 
     def prepare(self, operation: Any) -> Any:
-        """This partition's own copy of an operation, prepared."""
-        if not isinstance(operation, Operation):
+        """This partition's own copy of an operation, prepared; a plain callable as it is."""
+        if not hasattr(operation, "prepare"):
             return operation
         own = copy.copy(operation)
         own.prepare(self.conf, self.operations)

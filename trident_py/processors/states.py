@@ -42,8 +42,6 @@ class PersistProcessor(Processor):
         super().__init__(context)
         self.spec = spec
         self.updater = context.prepare(spec.updater)
-        if hasattr(self.updater, "prepare") and self.updater is spec.updater:
-            self.updater.prepare(context.conf, context.operations)
         self.attempt = TransactionAttempt(0, 0)
         self.buffer = TupleList(spec.inputs)
 
@@ -110,8 +108,6 @@ class QueryProcessor(Processor):
         super().__init__(context)
         self.spec = spec
         self.query = context.prepare(spec.query)
-        if hasattr(self.query, "prepare") and self.query is spec.query:
-            self.query.prepare(context.conf, context.operations)
         self.chunks: list[Chunk] = []
 
     def start(self, attempt: TransactionAttempt) -> None:
