@@ -19,6 +19,7 @@ from .dialect import Dialect, dialect_of
 
 T = TypeVar("T")
 LOCK_SECONDS = 60.0
+OPEN_STORES = 32
 _SECRET = re.compile("pass|secret|token|key|cred", re.IGNORECASE)
 
 
@@ -110,12 +111,15 @@ _INHERITED: list[Any] = []
 
 
 def store_of(url: URL) -> Store:
-    """The store of this URL in this process."""
+    """The store of this URL in this process. Those not asked for lately keep no idle connections open."""
     name = url.render_as_string(hide_password=False)
     with _LOCK:
-        if name not in _STORES:
-            _STORES[name] = Store(url)
-        return _STORES[name]
+        store = _STORES.pop(name, None) or Store(url)
+        _STORES[name] = store
+        older = list(_STORES.values())[:-OPEN_STORES]
+    for each in older:
+        each.close()
+    return store
 
 
 def close_stores() -> None:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
-from trident_py import TopologyError
+from trident_py import LocalCluster, TopologyError
 from trident_py.errors import LineageError, ZombieError
 
 from .conftest import Runs
-from .evidence import drifted_prefix
+from .evidence import drifted_prefix, evidence
+from .hooks import Kill
 from .test_replays import holds_exactly
-from .topology import Shape
-
-pytestmark = pytest.mark.spark
+from .topology import Shape, build
 
 
+@pytest.mark.spark
 def test_a_lost_checkpoint_stops_with_the_choices_until_one_is_made(runs: Runs) -> None:
     runs(Shape(3))
     before = runs.evidence()
@@ -37,6 +38,7 @@ def test_a_lost_checkpoint_stops_with_the_choices_until_one_is_made(runs: Runs) 
     holds_exactly(runs.evidence(), 7)
 
 
+@pytest.mark.spark
 def test_an_older_copy_of_the_checkpoint_is_refused_and_nothing_is_written(runs: Runs) -> None:
     runs(Shape(2))
     copy = runs.folder / "copy"
@@ -50,3 +52,19 @@ def test_an_older_copy_of_the_checkpoint_is_refused_and_nothing_is_written(runs:
     assert isinstance(told.value.__cause__, ZombieError)
     assert "checkpoint is older than the store" in str(told.value)
     assert runs.evidence().stored == before.stored
+
+
+def test_a_lost_checkpoint_of_a_local_cluster_leaves_the_choice_open_too(tmp_path: Path) -> None:
+    def run(shape: Shape, **conf: str) -> None:
+        with LocalCluster(str(tmp_path / "checkpoints")) as cluster:
+            running = cluster.submitTopology("faults", conf, build(tmp_path, shape, Kill(str(tmp_path))))
+            running.awaitTermination(60)
+
+    run(Shape(3))
+    shutil.rmtree(tmp_path / "checkpoints")
+    rest = Shape(5, skipped=3, drifted=tuple(drifted_prefix(evidence(tmp_path).stored["drift"], 4)))
+    for _ in range(2):
+        with pytest.raises(TopologyError, match="remembers batch 3"):
+            run(rest)
+    run(rest, **{"topology.txid.base": "continue"})
+    holds_exactly(evidence(tmp_path), 5)

@@ -272,3 +272,17 @@ def test_a_non_transactional_state_counts_a_replay_twice(url: str) -> None:
         state.multiUpdate([("a",)], [CombinerValueUpdater(Plus(), 1)])
         state.commit(1)
     assert factory.stored() == {("a",): 2}
+
+
+def test_a_process_that_has_seen_many_stores_keeps_few_files_open(tmp_path: Path) -> None:
+    before = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else None
+    if before is None:
+        pytest.skip("this system does not list a process's open files")
+    for number in range(100):
+        factory = SqlMapState.opaque(f"sqlite:///{tmp_path}/{number}.db", "t", "k string", "v bigint")
+        state = factory.makeState({}, None, 0, 1)
+        state.beginCommit(1)
+        state.multiPut([("a",)], [number])
+        state.commit(1)
+        assert factory.stored()[("a",)].curr == number
+    assert len(list(Path("/proc/self/fd").iterdir())) - before < 150

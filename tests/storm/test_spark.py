@@ -15,8 +15,10 @@ from .compare import diff
 from .deviations import DEVIATIONS, check
 from .interpreter import run
 
+pytestmark = pytest.mark.spark
+
 SEED = 3
-RANDOM = 24
+RANDOM = 12
 
 HANDMADE = [r for r in cases.handmade() if cases.later(r.case) is None]
 CHOSEN = random.Random(SEED).sample([r for r in cases.random() if cases.later(r.case) is None], RANDOM)
