@@ -86,6 +86,8 @@ class OwnSession:
     def stop(self) -> None:
         gateway = self.spark.sparkContext._gateway
         process = getattr(gateway, "proc", None)
+        if process is not None:
+            _end_python(process.pid)
         self.spark.stop()
         _end_gateway(gateway, process)
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -144,6 +146,16 @@ def _end_gateway(gateway: Any, process: Any) -> None:
             process.kill()
     SparkContext._gateway = None
     SparkContext._jvm = None
+
+
+def _end_python(java: int) -> None:
+    """Ends Spark's Python daemons and their idle workers, each a process group, before their sockets are closed:
+    a worker would report that as a broken pipe on the user's terminal. Elsewhere than on Linux they end with Java."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError, IndexError):
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == java and b"pyspark.daemon" in (entry / "cmdline").read_bytes():
+                os.killpg(int(entry.name), signal.SIGKILL)
 
 
 def _silenced_lines() -> str:
