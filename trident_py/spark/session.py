@@ -88,7 +88,8 @@ class OwnSession:
         process = getattr(gateway, "proc", None)
         if process is not None:
             _end_python(process.pid)
-        self.spark.stop()
+        with suppress(Exception):  # another cluster of this process may have ended the session they shared
+            self.spark.stop()
         _end_gateway(gateway, process)
         shutil.rmtree(self._folder, ignore_errors=True)
 
