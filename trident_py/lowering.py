@@ -111,7 +111,7 @@ def _repartitions(node: Node) -> bool:
     return isinstance(node, PartitionNode) and not isinstance(node.partitioner, Identity)
 
 
-def _crosses(plan: Plan, partitions: dict[int, int], source: Node, through: PartitionNode | None, to: Node) -> bool:
+def _crosses(partitions: dict[int, int], source: Node, through: PartitionNode | None, to: Node) -> bool:
     """True if tuples may leave their task here; from one partition to one they never do."""
     if through is None or isinstance(through.partitioner, Identity):
         return False
@@ -146,7 +146,7 @@ def _levels(plan: Plan, partitions: dict[int, int], behind: frozenset[int]) -> d
         committer = isinstance(node, ProcessorNode) and node.committer
         least = max([levels[n.id] for n in nodes if n.id not in behind], default=0) if committer else 0
         for _, source, through in _inputs(plan, node):
-            least = max(least, levels[source.id] + _crosses(plan, partitions, source, through, node))
+            least = max(least, levels[source.id] + _crosses(partitions, source, through, node))
         levels[node.id] = least
     return levels
 

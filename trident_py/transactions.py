@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from .errors import DefinitionError, FailedException, ReportedFailedException, TopologyError
+from .errors import DefinitionError, ReportedFailedException, TopologyError
 from .plan import ProcessorNode, describe
 from .program import BatchInfo, Failure, Outcome, Program, failure_of
 from .running import RunningTopology, Stopwatch
@@ -104,7 +104,7 @@ class BatchLoop:
                 return self._made or {}
             carried = False
             attempt += 1
-            self._back_off(txid, attempt)
+            self._back_off(attempt)
 
     def _attempt(self, txid: int, attempt: int, execute: Execute, previous: dict | None, carried: bool) -> bool:
         """One attempt: True if it was committed, False if the batch must be replayed."""
@@ -201,7 +201,7 @@ class BatchLoop:
     def _event(self, kind: str, batch: BatchInfo, reason: str) -> None:
         self.running.event(self.program.component, kind, batch.txid, batch.attempt, reason)
 
-    def _back_off(self, txid: int, attempt: int) -> None:
+    def _back_off(self, attempt: int) -> None:
         """Waits before a replay: 0, then from 50 ms doubling up to 10 s; a stop ends the wait."""
         if attempt > 1:
             self.running.stopping.wait(back_off_seconds(attempt - 1))
@@ -221,4 +221,4 @@ def topology_error(failure: Failure, txid: int | None, tries: str = "") -> Topol
     return TopologyError(message, failure.operation, txid, failure.partition)
 
 
-__all__ = ["MAX_ATTEMPTS", "TXID_BASE", "BatchLoop", "FailedException", "Stopped", "topology_error", "txid_base"]
+__all__ = ["MAX_ATTEMPTS", "TXID_BASE", "BatchLoop", "Stopped", "topology_error", "txid_base"]
