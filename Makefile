@@ -1,6 +1,6 @@
 # Each target makes .venv and installs first when that is not done yet (scripts/setup.sh; a stamp keeps re-runs quick).
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast lint bench clean
+.PHONY: help setup services run test test-fast faults lint bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' Makefile | sed -E 's/: .*##/\t/' | expand -t 14
@@ -8,19 +8,25 @@ help:            ## this list
 setup:           ## python and java checked, .venv made, everything installed
 	@sh scripts/setup.sh
 
+services: setup  ## mariadb and postgresql for the tests, installed when missing (root on Debian; otherwise it says how)
+	@sh scripts/services.sh
+
 run: setup       ## the main job: 26,115 weather readings into SQLite on Spark, twice; the second run changes nothing
 	@sh scripts/run.sh
 
-test: setup      ## everything: lint, types, unit, contract, Spark, examples, documentation snippets
+test: services   ## everything: lint, types, unit, contract, databases, Spark, examples, documentation snippets
 	@sh scripts/test.sh all
 
-test-fast: setup ## what needs no JVM: lint, types, unit and contract tests
+test-fast: services ## what needs no JVM: lint, types, unit and contract tests
 	@sh scripts/test.sh fast
+
+faults: services ## random faults over every state and store, as many as you like: make faults SEED=7 ROUNDS=100
+	@PYTHONPATH=tests .venv/bin/python -m faults.rounds --seed $(or $(SEED),1) --rounds $(or $(ROUNDS),20) </dev/null
 
 lint: setup      ## ruff and mypy
 	@sh scripts/test.sh lint
 
-bench: setup     ## benchmarks, side by side with hand-written Spark: one JSON line per figure and a table
+bench: services  ## benchmarks, side by side with hand-written Spark: one JSON line per figure and a table
 	@sh scripts/bench.sh
 
 clean:           ## what make run and make test leave in build/ and the caches; .venv stays

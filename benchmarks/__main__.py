@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from . import growth, in_process, latency, sqlite_updates, word_count
+from . import bulk_rows, growth, in_process, latency, sql_maps, sqlite_updates, word_count
 from .measure import MeasurementFailed
 from .report import Figure, machine, print_table
 
@@ -12,6 +12,8 @@ GROUPS = {
     "word_count": word_count,
     "latency": latency,
     "sqlite": sqlite_updates,
+    "rows": bulk_rows,
+    "maps": sql_maps,
     "growth": growth,
     "local": in_process,
 }

@@ -12,7 +12,7 @@ step 'types: mypy' $python -m mypy
 case "$what" in
     lint) ;;
     fast) step 'tests without a JVM' $python -W error -m pytest -q -m 'not spark and not slow' ;;
-    all)  step 'tests without a JVM: units, contracts, examples, documentation snippets' \
+    all)  step 'tests without a JVM: units, contracts, databases, examples, documentation snippets' \
               $python -W error -m pytest -q -m 'not spark' --durations=5
           step 'tests on Spark' $python -W error -m pytest -q -m spark --durations=10 ;;
     *)    echo "usage: scripts/test.sh all|fast|lint" >&2; exit 2 ;;

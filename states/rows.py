@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from trident_py.operations.base import TridentCollector
-from trident_py.state import SILENT, StateUpdater
+from trident_py.state import SilentCollector, StateUpdater
 from trident_py.tuples import TridentTuple
 
 
@@ -21,13 +21,16 @@ class RowState(Protocol):
 class RowUpdater(StateUpdater):
     """Writes each tuple as a row; the fields of the tuple name the columns.
 
-    Runs where the tuples are. With output fields it emits the rows that were new; on replay none are.
+    Runs where the tuples are. With output fields it emits the rows that were new; on replay none are. What a state
+    has to report (``reports()``: gaps, conflicts) becomes an event of kind "reported".
     """
 
     def updateState(self, state: Any, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
         rows: RowState = state
-        for row in rows.insert(tuples, tell=collector is not SILENT):
+        for row in rows.insert(tuples, tell=not isinstance(collector, SilentCollector)):
             collector.emit(tuple(row))
+        for error in getattr(state, "reports", list)():
+            collector.reportError(error)
 
 
 InsertIgnoreUpdater = RowUpdater

@@ -1,12 +1,18 @@
-"""What several tests share: one Spark session, made when the first test needs it, and clusters on it."""
+"""What several tests share: one Spark session and one server per kind of database, made when first needed."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+import databases
 import pytest
+
+from trident_py.testing.servers import ServiceMissing
+
+_missing: dict[str, str] = {}
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +41,73 @@ def spark_cluster(spark: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     yield make
     for cluster in made:
         cluster.shutdown()
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[Any]:
+    """The MariaDB of all tests. Leave it running; a test that kills has ``own_server``."""
+    yield from _served("mariadb")
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Any]:
+    """The PostgreSQL of all tests. Leave it running; a test that kills has ``own_server``."""
+    yield from _served("postgresql")
+
+
+@pytest.fixture(scope="session")
+def mysql() -> Iterator[Any]:
+    """The MySQL that TRIDENT_MYSQL_URL names."""
+    yield from _served("mysql")
+
+
+@pytest.fixture(params=databases.kinds())
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty database, on each kind in turn.
+
+    ``@pytest.mark.parametrize("database", ["mariadb"], indirect=True)`` chooses among them.
+    """
+    if request.param == "sqlite":
+        yield databases.sqlite(tmp_path)
+        return
+    with databases.fresh(request.getfixturevalue(request.param)) as url:
+        yield url
+
+
+@pytest.fixture
+def own_server() -> Iterator[Callable[..., Any]]:
+    """``own_server("mariadb", **options)``: a server of this test alone, to be killed and restarted at will."""
+    made: list[Any] = []
+
+    def start(kind: str, **options: Any) -> Any:
+        made.append(databases.OWN[kind](**options))
+        try:
+            return made[-1].start()
+        except ServiceMissing as error:
+            _without(kind, error)
+
+    yield start
+    for server in made:
+        server.close()
+
+
+def _served(kind: str) -> Iterator[Any]:
+    try:
+        server = databases.serve(kind)
+    except ServiceMissing as error:
+        _without(kind, error)
+    yield server
+    server.close()
+
+
+def _without(kind: str, error: ServiceMissing) -> NoReturn:
+    """No database, no test: loud here, an error where a run must be complete."""
+    _missing[kind] = f"NOT TESTED on {kind}: {error}; or name a server: {databases.variable(kind)}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(_missing[kind], pytrace=False)
+    pytest.skip(_missing[kind])
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    for line in _missing.values():
+        terminalreporter.write_line(line, red=True, bold=True)

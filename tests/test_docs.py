@@ -87,7 +87,9 @@ def test_the_readme_topology_has_at_most_12_lines() -> None:
 
 def test_the_readmes_guarantees_are_those_of_the_code() -> None:
     lines = re.findall(r"^\| `([a-z-]+)`.*?\| (.*?) \| (.*?) \| (.*?) \|$", (ROOT / "README.md").read_text(), re.M)
-    assert [line[0] for line in lines] == ["insert-ignore", "opaque", "transactional", "non-transactional"]
+    assert [line[0] for line in lines] == [
+        "insert-ignore", "opaque", "transactional", "non-transactional", "append", "batch", "sequence",
+    ]  # fmt: skip
     for state, *told in lines:
         for spout, words in zip(("transactional", "opaque", "non-transactional"), told, strict=True):
             assert words.replace("*", "").startswith(_cell(spout, state)[0]), (spout, state)

@@ -27,18 +27,20 @@ LAYERS = [
     {"program"},
     {"tasks"},
     {"runs", "running"},
+    {"publishing"},
     {"transactions"},
     {"guarantees"},
     {"topology"},
     {"local", "spark"},
     {"testing"},
     {"config", "display"},
+    {"cli_states"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # Found nowhere in the table: the package itself (the list of public names) and `python -m trident_py`.
 ENTRANCES = {"__init__", "__main__"}
-STATES_MAY_IMPORT = {"errors", "tuples", "operations", "state", "home"}
+STATES_MAY_IMPORT = {"errors", "tuples", "chunks", "operations", "state", "home"}
 # Our own modules that a function may import when it runs, and why.
 LAZY = {
     "trident_py/__init__.py": "SparkCluster is loaded on first use: LocalCluster must not pay for pyspark",

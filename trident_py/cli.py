@@ -6,6 +6,7 @@ An error shows the user's own exception first, then what of ours it ended; ``--t
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import inspect
@@ -18,9 +19,11 @@ from typing import Any
 
 import click
 
+from .cli_states import check, states
 from .config import Config
 from .display import INTERRUPTED, JsonLines, ProgressLine, follow
 from .errors import DefinitionError, TopologyError, TridentError
+from .guarantees import Guarantees, require
 from .local import LocalCluster
 from .topology import Topology, TridentTopology
 
@@ -35,6 +38,10 @@ class NotLoadable(Exception):
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def trident() -> None:
     """Storm Trident topologies on Spark."""
+
+
+trident.add_command(states)
+trident.add_command(check)
 
 
 @trident.command()
@@ -68,6 +75,7 @@ def run(
 
     def body() -> int:
         topology = load(target)
+        show_guarantees(topology.guarantees(), conf, as_json)
         with cluster_for(local, checkpoint) as cluster:
             options = {"availableNow": True} if available_now and not local else {}
             running = cluster.submitTopology(name, conf, topology, **options)
@@ -85,10 +93,21 @@ def explain(target: str, full: bool) -> None:
     def body() -> int:
         topology = load(target)
         print(topology.explain())
-        print(topology.guarantees())
+        guarantees = topology.guarantees()
+        print("\n".join([str(guarantees), *guarantees.notes()]))
         return 0
 
     sys.exit(guarded(body, full))
+
+
+def show_guarantees(guarantees: Guarantees, conf: Config, as_json: bool) -> None:
+    """What each state can be trusted for, before anything starts. Raises DefinitionError below the conf's."""
+    require(guarantees, conf)
+    if as_json:
+        for each in guarantees:
+            print(json.dumps({"event": "guarantee", **dataclasses.asdict(each)}), flush=True)
+    elif guarantees:
+        print(guarantees, file=sys.stderr)
 
 
 def settings_of(settings: tuple[str, ...]) -> Config:

@@ -34,6 +34,7 @@ class Config(dict[str, Any]):
     TOPOLOGY_MAX_BATCH_ATTEMPTS = "topology.max.batch.attempts"
     TOPOLOGY_TXID_BASE = "topology.txid.base"
     TOPOLOGY_STOP_GRACE_SECS = "topology.stop.grace.secs"
+    TOPOLOGY_GUARANTEE = "topology.guarantee"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import home
 from .errors import TopologyError, TridentError
+from .guarantees import announce
 from .program import BatchInfo, Outcome, Program, compile_plan, descriptor_rows, failure_of, outcome
 from .running import RunningTopology, log
 from .runs import end_run, task_for
@@ -37,7 +38,12 @@ class LocalCluster:
         self.shutdown()
 
     def submitTopology(self, name: str, conf: dict | None, topology: Topology) -> RunningTopology:
-        """Starts the topology and returns at once. Raises DefinitionError for one that cannot run."""
+        """Starts the topology and returns at once.
+
+        Raises DefinitionError for one that cannot run, or whose states are below ``conf["topology.guarantee"]``;
+        then nothing was started. What is guaranteed is logged by the logger ``trident_py`` at INFO.
+        """
+        announce(name, conf, topology.plan)
         run = f"{name}-{uuid.uuid4().hex[:12]}"
         settings = {**(conf or {}), "topology.name": name, "trident.run": run, "trident.home": None}
         programs = compile_plan(topology.plan, settings)

@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from .errors import DefinitionError, ReportedFailedException, TopologyError
+from .errors import DefinitionError, ReportedFailedException, StateError, TopologyError
 from .plan import ProcessorNode, describe
 from .program import BatchInfo, Failure, Outcome, Program, failure_of
+from .publishing import MAX_ATTEMPTS, Publisher, Receipts, Stopped, back_off_seconds, topology_error
 from .running import RunningTopology, Stopwatch
 from .spouts.coordination import Coordination, Descriptor
 from .state.participants import BatchParticipant, participant_of
@@ -18,12 +19,7 @@ from .state.participants import BatchParticipant, participant_of
 log = logging.getLogger("trident_py")
 
 Execute = Callable[[BatchInfo, list[Descriptor] | None], Outcome]
-MAX_ATTEMPTS = "topology.max.batch.attempts"
 TXID_BASE = "topology.txid.base"
-
-
-class Stopped(Exception):
-    """The run is being stopped; raised between two attempts."""
 
 
 def participants_of(program: Program) -> dict[str, BatchParticipant]:
@@ -67,6 +63,8 @@ class BatchLoop:
         self.progress = running.progress[program.component]
         self.limit = program.conf.get(MAX_ATTEMPTS)
         self._made: dict | None = None
+        self.publisher = Publisher(program, self.participants, running)
+        self._first = True
         self._names = {
             node.id: node.state.name
             for node in program.lowered.plan.nodes
@@ -97,6 +95,8 @@ class BatchLoop:
         """
         carried = metadata is not None
         self._made = metadata
+        if self._finish_decided(txid, previous, carried):
+            return self._made or {}
         while True:
             if self.running.stopping.is_set():
                 raise Stopped
@@ -125,7 +125,9 @@ class BatchLoop:
             self._failed(batch, outcome.failures)
             return False
         try:
-            self._publish(batch, outcome)
+            self._commit(batch, outcome)
+        except (Stopped, TopologyError):
+            raise
         except Exception as error:
             self._failed(batch, [failure_of("commit", 0, error)])
             return False
@@ -146,17 +148,32 @@ class BatchLoop:
         stages = [stage for level in self.program.lowered.levels for stage in level]
         return next(stage.partitions for stage in stages if node_id in stage.nodes)
 
-    def _publish(self, batch: BatchInfo, outcome: Outcome) -> None:
+    def _commit(self, batch: BatchInfo, outcome: Outcome) -> None:
         """Spout metadata first: a batch that is published is never emitted with other metadata."""
         reports = [report.value[2] for report in outcome.reports if report.kind == "spout"]
         self.coordination.commit(batch.txid, batch.attempt, reports)
-        for name, participant in self.participants.items():
-            receipts = [
-                report.value[2]
-                for report in outcome.reports
-                if report.kind == "persisted" and self._names[report.node] == name and report.value[2] is not None
-            ]
-            participant.publish(batch.txid, batch.attempt, receipts)
+        receipts: Receipts = {name: [] for name in self.participants}
+        for report in outcome.reports:
+            if report.kind == "persisted" and report.value[2] is not None and self._names[report.node] in receipts:
+                receipts[self._names[report.node]].append(report.value[2])
+        self.publisher.publish(batch, receipts, self._made)
+
+    def _finish_decided(self, txid: int, previous: dict | None, carried: bool) -> bool:
+        """Publishes a batch that an earlier driver had decided and perhaps not published; True if it was so."""
+        first, self._first = self._first, False
+        found = self.publisher.decision(txid) if first else None
+        if found is None:
+            return False
+        batch = BatchInfo(txid, found["attempt"], self.lineage, self.generations or {}, self.run_id)
+        watch = Stopwatch()
+        if not carried:
+            self._made = self.coordination.initialize(txid, batch.attempt, previous, found["metadata"])
+        try:
+            self.publisher.insist(batch, found["receipts"])
+        except StateError:
+            return False  # nothing of it is visible: it may be run again
+        self._succeeded(batch, Outcome([], []), {"emit": 0.0, "process": 0.0, "commit": watch.lap()})
+        return True
 
     def _record(self, batch: BatchInfo, outcome: Outcome) -> None:
         collected = [report.value for report in outcome.reports if report.kind == "collected"]
@@ -205,20 +222,6 @@ class BatchLoop:
         """Waits before a replay: 0, then from 50 ms doubling up to 10 s; a stop ends the wait."""
         if attempt > 1:
             self.running.stopping.wait(back_off_seconds(attempt - 1))
-
-
-def back_off_seconds(failures: int) -> float:
-    """The pause after so many failures in a row: from 50 ms doubling up to 10 s."""
-    return min(0.05 * 2 ** min(failures - 1, 10), 10.0)
-
-
-def topology_error(failure: Failure, txid: int | None, tries: str = "") -> TopologyError:
-    """The error that ends a run, told with the user's own exception first."""
-    kind = type(failure.error).__name__
-    message = (
-        f"{kind}: {failure.error}\n  in {failure.operation}, txid {txid}, partition {failure.partition}{tries}"
-    )
-    return TopologyError(message, failure.operation, txid, failure.partition)
 
 
 __all__ = ["MAX_ATTEMPTS", "TXID_BASE", "BatchLoop", "Stopped", "topology_error", "txid_base"]

@@ -1,7 +1,9 @@
 """Trident's states in SQL tables. SQLite needs no server: one durable file, safe from several processes."""
 
 from ..rows import InsertIgnoreUpdater, RowUpdater
+from .append import AppendState
+from .batch import BatchState
 from .insert import InsertIgnoreState
 from .maps import SqlMapState
 
-__all__ = ["InsertIgnoreState", "InsertIgnoreUpdater", "RowUpdater", "SqlMapState"]
+__all__ = ["AppendState", "BatchState", "InsertIgnoreState", "InsertIgnoreUpdater", "RowUpdater", "SqlMapState"]

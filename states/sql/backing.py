@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import chain
 from operator import itemgetter
 from typing import Any
 
 from trident_py.errors import StateError
 from trident_py.state import BackingMap, OpaqueValue, StateType, TransactionalValue
-from trident_py.state.values import behind
+from trident_py.state.keys import ColumnKeys
+from trident_py.state.updates import Combination
 
-from .adding import Adder
+from .bulk import arrow
 from .columns import Column, Refused, decoded, refusal, transposed
+from .combining import Batch, Recipe, key_array, sorted_arrays
 from .table import Place, Shape
 from .transaction import Transaction
 
@@ -26,7 +27,6 @@ _WRAP: dict[StateType, Callable[[Any], Any]] = {
     StateType.TRANSACTIONAL: partial(tuple.__new__, TransactionalValue),
     StateType.OPAQUE: partial(tuple.__new__, OpaqueValue),
 }
-_SIZES = (1, 8, 64)
 
 
 class SqlBackingMap(BackingMap):
@@ -47,9 +47,8 @@ class SqlBackingMap(BackingMap):
         self.transaction = transaction
         self.dialect = transaction.stores[0].dialect
         self.written = 0
-        self._decoders = [column.decoder() for column in self.columns]
-        self._upsert = self.dialect.upsert(self.table, _names(self.keys), _names(self.columns))
-        self._adder = Adder.of(self.dialect, self.table, self.keys, self.columns, width, kind)
+        self._decoders = [self.dialect.decoder(column) for column in self.columns]
+        self._recipes: dict[str, Recipe | None] = {}
         self._asked: tuple[Any, _Sorted] | None = None
 
     def multiGet(self, keys: Sequence[Sequence[Any]]) -> list[Any]:
@@ -62,7 +61,8 @@ class SqlBackingMap(BackingMap):
             self.transaction.touch(list(order.files))
         for index, positions in order.files.items():
             with self.transaction.using(index) as connection:
-                rows = self._read(connection, [order.encoded[i] for i in positions])
+                asked = [order.encoded[i] for i in positions]
+                rows = self.dialect.read(connection, self.table, self.keys, self.columns, asked)
             for position, value in zip(positions, self._values(rows), strict=True):
                 found[position] = value
         return found
@@ -78,62 +78,85 @@ class SqlBackingMap(BackingMap):
         for index, positions in order.files.items():
             rows = [order.encoded[i] + stored[i] for i in positions]
             with self.transaction.using(index) as connection:
-                connection.executemany(self._upsert, rows)
+                self.dialect.write(connection, self.table, self.keys, self.columns, rows)
         self.written += len(keys)
 
-    def multiAdd(
-        self, txid: int | None, keys: Sequence[Sequence[Any]], amounts: Sequence[Any]
-    ) -> tuple[list[Any], list[bool]] | None:
-        """Adds to many keys in one step, as the map of this kind would.
+    def multiCombine(
+        self, txid: int | None, keys: Sequence[Sequence[Any]], combination: Combination
+    ) -> list[Any] | None:
+        """Combines partial results with many keys' values inside the database, as the map of this kind would.
 
-        Returns the values that hold afterwards, and for each key whether it was written (a transactional map
-        skips what the batch has already written).
-
-        None, with nothing done, where that is not exactly the same: other types than the column's, a key
-        twice, several values. Raises StateError if a sum does not fit; the batch is rolled back then.
+        Returns the values that hold afterwards, an empty list if nobody wants them. None, with nothing done,
+        where that is not exactly the same (other types than the column's, a key twice, several values), where a
+        key would not be written, and where a result does not fit: the map then does it, or finds the words.
         """
-        adder = self._adder
-        if adder is None or not self.transaction.active or not adder.takes(amounts):
+        recipe = self._recipe(combination.sql) if self.transaction.active else None
+        if recipe is None or not recipe.takes(combination.amounts):
             return None
+        batches = self._batches(recipe, txid, keys, combination.amounts)
+        if batches is None:
+            return None
+        self.transaction.touch(list(batches))
+        news = self._combined(recipe, batches, combination.wanted)
+        if news is not None:
+            self.written += len(keys)
+        return news
+
+    def _combined(self, recipe: Recipe, batches: dict[int, Batch], wanted: bool) -> list[Any] | None:
+        """All files or none; a savepoint takes back what a refused one has done."""
+        news: list[Any] = [None] * sum(map(len, batches.values())) if wanted else []
+        for index in batches:
+            with self.transaction.using(index) as connection:
+                connection.execute("SAVEPOINT trident")
+        done = all(self._combine_one(recipe, index, batch, news) for index, batch in batches.items())
+        for index in batches:
+            with self.transaction.using(index) as connection:
+                if not done:
+                    connection.execute("ROLLBACK TO SAVEPOINT trident")
+                connection.execute("RELEASE SAVEPOINT trident")
+        return news if done else None
+
+    def _combine_one(self, recipe: Recipe, index: int, batch: Batch, news: list[Any]) -> bool:
+        with self.transaction.using(index) as connection:
+            found = self.dialect.combine(connection, recipe, batch, bool(news))
+        if found:
+            for position, new in zip(batch.positions(), found, strict=True):
+                news[position] = new
+        return found is not None
+
+    def _recipe(self, sql: str) -> Recipe | None:
+        if sql not in self._recipes:
+            made = Recipe.of(self.table, self.keys, self.columns, self.width, self.kind, sql)
+            self._recipes[sql] = made
+        return self._recipes[sql]
+
+    def _batches(
+        self, recipe: Recipe, txid: int | None, keys: Sequence[Sequence[Any]], amounts: Any
+    ) -> dict[int, Batch] | None:
+        """What goes to each file, in the order of its tree; None if a key comes twice."""
+        if self.dialect.columnar:
+            arrays = [self._encode(c, v, keys, key_array) for c, v in self._key_columns(keys, takes=True)]
+            found = sorted_arrays([*arrays, arrow(recipe.value, amounts)])
+            return None if found is None else {0: Batch(txid, *found)}
         order = self._sorted(keys)
         if len(set(order.encoded)) != len(keys):
             return None
-        self.transaction.touch(list(order.files))
-        news: list[Any] = [None] * len(keys)
+        numbers = amounts.to_pylist() if hasattr(amounts, "to_pylist") else amounts
+        made = {}
         for index, positions in order.files.items():
-            mine = [order.encoded[i] for i in positions]
-            with self.transaction.using(index) as connection:
-                found = adder.add(connection, txid, mine, [amounts[i] for i in positions])
-            if found is None:  # a row of a newer batch, or of none: the map finds the words
-                self._refuse(txid, keys)
-                raise StateError(f"table {self.table!r}: a sum in batch {txid} does not fit the column")
-            for position, new in zip(positions, found, strict=True):
-                news[position] = new
-        done = [new is not None for new in news]
-        if not all(done):
-            skipped = [i for i, new in enumerate(news) if new is None]
-            for i, stored in zip(skipped, self.multiGet([keys[i] for i in skipped]), strict=True):
-                news[i] = stored.value
-        self.written += sum(done)
-        return news, done
-
-    def _refuse(self, txid: int | None, keys: Sequence[Sequence[Any]]) -> None:
-        """Raises for the row whose txid forbids the batch."""
-        for key, value in zip(keys, self.multiGet(keys), strict=True):
-            if self.kind is StateType.OPAQUE and value is not None:
-                value.get(txid)
-            elif self.kind is StateType.TRANSACTIONAL and txid is not None and value.txid > txid:
-                raise behind(txid, value.txid, f"key {list(key)!r}")
+            columns = transposed([order.encoded[i] for i in positions], len(self.keys)) or []
+            made[index] = Batch(txid, [*columns, [numbers[i] for i in positions]], partial(list, positions))
+        return made
 
     def rows(self) -> Iterable[tuple[tuple, Any]]:
         """All rows of all files: key, value."""
         names = ", ".join(f'"{name}"' for name in [*_names(self.keys), *_names(self.columns)])
-        decoders = [column.decoder() for column in self.keys]
+        decoders = [self.dialect.decoder(column) for column in self.keys]
         for index in range(len(self.transaction.stores)):
             with self.transaction.using(index) as connection:
                 found = connection.execute(f'SELECT {names} FROM "{self.table}"').fetchall()
             width = len(self.keys)
-            values = self._values([(*row[:width], row[0], *row[width:]) for row in found])
+            values = self._values([row[width:] for row in found])
             for row, value in zip(found, values, strict=True):
                 yield decoded(row[:width], decoders), value
 
@@ -150,11 +173,7 @@ class SqlBackingMap(BackingMap):
 
     def _sorted(self, keys: Sequence[Sequence[Any]]) -> _Sorted:
         """The keys as the driver takes them, by file in the order of the table's tree."""
-        columns = transposed(keys, len(self.keys))
-        if columns is None:
-            names = ", ".join(_names(self.keys))
-            raise StateError(f"table {self.table!r} has the keys ({names}), got the key {list(keys[0])!r}")
-        encoded = [self._encode(c, values, keys) for c, values in zip(self.keys, columns, strict=True)]
+        encoded = [self._encode(column, values, keys) for column, values in self._key_columns(keys)]
         whole = list(zip(*encoded, strict=True))
         by: Any = encoded[0].__getitem__ if len(encoded) == 1 else whole.__getitem__
         positions = sorted(range(len(whole)), key=by)
@@ -165,33 +184,30 @@ class SqlBackingMap(BackingMap):
             files.setdefault(self.place.file_of(whole[position]), []).append(position)
         return _Sorted(whole, dict(sorted(files.items())))
 
-    def _encode(self, column: Column, values: Sequence[Any], keys: Sequence[Sequence[Any]]) -> Sequence[Any]:
+    def _key_columns(self, keys: Sequence[Sequence[Any]], takes: bool = False) -> list[tuple[Column, Any]]:
+        """The values of each key column; Arrow arrays stay what they are if the caller ``takes`` them."""
+        whole = keys.columns if takes and isinstance(keys, ColumnKeys) else None
+        columns = transposed(keys, len(self.keys)) if whole is None else whole
+        if columns is None or len(columns) != len(self.keys):
+            names = ", ".join(_names(self.keys))
+            raise StateError(f"table {self.table!r} has the keys ({names}), got the key {list(keys[0])!r}")
+        return list(zip(self.keys, columns, strict=True))
+
+    def _encode(
+        self, column: Column, values: Any, keys: Sequence[Sequence[Any]], encode: Callable = Column.encode
+    ) -> Any:
         try:
-            return column.encode(values)
+            return encode(column, values)
         except Refused as why:
-            bad = values[why.index]
+            bad = keys[why.index][self.keys.index(column)] if column.key else values[why.index]
             raise refusal(self.table, self.keys, column, keys[why.index], bad, why) from None
 
-    def _read(self, connection: Any, keys: list[tuple]) -> list[tuple]:
-        rows: list[tuple] = []
-        start = 0
-        while start < len(keys):
-            part = keys[start : start + self.dialect.chunk]
-            size = next((s for s in _SIZES if s >= len(part)), self.dialect.chunk)
-            part += part[-1:] * (size - len(part))  # few statement texts: each is prepared once
-            text = self.dialect.select(self.table, _names(self.keys), _names(self.columns), size)
-            rows += connection.execute(text, list(chain.from_iterable(part))).fetchall()
-            start += self.dialect.chunk
-        del rows[len(keys) :]
-        return rows
-
-    def _values(self, rows: list[tuple]) -> list[Any]:
-        """From rows (the key asked for, the key found, the columns) to stored values."""
-        mark, first = len(self.keys), len(self.keys) + 1
+    def _values(self, rows: Sequence[tuple | None]) -> list[Any]:
+        """From rows of columns to stored values."""
         wrap = _WRAP[self.kind]
         if self.width == 1 and not any(self._decoders):
-            return [None if row[mark] is None else wrap(row[first:]) for row in rows]
-        return [None if row[mark] is None else wrap(self._grouped(row[first:])) for row in rows]
+            return [None if row is None else wrap(row) for row in rows]
+        return [None if row is None else wrap(self._grouped(row)) for row in rows]
 
     def _grouped(self, columns: tuple) -> tuple:
         """txid and values of one row, each value decoded and several columns made one value."""
@@ -219,7 +235,7 @@ class SqlBackingMap(BackingMap):
         for value in stored[head:]:
             if value is None:
                 flat += [None] * self.width
-            elif not isinstance(value, list | tuple) or len(value) != self.width or set(value) == {None}:
+            elif not isinstance(value, list | tuple) or len(value) != self.width or all(v is None for v in value):
                 names = ", ".join(_names(self.columns[head : head + self.width]))
                 raise StateError(
                     f"table {self.table!r}: a value must be a row of ({names}), not all null; got {value!r}"

@@ -47,6 +47,8 @@ class Column:
     name: str
     ddl: str
     key: bool = False
+    without: tuple[str, ...] = ()
+    """What this database's column cannot hold although its type could: "NUL", "infinity"."""
 
     def __post_init__(self) -> None:
         if self.family == "json" and self.key:
@@ -63,6 +65,11 @@ class Column:
                 f"column {self.name!r}: unknown type {self.ddl!r}; there are: {', '.join(sorted(_FAMILIES))}"
             )
         return _FAMILIES[self.base]
+
+    @property
+    def bits(self) -> int:
+        """How many bits a whole number may have."""
+        return _INTEGERS[self.base]
 
     @property
     def sizes(self) -> list[int]:
@@ -84,10 +91,6 @@ class Column:
             except Refused as refused:
                 raise Refused(refused.reason, index) from None
         return done
-
-    def decoder(self) -> Callable[[Any], Any] | None:
-        """From what the driver returns to the value; None if that is the value."""
-        return _DECODE.get(self.family)
 
 
 def refusal(
@@ -153,7 +156,7 @@ def _quick_text(column: Column, values: Sequence[Any], kinds: set[type]) -> bool
     if kinds != {str}:
         return not kinds
     text = "".join(_some(values))
-    if not text.isascii() and not _encodable(text):
+    if (not text.isascii() and not _encodable(text)) or ("NUL" in column.without and "\0" in text):
         return False
     return not column.sizes or max(map(len, _some(values))) <= column.sizes[0]
 
@@ -161,7 +164,8 @@ def _quick_text(column: Column, values: Sequence[Any], kinds: set[type]) -> bool
 def _quick_double(column: Column, values: Sequence[Any], kinds: set[type]) -> bool:
     if column.key or kinds != {float}:
         return not kinds
-    return all(value == value for value in values)
+    total = sum(_some(values))  # not finite if one of them is not
+    return total - total == 0
 
 
 _QUICK: dict[str, Callable[[Column, Sequence[Any], set[type]], bool]] = {
@@ -202,6 +206,8 @@ def _double(column: Column, value: Any) -> Any:
     _want(value, float, "a double")
     if value != value:
         raise Refused("NaN would become NULL")
+    if "infinity" in column.without and value in (float("inf"), float("-inf")):
+        raise Refused("this database has no infinity")
     if column.key and str(value) == "-0.0":
         raise Refused("it would become 0.0")
     return float(value)
@@ -211,6 +217,8 @@ def _text(column: Column, value: Any) -> Any:
     _want(value, str, "text")
     if not _encodable(value):
         raise Refused("it holds half of a surrogate pair, which is no text")
+    if "NUL" in column.without and "\0" in value:
+        raise Refused("this database's text holds no NUL character")
     if column.sizes and len(value) > column.sizes[0]:
         raise Refused(f"it is longer than {column.sizes[0]} characters")
     return str(value)
@@ -218,11 +226,13 @@ def _text(column: Column, value: Any) -> Any:
 
 def _boolean(column: Column, value: Any) -> Any:
     _want(value, bool, "a boolean")
-    return int(value)
+    return bool(value)
 
 
 def _binary(column: Column, value: Any) -> Any:
     _want(value, (bytes, bytearray, memoryview), "bytes")
+    if column.sizes and len(value) > column.sizes[0]:
+        raise Refused(f"it is longer than {column.sizes[0]} bytes")
     return bytes(value)
 
 
@@ -266,7 +276,7 @@ _ENCODE: dict[str, Callable[[Column, Any], Any]] = {
     "integer": _integer, "double": _double, "text": _text, "boolean": _boolean, "binary": _binary,
     "date": _date, "timestamp": _timestamp, "decimal": _decimal, "json": _json,
 }  # fmt: skip
-_DECODE: dict[str, Callable[[Any], Any]] = {
+DECODERS: dict[str, Callable[[Any], Any]] = {
     "boolean": bool, "date": datetime.date.fromisoformat, "timestamp": datetime.datetime.fromisoformat,
     "decimal": decimal.Decimal, "json": json.loads,
 }  # fmt: skip

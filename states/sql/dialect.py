@@ -2,51 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Protocol
 
+import pyarrow as pa
 from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
-from trident_py.state import StateType
 
 from .columns import Column
+from .combining import Batch, Recipe
+from .connection import Connection
+from .keyed import KeyedRows
 
 
 class Dialect(Protocol):
     """How one kind of database is opened, locked, read and written.
 
-    All statements go to the driver's own connection: SQLAlchemy finds drivers, writes DDL and reads
-    schemas, but stands aside where rows move.
+    All statements go to the driver's own connection, with ``?`` for values and ``"name"`` for names: SQLAlchemy
+    finds drivers, writes DDL and reads schemas, but stands aside where rows move. A dialect proves itself by
+    `tests/states/dialect_contract.py`.
     """
 
     name: str
-    chunk: int
-    """How many keys one read asks for."""
+    shared: str
+    """What a SELECT ends with to keep a row from being changed by others until the transaction ends."""
+    exclusive: str
+    """The same for a row that this transaction will change."""
+    pool: ClassVar[dict[str, Any]]
+    """SQLAlchemy's options for the connections that read schemas."""
+    columnar: bool
+    """Whether `combine` takes its batch as Arrow arrays, else as lists."""
+
+    # -- opening
 
     def absolute(self, url: URL) -> URL:
         """The URL as every process will understand it. Raises DefinitionError if it cannot hold a state."""
         ...
 
     def part(self, url: URL, index: int) -> URL:
-        """The URL of one of several files; index 0 is the URL itself."""
+        """The URL of one of several files; index 0 is the URL itself. Raises DefinitionError if it has no files."""
         ...
 
-    def connect(self, engine: Engine) -> Any:
+    def connect(self, engine: Engine) -> Connection:
         """A new connection of the driver, durable at commit, in autocommit until `begin`."""
         ...
 
-    def begin(self, connection: Any, seconds: float) -> None:
+    def alive(self, connection: Connection) -> bool:
+        """Whether an idle connection still reaches its server."""
+        ...
+
+    def begin(self, connection: Connection, seconds: float) -> None:
         """Opens a transaction that may write. Raises the driver's error if it is locked out that long."""
         ...
 
-    def relaxed(self, connection: Any, on: bool) -> None:
+    def relaxed(self, connection: Connection, on: bool) -> None:
         """Bookkeeping that may be lost in a power cut (never in a crash) need not wait for the disk."""
         ...
 
+    # -- errors
+
     def is_lock(self, error: BaseException) -> bool:
-        """Whether trying again later may help."""
+        """Whether the transaction lost against another one (lock wait, deadlock): begun again it may succeed."""
         ...
+
+    def is_lost(self, error: BaseException) -> bool:
+        """Whether the connection or its server is gone: what was in flight may have happened or not."""
+        ...
+
+    def is_duplicate(self, error: BaseException) -> bool:
+        """Whether a unique key refused a row, or another process made the same table at the same moment."""
+        ...
+
+    def refuses(self, error: BaseException) -> bool:
+        """Whether the table objected to a row, and not the server to the work."""
+        ...
+
+    # -- tables
 
     def storage(self, column: Column) -> Any:
         """The SQLAlchemy type of a column."""
@@ -60,37 +92,102 @@ class Dialect(Protocol):
         """Whether an existing column can hold what this column must."""
         ...
 
-    def table_options(self) -> dict[str, Any]: ...
+    def narrowed(self, column: Column, type_name: str) -> Column:
+        """The column with the limits of the table that is there (a text's length) and of this database."""
+        ...
 
-    def select(self, table: str, keys: Sequence[str], columns: Sequence[str], count: int) -> str:
-        """Reads ``count`` keys: each row is the key asked for, the first key column found, the columns.
+    def decoder(self, column: Column) -> Callable[[Any], Any] | None:
+        """From what the driver returns to the value; None if that is the value."""
+        ...
 
-        Rows come in the order of the keys, with NULLs where nothing is found.
+    def table_options(self, connection: Connection, keyed: bool) -> dict[str, Any]:
+        """SQLAlchemy's options for a new table."""
+        ...
+
+    def inexact(self, connection: Connection, table: str, names: Sequence[str]) -> dict[str, str]:
+        """Text columns that take different texts for equal ('ok' and 'OK '): name to collation and remedy."""
+        ...
+
+    # -- rows; `keys` and `columns` are those of the table, rows hold the keys' values first
+
+    def read(
+        self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
+        asked: Sequence[tuple],
+    ) -> list[tuple | None]:  # fmt: skip
+        """The columns of these keys, in the order asked; None where there is no row."""
+        ...
+
+    def write(
+        self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
+        rows: Sequence[tuple],
+    ) -> None:  # fmt: skip
+        """Inserts the rows, or puts their columns in the place of those that have the key; the last one wins."""
+        ...
+
+    def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
+        """Inserts the rows as they are; every objection of the table is an error."""
+        ...
+
+    def direct(self, connection: Connection, table: str, rows: KeyedRows, all_new: bool) -> int | None:
+        """Inserts the rows that have a new key, of equal keys the first, in the order of their keys.
+
+        ``all_new``: the last batch had no other rows.
+        Returns how many. None, and nothing written, where this cannot tell a known key from another objection.
         """
         ...
 
-    def upsert(self, table: str, keys: Sequence[str], columns: Sequence[str]) -> str: ...
+    def fill(self, connection: Connection, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array]) -> None:
+        """All rows into a table that objects to none, as fast as the server takes them."""
+        ...
 
-    def add(self, table: str, keys: Sequence[str], value: str, kind: StateType, count: int) -> str | None:
-        """Adds to ``count`` keys under the rules of the kind and returns (keys, new value, txid) for each.
+    def combine(self, connection: Connection, recipe: Recipe, batch: Batch, wanted: bool) -> list[Any] | None:
+        """Combines every row of the batch with that of its key, under the rules of `combining.Recipe`.
 
-        The first parameter is the txid, then keys and amount of each row. The txid returned is the row's: a
-        newer one than the parameter is left as it is. A row that a transactional map skips is not returned.
-        None if the database cannot.
+        Returns the new values in the order of the batch, an empty list unless they are ``wanted``. None where a
+        row may not be changed or a result does not fit: the caller takes back to its savepoint what was done.
         """
         ...
 
-    def insert_new(self, table: str, keys: Sequence[str], columns: Sequence[str]) -> str:
-        """Inserts a row unless the key exists; every other objection of the table stays an error."""
-        ...
+
+def names(columns: Sequence[Column | str]) -> str:
+    """The columns' names for a statement."""
+    return ", ".join(f'"{each if isinstance(each, str) else each.name}"' for each in columns)
+
+
+def marks(count: int) -> str:
+    """So many placeholders."""
+    return ", ".join("?" * count)
+
+
+def upsert_text(table: str, keys: Sequence[Column], columns: Sequence[Column]) -> str:
+    """One row in the SQL that SQLite and PostgreSQL share."""
+    changes = ", ".join(f'"{each.name}" = excluded."{each.name}"' for each in columns)
+    return f"{insert_text(table, [*keys, *columns])} ON CONFLICT ({names(keys)}) DO UPDATE SET {changes}"
+
+
+def replacing_text(keys: Sequence[str], others: Sequence[str]) -> str:
+    """What ends an INSERT in SQLite and PostgreSQL whose rows take the place of those with their key."""
+    changes = ", ".join(f'"{name}" = excluded."{name}"' for name in others)
+    return f" ON CONFLICT ({names(keys)}) DO {'UPDATE SET ' + changes if others else 'NOTHING'}"
+
+
+def insert_text(table: str, columns: Sequence[Column]) -> str:
+    return f'INSERT INTO "{table}" ({names(columns)}) VALUES ({marks(len(columns))})'
 
 
 def dialect_of(url: URL) -> Dialect:
     """The dialect of a URL. Raises DefinitionError for a database that has none here."""
-    from .sqlite import SQLITE  # a module per database; it imports this one
-
-    known: dict[str, Dialect] = {"sqlite": SQLITE}
     name = url.get_backend_name()
-    if name not in known:
-        raise DefinitionError(f"no dialect for {name!r} in states.sql; there are: {', '.join(known)}")
-    return known[name]
+    if name == "sqlite":
+        from .sqlite import SQLITE  # a module per database; it imports this one
+
+        return SQLITE
+    if name in ("mysql", "mariadb"):
+        from .mysql import MYSQL
+
+        return MYSQL
+    if name == "postgresql":
+        from .postgresql import POSTGRESQL
+
+        return POSTGRESQL
+    raise DefinitionError(f"no dialect for {name!r} in states.sql; there are: sqlite, mysql, mariadb, postgresql")

@@ -2,125 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
-from operator import itemgetter
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError
-from trident_py.state import BatchParticipant, State, StateFactory
-from trident_py.tuples import Fields, FieldsLike, TridentTuple
+from trident_py.state import BatchParticipant, StateFactory
+from trident_py.tuples import Fields, FieldsLike
 
-from .columns import Column, Refused, decoded, refusal, transposed
+from .columns import decoded
 from .ledger import Fence, Ledger
+from .rows import InsertIgnoreRows
 from .store import parsed, shown
 from .table import Place, Shape, existing, prepare, prepare_ledger, shape_of
-from .transaction import Transaction
-
-
-class InsertIgnoreRows(State):
-    """One partition of an InsertIgnoreState.
-
-    On replay: rows that an earlier attempt inserted are ignored, by their key.
-    """
-
-    def __init__(self, factory: InsertIgnoreState, fence: Fence | None, partition: int) -> None:
-        self.factory = factory
-        self.partition = partition
-        self.inserted = 0
-        self.ignored = 0
-        self._shape: Shape | None = None
-        self._transaction = Transaction(factory.place.stores(), fence)
-
-    def beginCommit(self, txid: int | None) -> None:
-        """Locks the store, once the columns are known. Raises ZombieError, FailedException if it stays locked."""
-        self.inserted = self.ignored = 0
-        self._transaction.begin(txid, lazily=self._shape is None)
-
-    def commit(self, txid: int | None) -> Any:
-        """Returns how many rows were inserted and how many ignored."""
-        self._transaction.commit()
-        return {"partition": self.partition, "inserted": self.inserted, "ignored": self.ignored}
-
-    def rollback(self, txid: int | None) -> None:
-        self._transaction.rollback()
-
-    def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Writes the rows; with ``tell`` returns the new ones. Raises StateError for a bad row."""
-        if len(tuples) == 0:
-            return []
-        columns = self._columns(tuples[0].getFields())
-        rows = self._encoded(columns, tuples)
-        at = [i for i, column in enumerate(columns) if column.key]
-        key = itemgetter(*at) if len(at) > 1 else itemgetter(slice(at[0], at[0] + 1))
-        positions = sorted(range(len(rows)), key=lambda i: key(rows[i]))
-        new: list[int] = []
-        for index, mine in self._by_file(positions, [key(row) for row in rows]).items():
-            new += self._write(index, columns, rows, mine, key, tell)
-        return [tuples[i] for i in sorted(new)]
-
-    def _columns(self, fields: Fields) -> list[Column]:
-        """The table's columns that the tuples fill, in the order of the tuples' fields."""
-        if self._shape is None:
-            self._shape = self.factory.shape(fields)
-        by_name = {column.name: column for column in self._shape.columns}
-        if missing := [name for name in by_name if name not in fields]:
-            raise StateError(
-                f"table {self.factory.table!r} needs the columns {', '.join(missing)}; "
-                f"the tuples have {fields}"
-            )
-        return [by_name[name] for name in fields if name in by_name]
-
-    def _encoded(self, columns: list[Column], tuples: Sequence[TridentTuple]) -> list[tuple]:
-        fields = tuples[0].getFields()
-        values = transposed(tuples, len(fields))
-        if values is None:
-            raise StateError(f"table {self.factory.table!r}: a tuple has not the values of {fields}")
-        wanted = [values[fields.fieldIndex(column.name)] for column in columns]
-        done = []
-        for column, given in zip(columns, wanted, strict=True):
-            try:
-                done.append(column.encode(given))
-            except Refused as why:
-                row = [each[why.index] for each in wanted]
-                raise refusal(self.factory.table, columns, column, row, given[why.index], why) from None
-        return list(zip(*done, strict=True))
-
-    def _by_file(self, positions: list[int], keys: list[tuple]) -> dict[int, list[int]]:
-        place = self.factory.place
-        files: dict[int, list[int]] = {0: positions} if place.files == 1 else {}
-        if place.files > 1:
-            for position in positions:
-                files.setdefault(place.file_of(keys[position]), []).append(position)
-        self._transaction.touch(list(files))
-        return dict(sorted(files.items()))
-
-    def _write(
-        self, index: int, columns: list[Column], rows: list[tuple], mine: list[int], key: Any, tell: bool
-    ) -> list[int]:
-        store = self._transaction.stores[index]
-        keys = [column.name for column in columns if column.key]
-        with self._transaction.using(index) as connection:
-            first = {key(rows[i]): i for i in reversed(mine)} if tell else {}
-            new = self._new(connection, index, keys, first)
-            text = store.dialect.insert_new(self.factory.table, keys, [column.name for column in columns])
-            inserted = connection.executemany(text, [rows[i] for i in mine]).rowcount
-        self.inserted += inserted
-        self.ignored += len(mine) - inserted
-        return new
-
-    def _new(self, connection: Any, index: int, names: list[str], first: dict[tuple, int]) -> list[int]:
-        """The positions whose keys the table does not have yet; of equal keys the first."""
-        dialect = self._transaction.stores[index].dialect
-        keys = sorted(first)
-        new = []
-        for start in range(0, len(keys), dialect.chunk):
-            part = keys[start : start + dialect.chunk]
-            text = dialect.select(self.factory.table, names, [], len(part))
-            found = connection.execute(text, list(chain.from_iterable(part))).fetchall()
-            new += [first[k] for k, row in zip(part, found, strict=True) if row[len(names)] is None]
-        return new
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,6 +23,16 @@ class InsertIgnoreState(StateFactory):
     ``key`` names the key's fields, ``columns`` all fields of a row (None: those of the table, or the fields
     of the tuples if it is missing). Types come from ``columns`` or ``key`` or from the table.
     On replay: rows that are there are ignored, so every row is stored exactly once.
+
+    Only a row whose key is there is ignored, of equal keys in a batch the first stands. Everything else that the
+    table objects to is a StateError that names row, column and cause, and nothing of the batch is written; with
+    ``onBadRow="dead-letter"`` such a row goes to ``<table>_rejected`` in the same transaction and the others are
+    written. ``onConflict`` says what a row is that has the key of another one and other values: "ignore" drops it
+    like any duplicate, "fail" stops the batch, "report" drops and counts it, and logs the first few as warnings of
+    the logger ``states.sql``.
+
+    The receipt of a partition holds ``inserted`` and ``ignored`` (every row that was left out for its key), with
+    "report" ``conflicts``, with "dead-letter" ``rejected``.
     """
 
     url: str
@@ -146,7 +49,8 @@ class InsertIgnoreState(StateFactory):
         object.__setattr__(self, "key", Fields.of(self.key))
         object.__setattr__(self, "columns", None if self.columns is None else Fields.of(self.columns))
         for name, given, known in (
-            ("onConflict", self.onConflict, ["ignore"]), ("onBadRow", self.onBadRow, ["fail"]),
+            ("onConflict", self.onConflict, ["ignore", "fail", "report"]),
+            ("onBadRow", self.onBadRow, ["fail", "dead-letter"]),
         ):  # fmt: skip
             if given not in known:
                 raise DefinitionError(f"table {self.table!r}: {name} is one of {known}, got {given!r}")
@@ -187,8 +91,7 @@ class InsertIgnoreState(StateFactory):
         types = {**declared.types, **key.types}
         both = Fields([f"{name} {types[name]}" if name in types else name for name in declared])
         shape = shape_of(self.place, both.only(key), both.without(key))
-        prepare(self.place, shape)
-        return shape
+        return prepare(self.place, shape)
 
     def stored(self) -> dict[tuple, Any]:
         """All rows: key tuple -> tuple of the other columns, in the order of their declaration."""
@@ -203,7 +106,7 @@ class InsertIgnoreState(StateFactory):
             columns = ", ".join(f'"{column.name}"' for column in shape.columns)
             with each.reading() as connection, each.errors("read"):
                 rows = connection.execute(f'SELECT {columns} FROM "{self.table}"').fetchall()
-            decoders = [column.decoder() for column in shape.columns]
+            decoders = [each.dialect.decoder(column) for column in shape.columns]
             for row in rows:
                 done = decoded(row, decoders)
                 found[done[: len(shape.keys)]] = done[len(shape.keys) :]

@@ -1,10 +1,14 @@
 """The ledger: who may write a state, and how far it is.
 
 One row of ``trident_fence`` for each (topology, state), in every file of the store. A new driver raises the
-generation; every partition checks generation and lineage inside the transaction that writes its data, so an
-older driver or an older batch cannot write. ``txid`` is the last batch that all partitions have committed
-(moved by the driver), ``started`` and ``attempt`` the last one that any partition has committed (moved with the
-data): a task of an attempt that was given up may still run, and must not write over the one that replaced it.
+generation; every partition reads the row under a share lock inside the transaction that writes its data, so an
+older driver, batch or attempt cannot write. ``txid`` is the last batch that all partitions have committed;
+``started`` and ``attempt`` name the attempt that the driver has let in last: a task of an attempt that was given
+up may still run, and must not write over the one that replaced it.
+
+One row of ``trident_part`` for each partition of the batch at hand, written with its data: it tells a replay, and
+a driver that got no answer to COMMIT, what has happened. The row of part -1 holds the number of partitions.
+The rows of a batch go when all of it is committed.
 """
 
 from __future__ import annotations
@@ -18,22 +22,40 @@ import sqlalchemy as sa
 
 from trident_py.errors import LineageError, StateError, ZombieError
 
-from .store import Store
+from .columns import Column
+from .connection import Connection
+from .dialect import Dialect
+from .store import Store, patiently
 
-TABLE = sa.Table(
-    "trident_fence",
-    sa.MetaData(),
-    sa.Column("topology", sa.String(190), primary_key=True),
-    sa.Column("state", sa.String(190), primary_key=True),
-    sa.Column("generation", sa.BigInteger, nullable=False),
-    sa.Column("lineage", sa.String(190), nullable=False),
-    sa.Column("txid", sa.BigInteger, nullable=False),
-    sa.Column("started", sa.BigInteger, nullable=False),
-    sa.Column("attempt", sa.BigInteger, nullable=False),
-    sa.Column("time", sa.String(40), nullable=False),
-)
 BASE = "topology.txid.base"
+_PART_KEY = [
+    *(Column(name, "varchar(190)", True) for name in ("topology", "state")),
+    *(Column(name, "bigint", True) for name in ("txid", "part")),
+]
+_PART_REST = [Column("attempt", "bigint"), Column("partitions", "bigint"), Column("token", "varchar(190)")]
+LAYOUT_PART = -1
 _OWN = "WHERE topology = ? AND state = ?"
+
+
+def tables(options: dict[str, Any]) -> list[sa.Table]:
+    """The two tables, for `CREATE TABLE IF NOT EXISTS`."""
+    metadata = sa.MetaData()
+
+    def own() -> list[sa.Column]:
+        return [sa.Column(name, sa.String(190), primary_key=True) for name in ("topology", "state")]
+
+    def number(name: str, key: bool = False) -> sa.Column:
+        return sa.Column(name, sa.BigInteger, primary_key=key, nullable=False, autoincrement=False)
+
+    def text(name: str) -> sa.Column:
+        return sa.Column(name, sa.String(190), nullable=False)
+
+    return [
+        sa.Table("trident_fence", metadata, *own(), number("generation"), text("lineage"), number("txid"),
+                 number("started"), number("attempt"), text("time"), **options),
+        sa.Table("trident_part", metadata, *own(), number("txid", True), number("part", True), number("attempt"),
+                 number("partitions"), text("token"), **options),
+    ]  # fmt: skip
 
 
 class FenceRow(NamedTuple):
@@ -48,11 +70,17 @@ class FenceRow(NamedTuple):
         return max(self.txid, self.started)
 
 
-def read(connection: Any, topology: str, state: str) -> FenceRow | None:
+def read(connection: Connection, topology: str, state: str, lock: str = "") -> FenceRow | None:
     found = connection.execute(
-        f"SELECT generation, lineage, txid, started, attempt FROM trident_fence {_OWN}", (topology, state)
+        f"SELECT generation, lineage, txid, started, attempt FROM trident_fence {_OWN}{lock}", (topology, state)
     ).fetchone()
     return None if found is None else FenceRow(*found)
+
+
+def last_of(connection: Connection, topology: str, state: str, row: FenceRow | None) -> int:
+    """The highest txid that has left a trace, 0 if none."""
+    part = connection.execute(f"SELECT max(txid) FROM trident_part {_OWN}", (topology, state)).fetchone()[0]
+    return max(part or 0, 0 if row is None else row.last)
 
 
 @dataclass(frozen=True)
@@ -76,14 +104,18 @@ class Fence:
         return cls(conf.get("topology.name", ""), name, generation, lineage, context)
 
     @property
+    def own(self) -> tuple[str, str]:
+        return self.topology, self.state
+
+    @property
     def attempt(self) -> int:
         """The attempt that this task runs for."""
         transaction = getattr(self.context, "transaction", None)
         return 0 if transaction is None else int(transaction.attemptId)
 
-    def check(self, connection: Any, txid: int | None) -> None:
-        """Called first in the transaction that writes. Raises ZombieError, nothing is written then."""
-        row = read(connection, self.topology, self.state)
+    def row(self, connection: Connection, lock: str = "") -> FenceRow:
+        """The state's row, locked until the transaction ends. Raises ZombieError for an older driver."""
+        row = read(connection, *self.own, lock)
         who = f"state {self.state!r} of topology {self.topology!r}"
         if row is None or row.generation < self.generation:
             raise StateError(
@@ -93,8 +125,14 @@ class Fence:
         if row.generation > self.generation or row.lineage != self.lineage:
             raise ZombieError(
                 f"{who}: this driver has generation {self.generation}, but a newer one with generation "
-                f"{row.generation} has taken over; nothing of batch {txid} is written. Stop this driver"
+                f"{row.generation} has taken over; nothing more is written. Stop this driver"
             )
+        return row
+
+    def check(self, connection: Connection, txid: int | None, lock: str = "") -> FenceRow:
+        """Called first in the transaction that writes. Raises ZombieError, nothing is written then."""
+        row = self.row(connection, lock)
+        who = f"state {self.state!r} of topology {self.topology!r}"
         if txid is not None and txid < row.last:
             raise ZombieError(
                 f"{who}: batch {txid} is behind batch {row.last} of the store; nothing of it is written. "
@@ -105,14 +143,47 @@ class Fence:
                 f"{who}: attempt {self.attempt} of batch {txid} was given up, attempt {row.attempt} has taken over; "
                 "nothing of the older one is written"
             )
+        return row
 
-    def started(self, connection: Any, txid: int | None) -> None:
-        """Called last in the transaction: this batch has left its first traces."""
+    def wrote(self, connection: Connection, txid: int | None, part: int, token: str, dialect: Dialect) -> None:
+        """Called last in the transaction: this partition has written its part of the batch.
+
+        Of two tasks that run the same partition at once the second waits here for the first one's end.
+        """
         if txid is not None:
-            connection.execute(
-                f"UPDATE trident_fence SET started = ?, attempt = ? {_OWN} AND started <= ?",
-                (txid, self.attempt, self.topology, self.state, txid),
-            )
+            row = (*self.own, txid, part, self.attempt, 0, token)
+            dialect.write(connection, "trident_part", _PART_KEY, _PART_REST, [row])
+
+    def has(self, connection: Connection, txid: int, part: int, token: str | None = None) -> bool:
+        """Whether this partition of the batch is written; with ``token``, by that very transaction."""
+        found = connection.execute(
+            f"SELECT token FROM trident_part {_OWN} AND txid = ? AND part = ?", (*self.own, txid, part)
+        ).fetchone()
+        return found is not None and token in (None, found[0])
+
+    def parts(self, connection: Connection, txid: int) -> dict[int, int]:
+        """The partitions that have written the batch; under -1, if recorded, how many there are."""
+        found = connection.execute(
+            f"SELECT part, partitions FROM trident_part {_OWN} AND txid = ?", (*self.own, txid)
+        ).fetchall()
+        return dict(found)
+
+    def complete(self, connection: Connection, txid: int) -> None:
+        """Moves the last complete txid inside this transaction. Raises ZombieError if a newer driver took over."""
+        moved = connection.execute(
+            f"UPDATE trident_fence SET txid = ?, time = ? {_OWN} AND generation = ? AND txid <= ?",
+            (txid, _now(), *self.own, self.generation, txid),
+        )
+        if moved.rowcount == 0:
+            self.check(connection, txid)
+        connection.execute(f"DELETE FROM trident_part {_OWN} AND txid <= ?", (*self.own, txid))
+
+    def begun(self, connection: Connection, txid: int, attempt: int) -> None:
+        """Lets in this attempt and no older one."""
+        connection.execute(
+            f"UPDATE trident_fence SET started = ?, attempt = ? {_OWN} AND generation = ? AND started <= ?",
+            (txid, attempt, *self.own, self.generation, txid),
+        )
 
 
 class Ledger:
@@ -123,78 +194,80 @@ class Ledger:
         self._remembered = remembered
         self._fence: Fence | None = None
 
+    @property
+    def fence(self) -> Fence:
+        if self._fence is None:
+            raise StateError("the ledger does not know its run: open comes first")
+        return self._fence
+
     def open(self, conf: dict) -> int:
         """Raises the generation in every file while the first file is locked; returns it.
 
         Raises LineageError if another checkpoint wrote the store.
         """
+        stores = list(self._stores())
+        with stores[0].errors("open the ledger"):
+            self._fence = patiently(stores[0], lambda: self._take_over(stores, conf))
+        return self._fence.generation
+
+    def _take_over(self, stores: list[Store], conf: dict) -> Fence:
         topology, state = conf.get("topology.name", ""), conf.get("trident.state.name", "")
         lineage = conf.get("trident.lineage") or ""
-        stores = list(self._stores())
         with stores[0].writing() as first:
-            rows = [read(first, topology, state), *(self._peek(s, topology, state) for s in stores[1:])]
-            found = [row for row in rows if row is not None]
-            last = max((row.last for row in found), default=0) if found else self._remembered()
-            if last > 0 and (rows[0] is None or rows[0].lineage != lineage):
+            row = read(first, topology, state, stores[0].dialect.exclusive)
+            known = [(row, last_of(first, topology, state, row))]
+            known += [self._peek(store, topology, state) for store in stores[1:]]
+            found = [each for each, _ in known if each is not None]
+            last = max(traces for _, traces in known) if found else self._remembered()
+            if last > 0 and (row is None or row.lineage != lineage):
                 _choose(conf.get(BASE), last, topology, state, stores[0].shown)
-            generation = max((row.generation for row in found), default=0) + 1
+            generation = max((each.generation for each in found), default=0) + 1
+            fence = Fence(topology, state, generation, lineage)
             for store in stores[1:]:
                 with store.writing() as other:
-                    _raise(other, Fence(topology, state, generation, lineage), last)
-            _raise(first, Fence(topology, state, generation, lineage), last)
-        self._fence = Fence(topology, state, generation, lineage)
-        return generation
+                    _raise(other, fence, last)
+            _raise(first, fence, last)
+        return fence
 
     def last_txid(self, conf: dict) -> int:
         """The highest txid that the store knows of this state, 0 if none: the base to go on from."""
         topology, state = conf.get("topology.name", ""), conf.get("trident.state.name", "")
-        rows = [self._peek(store, topology, state) for store in self._stores()]
-        return max((row.last for row in rows if row is not None), default=self._remembered())
+        known = [self._peek(store, topology, state) for store in self._stores()]
+        return max((traces for row, traces in known if row is not None), default=self._remembered())
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         """Shuts out the attempts before this one. (Partitions own nothing: a key's owner is the key itself.)"""
-        fence = self._fence
-        if attempt == 0 or fence is None:
+        if attempt == 0 or self._fence is None:
             return
         for store in self._stores():
-            with store.writing(relaxed=True) as connection:
-                connection.execute(
-                    f"UPDATE trident_fence SET started = ?, attempt = ? {_OWN} AND generation = ? AND started <= ?",
-                    (txid, attempt, fence.topology, fence.state, fence.generation, txid),
-                )
+            with store.errors("begin the batch in the ledger"), store.writing(relaxed=True) as connection:
+                self.fence.begun(connection, txid, attempt)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Moves the last complete txid. Raises ZombieError if a newer driver has taken over."""
-        fence = self._fence
-        if fence is None:
-            raise StateError("publish before open: the ledger does not know its run")
         for store in self._stores():
-            with store.writing(relaxed=True) as connection:
-                moved = connection.execute(
-                    f"UPDATE trident_fence SET txid = ?, time = ? {_OWN} AND generation = ? AND txid <= ?",
-                    (txid, _now(), fence.topology, fence.state, fence.generation, txid),
-                )
-                if moved.rowcount == 0:
-                    fence.check(connection, txid)
+            with store.errors("end the batch in the ledger"), store.writing(relaxed=True) as connection:
+                self.fence.complete(connection, txid)
 
     def abort(self, txid: int, attempt: int) -> None:
         """Nothing: what a failed attempt has committed is repaired by the replay."""
 
-    def _peek(self, store: Store, topology: str, state: str) -> FenceRow | None:
+    def _peek(self, store: Store, topology: str, state: str) -> tuple[FenceRow | None, int]:
         with store.reading() as connection:
-            return read(connection, topology, state)
+            row = read(connection, topology, state)
+            return row, last_of(connection, topology, state, row)
 
 
-def _raise(connection: Any, fence: Fence, last: int) -> None:
+def _raise(connection: Connection, fence: Fence, last: int) -> None:
     changed = connection.execute(
         f"UPDATE trident_fence SET generation = ?, lineage = ?, attempt = 0, time = ? {_OWN}",
-        (fence.generation, fence.lineage, _now(), fence.topology, fence.state),
+        (fence.generation, fence.lineage, _now(), *fence.own),
     )
     if changed.rowcount == 0:
         connection.execute(
             "INSERT INTO trident_fence (topology, state, generation, lineage, txid, started, attempt, time)"
             " VALUES (?, ?, ?, ?, ?, ?, 0, ?)",
-            (fence.topology, fence.state, fence.generation, fence.lineage, last, last, _now()),
+            (*fence.own, fence.generation, fence.lineage, last, last, _now()),
         )
 
 

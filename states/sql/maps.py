@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from trident_py.errors import DefinitionError
 from trident_py.state import (
@@ -16,15 +16,19 @@ from trident_py.state import (
     StateFactory,
     StateType,
     TransactionalMap,
+    ValueUpdater,
 )
+from trident_py.state.base import Key
 from trident_py.tuples import Fields, FieldsLike
 
+from ..sharing import shared
 from .backing import SqlBackingMap
 from .ledger import Fence, Ledger
 from .store import parsed, shown
 from .table import Place, Shape, prepare, shape_of
 from .transaction import Transaction
 
+T = TypeVar("T")
 GLOBAL_KEY = ("$GLOBAL$",)
 _MAPS: dict[StateType, Any] = {
     StateType.NON_TRANSACTIONAL: NonTransactionalMap,
@@ -40,17 +44,23 @@ class SqlMap(SnapshottableMap, ITupleCollection):
     non-transactional applies the batch again.
     """
 
-    def __init__(self, backing: SqlBackingMap, kind: StateType, partition: int, single: bool) -> None:
+    def __init__(self, backing: SqlBackingMap, kind: StateType, partition: int, of: int, single: bool) -> None:
         super().__init__(_MAPS[kind].build(backing), GLOBAL_KEY)
         self.backing = backing
         self.partition = partition
+        self.of = of
         self.single = single
+        self._first = True
 
     def beginCommit(self, txid: int | None) -> None:
         """Locks the store for this partition. Raises ZombieError, FailedException if it stays locked."""
-        self.backing.written = 0
+        self._first = True
         self.backing.transaction.begin(txid)
-        super().beginCommit(txid)
+        self._start(txid)
+
+    def _start(self, txid: int | None) -> None:
+        self.backing.written = 0
+        self.delegate.beginCommit(txid)
 
     def commit(self, txid: int | None) -> Any:
         super().commit(txid)
@@ -61,21 +71,46 @@ class SqlMap(SnapshottableMap, ITupleCollection):
         super().commit(txid)
         self.backing.transaction.rollback()
 
+    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+        return self._repeated(lambda: self.delegate.multiGet(keys))
+
+    def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
+        return self._repeated(lambda: self.delegate.multiUpdate(keys, updaters))
+
+    def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        self._repeated(lambda: self.delegate.multiPut(keys, vals))
+
+    def _repeated(self, work: Callable[[], T]) -> T:
+        """Runs the first work of a transaction again, all of it, if it loses a deadlock.
+
+        A later one stands on what came before it, and nobody can repeat that here: the batch is replayed.
+        """
+        transaction, first = self.backing.transaction, self._first
+        self._first = False
+        if not (first and transaction.active):
+            return work()
+
+        def again() -> T:
+            self._start(transaction.txid)
+            return work()
+
+        return transaction.repeated(again)
+
     def get(self) -> Any:
         self._one()
-        return super().get()
+        return self.multiGet(self.snapshotKey)[0]
 
     def update(self, updater: Any) -> Any:
         self._one()
-        return super().update(updater)
+        return self.multiUpdate(self.snapshotKey, [updater])[0]
 
     def set(self, value: Any) -> None:
         self._one()
-        super().set(value)
+        self.multiPut(self.snapshotKey, [value])
 
     def getTuples(self) -> Iterator[list[Any]]:
         current = 0 if isinstance(self.delegate, NonTransactionalMap) else 1
-        for key, value in self.backing.rows():
+        for key, value in shared(self.backing.rows(), self.partition, self.of):
             yield [*key, value if current == 0 else value[1]]
 
     def _one(self) -> None:
@@ -147,7 +182,8 @@ class SqlMapState(StateFactory):
         return self.table
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlMap:
-        return SqlMap(self._backing(Fence.of(conf)), self.type, partitionIndex, self.keys is None)
+        backing = self._backing(Fence.of(conf), partitionIndex)
+        return SqlMap(backing, self.type, partitionIndex, numPartitions, self.keys is None)
 
     def participant(self) -> BatchParticipant:
         """The ledger's side on the driver, for one run."""
@@ -161,11 +197,11 @@ class SqlMapState(StateFactory):
         self._backing(None)
         return Place(self.url, self.table, self.files).stores()
 
-    def _backing(self, fence: Fence | None) -> SqlBackingMap:
+    def _backing(self, fence: Fence | None, partition: int = 0) -> SqlBackingMap:
         place = Place(self.url, self.table, self.files)
         shape = self._shape(place)
-        prepare(place, shape)
-        return SqlBackingMap(place, shape, len(self.value), self.type, Transaction(place.stores(), fence))
+        shape = prepare(place, shape)
+        return SqlBackingMap(place, shape, len(self.value), self.type, Transaction(place.stores(), fence, partition))
 
     def _shape(self, place: Place) -> Shape:
         keys, others = self._fields()

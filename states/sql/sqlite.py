@@ -5,19 +5,26 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy.engine import URL, Engine
+from sqlalchemy.pool import NullPool
 from sqlalchemy.types import UserDefinedType
 
 from trident_py.errors import DefinitionError
-from trident_py.state import StateType
 
-from .columns import Column
+from .columns import DECODERS, Column
+from .connection import Connection, driver_connection
+from .dialect import insert_text, upsert_text
+from .sqlite_bulk import SqliteBulk
+from .sqlite_maps import SqliteMaps
 
 _BUSY_MILLISECONDS = 60_000
+_KEYS_PER_READ = 400
+_SIZES = (1, 8, 64)
 # date, timestamp, decimal and json are kept as text: any other affinity would turn them into floats
 _STORAGE = {
     "integer": "BIGINT", "double": "DOUBLE", "text": "TEXT", "boolean": "BOOLEAN", "binary": "BLOB",
@@ -41,11 +48,12 @@ class _Declared(UserDefinedType):
         return self.text
 
 
-class Sqlite:
+class Sqlite(SqliteMaps, SqliteBulk):
     """The dialect of ``sqlite:///path``."""
 
     name = "sqlite"
-    chunk = 400
+    pool: ClassVar[dict[str, Any]] = {"poolclass": NullPool}  # opening a file costs nothing
+    shared = exclusive = ""  # a transaction that may write is alone in its file from the start
 
     def absolute(self, url: URL) -> URL:
         if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
@@ -60,9 +68,9 @@ class Sqlite:
         return url.set(database=str(path.with_name(name)))
 
     def connect(self, engine: Engine) -> Any:
-        arguments, options = engine.dialect.create_connect_args(engine.url)
-        options.update({"isolation_level": None, "check_same_thread": False, "cached_statements": 256})
-        connection = engine.dialect.connect(*arguments, **options)
+        connection = driver_connection(
+            engine, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
         connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
         until = time.monotonic() + _BUSY_MILLISECONDS / 1000
         while True:
@@ -75,6 +83,9 @@ class Sqlite:
             time.sleep(0.005)
         connection.execute("PRAGMA synchronous = FULL")
         return connection
+
+    def alive(self, connection: Connection) -> bool:
+        return True
 
     def begin(self, connection: Any, seconds: float) -> None:
         """Takes the writer's place at once; asks every millisecond, SQLite's own waits are up to 100."""
@@ -99,6 +110,12 @@ class Sqlite:
         code = getattr(error, "sqlite_errorcode", None)
         return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
+    def is_lost(self, error: BaseException) -> bool:
+        return False
+
+    def is_duplicate(self, error: BaseException) -> bool:
+        return isinstance(error, sqlite3.IntegrityError) and "UNIQUE" in str(error)
+
     def storage(self, column: Column) -> Any:
         sized = column.family == "text" and column.sizes
         return _Declared(f"VARCHAR({column.sizes[0]})" if sized else _STORAGE[column.family])
@@ -110,66 +127,52 @@ class Sqlite:
         family = Column(column.name, self.declared(type_name) or "blob").family
         return family == Column(column.name, self.declared(_STORAGE[column.family]) or "blob").family
 
-    def table_options(self) -> dict[str, Any]:
-        return {"sqlite_with_rowid": False}  # the key is the tree: one look-up instead of two
+    def narrowed(self, column: Column, type_name: str) -> Column:
+        return column
 
-    def select(self, table: str, keys: Sequence[str], columns: Sequence[str], count: int) -> str:
-        asked = [f"q.column{i + 1}" for i in range(len(keys))]
-        wanted = ", ".join([*asked, *(f't."{name}"' for name in [keys[0], *columns])])
+    def decoder(self, column: Column) -> Callable[[Any], Any] | None:
+        return DECODERS.get(column.family)
+
+    def table_options(self, connection: Connection, keyed: bool) -> dict[str, Any]:
+        return {"sqlite_with_rowid": False} if keyed else {}  # the key is the tree: one look-up instead of two
+
+    def inexact(self, connection: Connection, table: str, names: Sequence[str]) -> dict[str, str]:
+        bad = {}
+        for index in connection.execute(f'PRAGMA index_list("{table}")').fetchall():
+            for row in connection.execute(f'PRAGMA index_xinfo("{index[1]}")').fetchall():
+                if row[2] in names and row[4] != "BINARY":
+                    bad[row[2]] = f"collates {row[4]}; make the table with that column COLLATE BINARY"
+        return bad
+
+    def read(
+        self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
+        asked: Sequence[tuple],
+    ) -> list[tuple | None]:  # fmt: skip
+        rows: list[tuple] = []
+        for start in range(0, len(asked), _KEYS_PER_READ):
+            part = list(asked[start : start + _KEYS_PER_READ])
+            size = next((s for s in _SIZES if s >= len(part)), _KEYS_PER_READ)
+            part += part[-1:] * (size - len(part))  # few statement texts: each is prepared once
+            text = self._select(table, keys, columns, size)
+            rows += connection.execute(text, list(chain.from_iterable(part))).fetchall()
+        del rows[len(asked) :]
+        return [None if row[0] is None else row[1:] for row in rows]
+
+    def _select(self, table: str, keys: Sequence[Column], columns: Sequence[Column], count: int) -> str:
+        """One row for each key, in their order: the first key column found, or NULL, and the columns."""
+        wanted = ", ".join(f't."{each.name}"' for each in [keys[0], *columns])
         values = ", ".join([f"({', '.join('?' * len(keys))})"] * count)
-        same = " AND ".join(f't."{key}" = {ask}' for key, ask in zip(keys, asked, strict=True))
+        same = " AND ".join(f't."{key.name}" = q.column{i + 1}' for i, key in enumerate(keys))
         return f'SELECT {wanted} FROM (VALUES {values}) AS q LEFT JOIN "{table}" AS t ON {same}'
 
-    def upsert(self, table: str, keys: Sequence[str], columns: Sequence[str]) -> str:
-        changes = ", ".join(f'"{name}" = excluded."{name}"' for name in columns)
-        insert = self._insert(table, [*keys, *columns])
-        return f"{insert} ON CONFLICT ({_names(keys)}) DO UPDATE SET {changes}"
+    def write(
+        self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
+        rows: Sequence[tuple],
+    ) -> None:  # fmt: skip
+        connection.executemany(upsert_text(table, keys, columns), rows)
 
-    def add(self, table: str, keys: Sequence[str], value: str, kind: StateType, count: int) -> str | None:
-        if sqlite3.sqlite_version_info < (3, 35):  # RETURNING
-            return None
-        plain = kind is StateType.NON_TRANSACTIONAL
-        columns = [*keys, value] if plain else [*keys, value, "txid"]
-        width = len(keys) + 1
-        rows = [[f"?{2 + row * width + i}" for i in range(width)] for row in range(count)]
-        values = ", ".join(f"({', '.join(row if plain else [*row, '?1'])})" for row in rows)
-        changes = ", ".join(f"{column} = {change}" for column, change in _sums(value, kind).items())
-        txid = "?1" if plain else "txid"
-        return (
-            f'INSERT INTO "{table}" ({_names(columns)}) VALUES {values} ON CONFLICT ({_names(keys)}) '
-            f"DO UPDATE SET {changes}{_unless(kind)} RETURNING {_names([*keys, value])}, {txid}"
-        )
-
-    def insert_new(self, table: str, keys: Sequence[str], columns: Sequence[str]) -> str:
-        return f"{self._insert(table, columns)} ON CONFLICT ({_names(keys)}) DO NOTHING"
-
-    def _insert(self, table: str, columns: Sequence[str]) -> str:
-        return f'INSERT INTO "{table}" ({_names(columns)}) VALUES ({", ".join("?" * len(columns))})'
-
-
-def _sums(value: str, kind: StateType) -> dict[str, str]:
-    """The changes of a row that is there, by column: the rules of the three maps, with + as the updater."""
-    old, prev, new = f'"{value}"', f'"prev_{value}"', f'excluded."{value}"'
-    more = f"coalesce({old} + {new}, {new})"
-    if kind is StateType.NON_TRANSACTIONAL:
-        return {old: more}
-    if kind is StateType.TRANSACTIONAL:
-        return {old: more, "txid": "max(coalesce(txid, 0), excluded.txid)"}
-    same = "CASE WHEN txid = excluded.txid THEN"
-    return {
-        prev: f"{same} {prev} ELSE {old} END",
-        old: f"{same} coalesce({prev} + {new}, {new}) ELSE {more} END",
-        "txid": "max(txid, excluded.txid)",
-    }
-
-
-def _unless(kind: StateType) -> str:
-    """A transactional row that this batch has written is left alone, and then not returned."""
-    return " WHERE txid IS NOT excluded.txid" if kind is StateType.TRANSACTIONAL else ""
-
-
-def _names(columns: Sequence[str]) -> str:
-    return ", ".join(f'"{name}"' for name in columns)
+    def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
+        connection.executemany(insert_text(table, columns), rows)
 
 
 SQLITE = Sqlite()

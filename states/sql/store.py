@@ -18,6 +18,12 @@ from trident_py.errors import DefinitionError, FailedException, StateError
 from .dialect import Dialect, dialect_of
 
 T = TypeVar("T")
+
+
+class ConnectionLost(FailedException):
+    """The connection or its server is gone; what was in flight may have happened or not."""
+
+
 LOCK_SECONDS = 60.0
 OPEN_STORES = 32
 _SECRET = re.compile("pass|secret|token|key|cred", re.IGNORECASE)
@@ -30,18 +36,22 @@ class Store:
         self.url = url
         self.shown = shown(url)
         self.dialect: Dialect = dialect_of(url)
-        self.engine = sa.create_engine(url, poolclass=sa.NullPool)
+        self.engine = sa.create_engine(url, **self.dialect.pool)
         self._idle: list[Any] = []
         self._lock = threading.Lock()
-        self.ready: set[Any] = set()
+        self.ready: dict[Any, Any] = {}
 
     def take(self) -> Any:
         """A connection for the caller alone, until `give`."""
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
-        with self.errors("open"):
-            return self.dialect.connect(self.engine)
+        while True:
+            with self._lock:
+                idle = self._idle.pop() if self._idle else None
+            if idle is None:
+                with self.errors("open"):
+                    return self.dialect.connect(self.engine)
+            if self.dialect.alive(idle):
+                return idle
+            self.drop(idle)
 
     def give(self, connection: Any) -> None:
         with self._lock:
@@ -86,15 +96,19 @@ class Store:
 
     @contextlib.contextmanager
     def errors(self, doing: str) -> Iterator[None]:
-        """The driver's errors as ours: a lock fails the batch, everything else is a StateError."""
+        """The driver's errors as ours: a lock or a lost server fails the batch, everything else is a StateError."""
         try:
             yield
         except Exception as error:
             if isinstance(error, StateError | FailedException | DefinitionError):
                 raise
-            text = f"{self.shown}: could not {doing}: {type(error).__name__}: {hidden(str(error), self.url)}"
-            if self.dialect.is_lock(error) or self.dialect.is_lock(getattr(error, "orig", error)):
-                raise FailedException(f"{text}. Another process held it for {LOCK_SECONDS:g} s") from error
+            cause = getattr(error, "orig", None) or error
+            text = f"{self.shown}: could not {doing}: {type(cause).__name__}: {hidden(str(cause), self.url)}"
+            if self.dialect.is_lock(cause):
+                why = f"Another process has it locked (waited up to {LOCK_SECONDS:g} s)"
+                raise FailedException(f"{text}. {why}") from cause
+            if self.dialect.is_lost(cause):
+                raise ConnectionLost(f"{text}. The server or the connection to it is gone") from cause
             raise StateError(text) from error
 
     def close(self) -> None:
@@ -116,9 +130,9 @@ def store_of(url: URL) -> Store:
     with _LOCK:
         store = _STORES.pop(name, None) or Store(url)
         _STORES[name] = store
-        older = list(_STORES.values())[:-OPEN_STORES]
+        older = [_STORES.pop(known) for known in list(_STORES)[:-OPEN_STORES]]
     for each in older:
-        each.close()
+        each.close()  # who still has it opens connections again as needed
     return store
 
 
@@ -172,7 +186,8 @@ def patiently(store: Store, work: Callable[[], T]) -> T:
         try:
             return work()
         except Exception as error:
-            lock = store.dialect.is_lock(error) or store.dialect.is_lock(getattr(error, "orig", error))
-            if not lock or time.monotonic() > until:
+            cause = getattr(error, "orig", None) or error.__cause__ or error
+            again = store.dialect.is_lock(cause) or store.dialect.is_duplicate(cause)
+            if not again or time.monotonic() > until:
                 raise
         time.sleep(0.005)

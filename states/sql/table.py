@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,23 +16,17 @@ from trident_py.tuples import Fields
 
 from . import ledger
 from .columns import Column, typed
+from .connection import Connection
 from .store import Store, parsed, patiently, store_of
 
 ROUTING = "crc32-1"
-LAYOUT = sa.Table(
-    "trident_layout",
-    sa.MetaData(),
-    sa.Column("name", sa.String(190), primary_key=True),
-    sa.Column("files", sa.Integer, nullable=False),
-    sa.Column("routing", sa.String(40), nullable=False),
-)
 
 
 @dataclass(frozen=True)
 class Place:
     """Where a table is: a database, or a fixed number of files of one."""
 
-    url: str
+    url: str = field(repr=False)
     table: str
     files: int = 1
 
@@ -94,87 +88,137 @@ def _described(store: Store, table: str) -> dict[str, str] | None:
     inspector = sa.inspect(store.engine)
     if not inspector.has_table(table):
         return None
-    return {column["name"]: str(column["type"]) for column in inspector.get_columns(table)}
+    return {column["name"]: _type_name(store, column["type"]) for column in inspector.get_columns(table)}
 
 
-def prepare(place: Place, shape: Shape) -> None:
-    """Makes and checks the table in every file, once per process and shape. Safe in several processes."""
-    for index, store in enumerate(place.stores()):
+def _type_name(store: Store, kind: Any) -> str:
+    try:
+        return kind.compile(dialect=store.engine.dialect)
+    except sa.exc.CompileError:
+        return str(kind)  # a type that SQLAlchemy does not know
+
+
+def prepare(place: Place, shape: Shape) -> Shape:
+    """Makes and checks the table in every file, once per process and shape. Safe in several processes.
+
+    Returns the shape with the limits of the table that is there: how long its texts may be.
+    """
+    stores = place.stores()
+    for index, store in enumerate(stores):
         if (place, shape) in store.ready:
             continue
         with store.errors(f"prepare table {place.table!r}"):
             patiently(store, lambda s=store, i=index: _make(s, place, shape, i))  # type: ignore[misc]
-            _check(store, place, shape)
-        store.ready.add((place, shape))
+            store.ready[place, shape] = _check(store, place, shape)
+    return stores[0].ready[place, shape]
 
 
 def prepare_ledger(place: Place) -> None:
     """The ledger alone, for a table whose columns the first rows will decide."""
     for store in place.stores():
-        with store.errors("prepare the ledger"), store.writing() as connection:
-            connection.execute(_ddl(store, ledger.TABLE))
+        with store.errors("prepare the ledger"):
+            patiently(store, lambda s=store: _make_ledger(s))  # type: ignore[misc]
+
+
+def create(store: Store, connection: Connection, table: sa.Table) -> None:
+    """CREATE TABLE IF NOT EXISTS. (On MySQL it commits what the transaction has done so far.)"""
+    connection.execute(str(CreateTable(table, if_not_exists=True).compile(dialect=store.engine.dialect)))
+
+
+def data_table(store: Store, connection: Connection, name: str, columns: Sequence[Column], keyed: bool) -> sa.Table:
+    """The definition of a table with these columns; those of the key are its primary key if it is ``keyed``."""
+    made = [
+        sa.Column(
+            each.name, store.dialect.storage(each),
+            primary_key=keyed and each.key, nullable=not each.key, autoincrement=False,
+        )
+        for each in columns
+    ]  # fmt: skip
+    return sa.Table(name, sa.MetaData(), *made, **store.dialect.table_options(connection, keyed))
 
 
 def _make(store: Store, place: Place, shape: Shape, index: int) -> None:
-    data = sa.Table(
-        place.table,
-        sa.MetaData(),
-        *(
-            sa.Column(
-                each.name, store.dialect.storage(each),
-                primary_key=each.key, nullable=not each.key, autoincrement=False,
-            )
-            for each in shape.columns
-        ),
-        **store.dialect.table_options(),
-    )
+    _make_ledger(store)
     with store.writing() as connection:
-        if index == 0:
-            connection.execute(_ddl(store, LAYOUT))
-            _check_layout(connection, place)
-        connection.execute(_ddl(store, ledger.TABLE))
-        connection.execute(_ddl(store, data))
+        known = index > 0 or _known_layout(store, connection, place)
+        keyed = bool(shape.keys)
+        create(store, connection, data_table(store, connection, place.table, shape.columns, keyed))
+        if not known:  # noted after the table is there: a note without a table means that it was dropped
+            values = (place.table, place.files, ROUTING)
+            connection.execute("INSERT INTO trident_layout (name, files, routing) VALUES (?, ?, ?)", values)
 
 
-def _ddl(store: Store, table: sa.Table) -> str:
-    return str(CreateTable(table, if_not_exists=True).compile(dialect=store.engine.dialect))
+def _make_ledger(store: Store) -> None:
+    with store.writing() as connection:
+        for table in ledger.tables(store.dialect.table_options(connection, True)):
+            create(store, connection, table)
 
 
-def _check_layout(connection: Any, place: Place) -> None:
-    connection.execute(
-        "INSERT INTO trident_layout (name, files, routing) SELECT ?, ?, ?"
-        " WHERE NOT EXISTS (SELECT 1 FROM trident_layout WHERE name = ?)",
-        (place.table, place.files, ROUTING, place.table),
+def _known_layout(store: Store, connection: Connection, place: Place) -> bool:
+    """Whether this table was made or used before. Raises StateError if it is not as it was."""
+    layout = sa.Table(
+        "trident_layout",
+        sa.MetaData(),
+        sa.Column("name", sa.String(190), primary_key=True),
+        sa.Column("files", sa.Integer, nullable=False),
+        sa.Column("routing", sa.String(40), nullable=False),
+        **store.dialect.table_options(connection, False),
     )
-    found = connection.execute(
-        "SELECT files, routing FROM trident_layout WHERE name = ?", (place.table,)
-    ).fetchone()
-    if tuple(found) != (place.files, ROUTING):
+    create(store, connection, layout)
+    read = "SELECT files, routing FROM trident_layout WHERE name = ?"
+    found = connection.execute(read, (place.table,)).fetchone()
+    if found is not None and not sa.inspect(store.engine).has_table(place.table):
+        raise StateError(
+            f"table {place.table!r} in {store.shown} is gone: trident_layout says that it was there, and what it held "
+            "is not sent again. Restore it; or, to begin with an empty one, remove its row from trident_layout and "
+            "the state's row from trident_fence"
+        )
+    if found is not None and tuple(found) != (place.files, ROUTING):
         raise StateError(
             f"table {place.table!r} lies in {found[0]} file(s) with routing {found[1]!r}, asked for are "
             f"{place.files} with {ROUTING!r}. The number is fixed when a table is made: use files={found[0]}"
         )
+    return found is not None
 
 
-def _check(store: Store, place: Place, shape: Shape) -> None:
+def _check(store: Store, place: Place, shape: Shape) -> Shape:
     found = _described(store, place.table) or {}
+    if problems := [*column_problems(store, place.table, shape, found), *key_problems(store, place.table, shape)]:
+        raise StateError(f"table {place.table!r} in {store.shown} {problems[0]}")
+    return Shape(tuple(store.dialect.narrowed(each, found[each.name]) for each in shape.columns))
+
+
+def column_problems(store: Store, table: str, shape: Shape, found: dict[str, str]) -> list[str]:
+    """What is wrong with the columns of a table that is there."""
+    problems = []
     for column in shape.columns:
         if column.name not in found:
-            raise StateError(
-                f"table {place.table!r} in {store.shown} has no column {column.name!r}; "
-                f"it has: {', '.join(found)}"
-            )
-        if not store.dialect.fits(column, found[column.name]):
-            raise StateError(
-                f"table {place.table!r} in {store.shown}: column {column.name!r} is {found[column.name]}, "
+            problems.append(f"has no column {column.name!r}; it has: {', '.join(found)}")
+        elif not store.dialect.fits(column, found[column.name]):
+            problems.append(
+                f"has the column {column.name!r} as {found[column.name]}, "
                 f"which does not hold {column.ddl}. Change the declaration, or use another table"
             )
-    inspector = sa.inspect(store.engine)
+    return problems
+
+
+def key_problems(store: Store, table: str, shape: Shape) -> list[str]:
+    """What is wrong with the key of a table that is there: no unique index, or one that folds texts."""
     keys = {column.name for column in shape.keys}
-    unique = [inspector.get_pk_constraint(place.table)["constrained_columns"]]
-    unique += [each["column_names"] for each in inspector.get_unique_constraints(place.table)]
+    if not keys:
+        return []
+    inspector = sa.inspect(store.engine)
+    unique = [inspector.get_pk_constraint(table)["constrained_columns"]]
+    unique += [each["column_names"] for each in inspector.get_unique_constraints(table)]
+    problems = []
     if not any(set(each) == keys for each in unique):
-        raise StateError(
-            f"table {place.table!r} in {store.shown} has no primary key or unique constraint on exactly "
-            f"({', '.join(sorted(keys))}); without it a replay would write rows twice"
+        problems.append(
+            f"has no primary key or unique constraint on exactly ({', '.join(sorted(keys))}); "
+            "without it a replay would write rows twice"
         )
+    texts = [column.name for column in shape.keys if column.family == "text"]
+    with store.reading() as connection:
+        folded = store.dialect.inexact(connection, table, texts) if texts else {}
+    for name, why in folded.items():
+        problems.append(f"takes different keys for one ('ok' and 'OK ', for example): column {name!r} {why}")
+    return problems

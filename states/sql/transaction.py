@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
+from trident_py.errors import FailedException, StateError
+
+from .connection import Connection
 from .ledger import Fence
-from .store import Store
+from .store import ConnectionLost, Store
+
+T = TypeVar("T")
+_TRIES = 6
+_SETTLE_SECONDS = 30.0
 
 
 class Transaction:
@@ -17,12 +27,15 @@ class Transaction:
     several, each begins when it is first touched, always in the order of the files (no deadlocks).
     """
 
-    def __init__(self, stores: list[Store], fence: Fence | None) -> None:
+    def __init__(self, stores: list[Store], fence: Fence | None, partition: int = 0) -> None:
         self.stores = stores
         self.fence = fence
+        self.partition = partition
         self.txid: int | None = None
         self.active = False
-        self._open: dict[int, Any] = {}
+        self._token = ""
+        self._open: dict[int, Connection] = {}
+        self._lazily = False
 
     def begin(self, txid: int | None, lazily: bool = False) -> None:
         """``lazily``: also a single file is only locked when first touched (its table may have to be made)."""
@@ -30,6 +43,8 @@ class Transaction:
             self.rollback()  # what a failed attempt left behind
         self.txid = txid
         self.active = True
+        self._token = secrets.token_hex(8)
+        self._lazily = lazily
         if len(self.stores) == 1 and not lazily:
             self.touch([0])
 
@@ -42,14 +57,14 @@ class Transaction:
                 store.begin(connection)
                 if self.fence is not None:
                     with store.errors("read the ledger"):
-                        self.fence.check(connection, self.txid)
+                        self.fence.check(connection, self.txid, store.dialect.shared)
             except BaseException:
                 store.drop(connection)
                 raise
             self._open[index] = connection
 
     @contextlib.contextmanager
-    def using(self, index: int) -> Iterator[Any]:
+    def using(self, index: int) -> Iterator[Connection]:
         """The file's connection: the transaction's, or outside of one any that reads."""
         store = self.stores[index]
         if self.active:
@@ -60,14 +75,36 @@ class Transaction:
             with store.reading() as connection, store.errors("read"):
                 yield connection
 
+    def repeated(self, work: Callable[[], T]) -> T:
+        """Runs the only work of the transaction; if it loses a deadlock, all of it again, after a pause."""
+        for tried in range(1, _TRIES + 1):
+            try:
+                return work()
+            except FailedException as error:
+                if tried == _TRIES or not self.active or not self._deadlocked(error):
+                    raise
+                txid, lazily = self.txid, self._lazily
+                self.rollback()
+                time.sleep(random.uniform(0.5, 1.5) * 0.01 * 2**tried)
+                self.begin(txid, lazily)
+        raise AssertionError("unreachable")
+
     def commit(self) -> None:
-        """Durable when it returns. An exception leaves open whether it is: the replay finds out."""
+        """Durable when it returns. Raises FailedException if that is unknown: the replay finds out."""
         for index in sorted(self._open):
             store, connection = self.stores[index], self._open[index]
             with store.errors("commit"):
                 if self.fence is not None:
-                    self.fence.started(connection, self.txid)
-                connection.execute("COMMIT")
+                    self.fence.wrote(connection, self.txid, self.partition, self._token, store.dialect)
+                try:
+                    with store.errors("commit"):
+                        connection.execute("COMMIT")
+                except ConnectionLost:
+                    if not self._happened(store):
+                        raise
+                    store.drop(connection)
+                    del self._open[index]
+                    continue
             del self._open[index]
             store.give(connection)
         self.active = False
@@ -78,3 +115,22 @@ class Transaction:
             self.stores[index].drop(connection)  # closing rolls back, whatever state it is in
         self._open.clear()
         self.active = False
+
+    def _deadlocked(self, error: FailedException) -> bool:
+        cause = error.__cause__
+        return cause is not None and any(store.dialect.is_lock(cause) for store in self.stores)
+
+    def _happened(self, store: Store) -> bool:
+        """After a COMMIT without an answer: what the ledger says, once the server has ended that transaction."""
+        if self.fence is None or self.txid is None:
+            return False
+        until = time.monotonic() + _SETTLE_SECONDS
+        while True:
+            try:
+                with store.writing() as connection:  # the fence row is free when the old transaction has ended
+                    self.fence.row(connection, store.dialect.exclusive)
+                    return self.fence.has(connection, self.txid, self.partition, self._token)
+            except (FailedException, StateError):
+                if time.monotonic() > until:
+                    return False
+            time.sleep(0.1)

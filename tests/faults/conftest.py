@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import databases
 import pytest
 
 from .evidence import Evidence, evidence
@@ -36,3 +38,10 @@ class Runs:
 @pytest.fixture
 def runs(spark_cluster: Callable[..., Any], tmp_path: Path) -> Runs:
     return Runs(spark_cluster, tmp_path)
+
+
+@pytest.fixture
+def url_on(request: pytest.FixtureRequest) -> Iterator[Callable[[str], str]]:
+    """``url_on("mariadb")``: an empty database on the shared server of that kind."""
+    with ExitStack() as stack:
+        yield lambda kind: stack.enter_context(databases.fresh(request.getfixturevalue(kind)))

@@ -1,85 +1,67 @@
-"""What every exactly-once state proves: a test file inherits `StateContract` with a one-line class per state.
+"""What every exactly-once state proves, on every database: a test file inherits a class of here per state.
 
-A subclass says how to make the factory, what the rows of a batch are, and what a plain fold of batches gives.
-Everything else, including the process that kills itself, is here and in `crashing.py`.
+A subclass says how to make the factory at a URL, what the rows of a batch are, and what a plain fold of batches
+gives. Everything else, including the process that kills itself, is here and in `crashing.py`.
 """
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from crashing import POINTS, Plan, conf_of, main, partition_of, run_batch
+from crashing import POINTS, Driver, Plan, Worker, in_child, main, run_tasks
 
-from states.sql import InsertIgnoreState, RowUpdater, SqlMapState
+from states.sql import RowUpdater
 from trident_py.errors import LineageError, StateError, ZombieError
-from trident_py.operations import TridentOperationContext
 from trident_py.operations.builtin import Sum
-from trident_py.state import SILENT, MapCombinerAggStateUpdater, StateUpdater, persist
-from trident_py.tuples import Fields, TransactionAttempt, TridentTuple
-
-HERE = Path(__file__).parent
-
-
-def in_attempt(txid: int, attempt: int) -> TridentOperationContext:
-    context = TridentOperationContext(0, 1)
-    context.transaction = TransactionAttempt(txid, attempt)
-    return context
+from trident_py.state import MapCombinerAggStateUpdater, StateUpdater
+from trident_py.tuples import Fields, TridentTuple
 
 
 class StateContract:
-    """The promises. `rows(txid)` are the tuples of a batch, the first field decides the partition."""
+    """The promises of all states. `values(txid)` are the tuples of a batch, the first decides the partition."""
 
     fields: ClassVar[Fields]
     updater: ClassVar[StateUpdater]
     bad_row: ClassVar[tuple]
     bad_words: ClassVar[tuple[str, ...]]
-    null_txid: ClassVar[bool] = True
-    txid_keyed: ClassVar[bool] = True
 
-    def make(self, folder: Path) -> Any:
+    def make(self, url: str) -> Any:
         raise NotImplementedError
 
     def expected(self, batches: list[list[tuple]]) -> dict[tuple, Any]:
         raise NotImplementedError
 
     def found(self, factory: Any) -> dict[tuple, Any]:
-        raise NotImplementedError
+        return factory.stored()
 
     def values(self, txid: int) -> list[tuple]:
         return [(f"w{n % 7}", n % 5 + txid) for n in range(txid, txid + 12)]
 
     # -- what the tests are made of
 
-    def rows(self, values: list[tuple]) -> list[TridentTuple]:
-        return [TridentTuple.of(self.fields, each) for each in values]
-
-    def batch(self, factory: Any, txid: int | None, of: int = 2, conf: dict | None = None, only: Any = None) -> list:
-        rows = self.rows(self.grouped(self.values(txid or 1)))
-        return run_batch(factory, self.updater, rows, txid, of, conf or {}, only)
+    def rows(self, txid: int, *more: tuple) -> list[TridentTuple]:
+        return [TridentTuple.of(self.fields, each) for each in [*self.grouped(self.values(txid)), *more]]
 
     def grouped(self, values: list[tuple]) -> list[tuple]:
         """One tuple per key, as a grouped combiner's updater gets them."""
         return values
 
-    def driver(self, factory: Any, lineage: str = "first", **more: Any) -> tuple[Any, dict]:
-        """A new driver: its participant and the conf of its partitions."""
-        participant = factory.participant()
-        conf = conf_of(lineage, **more)
-        conf["trident.generation"] = participant.open(conf)
-        return participant, conf
+    def driver(self, factory: Any, lineage: str = "first", **more: Any) -> Driver:
+        return Driver(factory, self.updater, lineage, **more)
+
+    def batch(self, driver: Driver, txid: int, of: int = 2, attempt: int = 0) -> None:
+        driver.batch(self.rows(txid), txid, of, attempt)
 
     @pytest.fixture
-    def factory(self, tmp_path: Path) -> Any:
-        return self.make(tmp_path)
+    def factory(self, database: str) -> Any:
+        return self.make(database)
 
     def holds(self, factory: Any, txids: range) -> None:
         assert self.found(factory) == self.expected([self.values(txid) for txid in txids])
@@ -87,130 +69,144 @@ class StateContract:
     # -- the promises
 
     def test_a_replayed_batch_counts_once(self, factory: Any) -> None:
+        driver = self.driver(factory)
         for txid in (1, 1, 2, 3, 3, 3):
-            self.batch(factory, txid)
+            self.batch(driver, txid)
         self.holds(factory, range(1, 4))
 
-    def test_a_retry_repairs_a_half_done_batch(self, factory: Any) -> None:
-        self.batch(factory, 1)
-        self.batch(factory, 2, only={1})
-        self.batch(factory, 2)
+    def test_a_batch_replayed_before_it_was_complete_counts_once(self, factory: Any) -> None:
+        driver = self.driver(factory)
+        for attempt in range(3):
+            driver.run(self.rows(1), 1, attempt=attempt)
+        self.batch(driver, 1, attempt=3)
+        self.batch(driver, 2)
         self.holds(factory, range(1, 3))
 
-    def test_a_commit_whose_answer_was_lost_counts_once(self, factory: Any) -> None:
-        state = factory.makeState({}, None, 0, 1)
-        rows = self.rows(self.grouped(self.values(1)))
-        for _ in range(2):  # the first one's receipt never arrives
-            persist(state, 1, self.updater, rows, SILENT)
-            state = factory.makeState({}, None, 0, 1)
-        self.holds(factory, range(1, 2))
+    def test_a_retry_repairs_a_half_done_batch(self, factory: Any) -> None:
+        driver = self.driver(factory)
+        self.batch(driver, 1)
+        driver.run(self.rows(2), 2, only={1})
+        driver.participant.abort(2, 0)
+        self.batch(driver, 2, attempt=1)
+        self.holds(factory, range(1, 3))
+
+    def test_a_task_that_runs_twice_counts_once(self, factory: Any) -> None:
+        """The first one's answer was lost, or Spark started the task a second time."""
+        driver = self.driver(factory)
+        driver.run(self.rows(1), 1)
+        driver.publish(1, 0, driver.tasks(self.rows(1), 1))
+        driver.tasks(self.rows(1), 1)  # and once more when all is over
+        self.batch(driver, 2)
+        self.holds(factory, range(1, 3))
 
     def test_another_number_of_partitions_loses_and_doubles_nothing(self, factory: Any) -> None:
-        for txid, of in ((1, 2), (2, 2), (2, 3), (3, 1), (4, 5), (4, 1)):
-            self.batch(factory, txid, of)
+        driver = self.driver(factory)
+        for txid, of, whole in ((1, 2, True), (2, 2, False), (2, 3, True), (3, 1, True), (4, 5, False), (4, 1, True)):
+            receipts = driver.run(self.rows(txid), txid, of)
+            if whole:
+                driver.publish(txid, 0, receipts)
         self.holds(factory, range(1, 5))
 
     def test_an_empty_batch_touches_nothing(self, factory: Any) -> None:
-        self.batch(factory, 1)
+        driver = self.driver(factory)
+        self.batch(driver, 1)
         before = factory.stored()
-        state = factory.makeState({}, None, 0, 1)
-        assert persist(state, 2, self.updater, [], SILENT) is None
+        driver.batch([], 2)
         assert factory.stored() == before
-
-    def test_a_batch_without_a_txid_is_written(self, factory: Any) -> None:
-        self.batch(factory, None)
-        self.holds(factory, range(1, 2))
+        self.batch(driver, 3)
+        assert driver.participant.last_txid(driver.conf) == 3
 
     def test_an_older_driver_is_refused_and_nothing_written(self, factory: Any) -> None:
-        _, old = self.driver(factory)
-        self.batch(factory, 1, conf=old)
-        _, new = self.driver(factory)
-        assert new["trident.generation"] == old["trident.generation"] + 1
+        old = self.driver(factory)
+        self.batch(old, 1)
+        new = self.driver(factory)
+        assert new.generation == old.generation + 1
         before = factory.stored()
-        with pytest.raises(ZombieError, match="newer one with generation"):
-            self.batch(factory, 2, conf=old)
+        for run in (old.run, old.tasks):
+            with pytest.raises(ZombieError, match="newer one with generation"):
+                run(self.rows(2), 2)
         assert factory.stored() == before
-        self.batch(factory, 1, conf=new)
-        self.batch(factory, 2, conf=new)
+        self.batch(new, 1)
+        self.batch(new, 2)
         self.holds(factory, range(1, 3))
 
     def test_an_older_driver_cannot_publish(self, factory: Any) -> None:
-        old, conf = self.driver(factory)
-        self.batch(factory, 1, conf=conf)
+        old = self.driver(factory)
+        receipts = old.run(self.rows(1), 1)
         self.driver(factory)
+        before = factory.stored()
         with pytest.raises(ZombieError, match="taken over"):
-            old.publish(1, 0, [])
+            old.publish(1, 0, receipts)
+        assert factory.stored() == before
 
     def test_an_older_txid_is_refused_and_nothing_written(self, factory: Any) -> None:
-        participant, conf = self.driver(factory)
+        driver = self.driver(factory)
         for txid in (1, 2, 3):
-            self.batch(factory, txid, conf=conf)
-            participant.publish(txid, 0, [])
-        with pytest.raises(ZombieError, match="batch 2 is behind"):
-            self.batch(factory, 2, conf=conf)
+            self.batch(driver, txid)
+        for run in (driver.run, driver.tasks):
+            with pytest.raises(ZombieError, match="batch 2 is behind"):
+                run(self.rows(2), 2)
         self.holds(factory, range(1, 4))
-        assert participant.last_txid(conf) == 3
+        assert driver.participant.last_txid(driver.conf) == 3
 
     def test_a_task_of_an_attempt_that_was_given_up_is_refused(self, factory: Any) -> None:
-        participant, conf = self.driver(factory)
-        participant.prepare(1, 0, 1)
-        participant.abort(1, 0)
-        participant.prepare(1, 1, 1)
+        driver = self.driver(factory)
+        driver.participant.prepare(1, 0, 2)
+        driver.participant.abort(1, 0)
+        driver.participant.prepare(1, 1, 2)
         with pytest.raises(ZombieError, match="attempt 0 of batch 1 was given up"):
-            self.batch(factory, 1, conf=conf | {"trident.context": in_attempt(1, 0)})
+            driver.tasks(self.rows(1), 1)
         assert factory.stored() == {}
-        self.batch(factory, 1, conf=conf | {"trident.context": in_attempt(1, 1)})
+        receipts = driver.tasks(self.rows(1), 1, attempt=1)
         with pytest.raises(ZombieError, match="given up"):
-            self.batch(factory, 1, conf=conf | {"trident.context": in_attempt(1, 0)})
-        self.batch(factory, 2, conf=conf | {"trident.context": in_attempt(2, 0)})
+            driver.tasks(self.rows(1), 1)
+        driver.publish(1, 1, receipts)
+        self.batch(driver, 2)
         self.holds(factory, range(1, 3))
 
     def test_a_lost_checkpoint_is_told_with_the_choices(self, factory: Any) -> None:
-        participant, conf = self.driver(factory)
-        self.batch(factory, 1, conf=conf)  # not even published
+        driver = self.driver(factory)
+        receipts = driver.run(self.rows(1), 1)  # not even published
         with pytest.raises(LineageError) as told:
             self.driver(factory, lineage="second")
         for words in ("remembers batch 1", "restore the checkpoint", "topology.txid.base", "new table"):
             assert words in str(told.value)
         with pytest.raises(LineageError, match="is 0, which is behind"):
             self.driver(factory, "second", **{"topology.txid.base": 0})
-        participant.publish(1, 0, [])
+        driver.publish(1, 0, receipts)
         self.holds(factory, range(1, 2))
 
     @pytest.mark.parametrize("base", ["continue", 1, 7])
     def test_a_lost_checkpoint_goes_on_when_told(self, factory: Any, base: Any) -> None:
-        _, conf = self.driver(factory)
-        self.batch(factory, 1, conf=conf)
-        participant, conf = self.driver(factory, "second", **{"topology.txid.base": base})
-        assert participant.last_txid(conf) == 1
-        self.batch(factory, 2, conf=conf)
-        participant.publish(2, 0, [])
+        self.batch(self.driver(factory), 1)
+        driver = self.driver(factory, "second", **{"topology.txid.base": base})
+        assert driver.participant.last_txid(driver.conf) == 1
+        self.batch(driver, 2)
         self.driver(factory, "second")  # a restart on the second checkpoint needs no setting
         self.holds(factory, range(1, 3))
 
-    def test_the_factory_is_a_picklable_value_without_secrets(self, tmp_path: Path) -> None:
-        factory = self.make(tmp_path)
+    def test_the_factory_is_a_picklable_value_without_secrets(self, factory: Any, database: str) -> None:
         copy = pickle.loads(pickle.dumps(factory))
-        assert copy == factory == self.make(tmp_path)
+        assert copy == factory == self.make(database)
         assert hash(copy) == hash(factory)
         assert factory.kind and factory.stateName
-        url = f"sqlite:///{tmp_path}/a.db?password=hush&timeout=5"
-        secret = replace(factory, url=url)
-        assert "hush" not in repr(secret) and "a.db" in repr(secret)
+        for url in ("sqlite:///place.db?password=hush&timeout=5", "mysql+pymysql://me:hush@place/x"):
+            secret = repr(replace(factory, url=url))
+            assert "hush" not in secret and "place" in secret
         with pytest.raises(Exception) as told:
             replace(factory, url="nosuchdb://me:hush@host/x")
         assert "hush" not in str(told.value)
 
     def test_a_bad_row_is_named_and_nothing_of_the_batch_is_written(self, factory: Any) -> None:
-        self.batch(factory, 1)
+        driver = self.driver(factory)
+        self.batch(driver, 1)
         before = factory.stored()
-        rows = self.rows([*self.grouped(self.values(2)), self.bad_row])
         with pytest.raises(StateError) as told:
-            persist(factory.makeState({}, None, 0, 1), 2, self.updater, rows, SILENT)
+            driver.run(self.rows(2, self.bad_row), 2, of=1)
         for words in (factory.table, *self.bad_words):
             assert words in str(told.value)
         assert factory.stored() == before
-        self.batch(factory, 2)
+        self.batch(driver, 2, attempt=1)
         self.holds(factory, range(1, 3))
 
     def test_every_state_says_what_a_replay_does(self, factory: Any) -> None:
@@ -219,52 +215,52 @@ class StateContract:
 
     # -- with real processes
 
-    def start(self, plan: Plan) -> subprocess.Popen:
-        env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(HERE.parent.parent), str(HERE)]))
-        return subprocess.Popen(
-            [sys.executable, "-W", "error", str(HERE / "crashing.py")],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env,
-        )  # fmt: skip
-
-    def finish(self, plan: Plan) -> int:
-        process = self.start(plan)
-        _, errors = process.communicate(pickle.dumps(plan), timeout=60)
-        assert process.returncode in (0, -signal.SIGKILL), errors.decode()
-        return process.returncode
-
     def plan(self, factory: Any, folder: Path, **more: Any) -> Plan:
         batches = [self.grouped(self.values(txid)) for txid in range(1, 6)]
         return Plan(factory, self.updater, self.fields, batches, folder / "checkpoint", **more)
 
     @pytest.mark.slow
     @pytest.mark.parametrize("point", POINTS)
-    def test_a_process_killed_at_any_point_goes_on_where_it_was(
+    def test_a_driver_killed_at_any_point_goes_on_where_it_was(
         self, factory: Any, tmp_path: Path, point: str
     ) -> None:
-        assert self.finish(self.plan(factory, tmp_path, point=point, at=3)) == -signal.SIGKILL
+        dying = self.plan(factory, tmp_path, point=point, at=3)
+        assert in_child(partial(main, dying)) == signal.SIGKILL
         main(self.plan(factory, tmp_path))  # the next driver, on the same checkpoint
         self.holds(factory, range(1, 6))
 
     @pytest.mark.slow
-    def test_several_processes_write_their_partitions_at_once(self, factory: Any, tmp_path: Path) -> None:
-        plans = [
-            Plan(factory, self.updater, self.fields, [self.grouped(self.values(t)) for t in range(1, 9)],
-                 tmp_path / f"c{only}", only=only, partitions=4, fenced=False)
-            for only in range(4)
-        ]  # fmt: skip
-        processes = [self.start(plan) for plan in plans]
-        for process, plan in zip(processes, plans, strict=True):
-            assert process.stdin is not None
-            process.stdin.write(pickle.dumps(plan))
-            process.stdin.close()
-            process.stdin = None
-        for process in processes:
-            _, errors = process.communicate(timeout=60)
-            assert process.returncode == 0, errors.decode()
-        self.holds(factory, range(1, 9))
+    def test_several_workers_write_their_partitions_at_once(self, factory: Any) -> None:
+        """One driver; each partition in a process of its own, and partition 3 in two of them (speculation)."""
+        driver = self.driver(factory)
+        workers = [Worker(driver, self.fields) for _ in range(5)]
+        try:
+            for txid in range(1, 6):
+                driver.participant.prepare(txid, 0, 4)
+                for worker, only in zip(workers, [0, 1, 2, 3, 3], strict=True):
+                    worker.tell(self.grouped(self.values(txid)), txid, 4, only)
+                receipts = [worker.receipts() for worker in workers]
+                driver.publish(txid, 0, [receipt for each in receipts[:4] for receipt in each])
+        finally:
+            for worker in reversed(workers):
+                worker.close()
+        self.holds(factory, range(1, 6))
 
 
-class MapContract(StateContract):
+class KeyedContract(StateContract):
+    """What states under keys promise besides: the keys tell a replay, with a driver or without one."""
+
+    def test_without_a_driver_the_keys_tell_a_replay(self, factory: Any) -> None:
+        for txid, of in ((1, 2), (1, 2), (2, 2), (2, 3), (3, 1), (4, 5), (4, 1)):
+            run_tasks(factory, self.updater, self.rows(txid), txid, of, {})
+        self.holds(factory, range(1, 5))
+
+    def test_a_batch_without_a_txid_is_written(self, factory: Any) -> None:
+        run_tasks(factory, self.updater, self.rows(1), None, 2, {})
+        self.holds(factory, range(1, 2))
+
+
+class MapContract(KeyedContract):
     """A map state that sums per word."""
 
     fields = Fields("word", "n")
@@ -284,12 +280,12 @@ class MapContract(StateContract):
             sums[(word,)] += n
         return dict(sums)
 
-    def found(self, factory: SqlMapState) -> dict[tuple, Any]:
+    def found(self, factory: Any) -> dict[tuple, Any]:
         at = {"transactional": 1, "opaque": 1}[factory.kind]
         return {key: value[at] for key, value in factory.stored().items()}
 
 
-class RowContract(StateContract):
+class RowContract(KeyedContract):
     """A state of rows under a deterministic key."""
 
     fields = Fields("word", "n")
@@ -303,8 +299,20 @@ class RowContract(StateContract):
     def expected(self, batches: list[list[tuple]]) -> dict[tuple, Any]:
         return {(word,): (n,) for batch in batches for word, n in batch}
 
-    def found(self, factory: InsertIgnoreState) -> dict[tuple, Any]:
-        return factory.stored()
+
+class PlainContract(StateContract):
+    """A state of rows without a key: equal rows stay as many as they were."""
+
+    fields = Fields("word", "n")
+    updater = RowUpdater()
+    bad_row = ("x", 1.5)
+    bad_words = ("row 13", "word='x', n=1.5", "'n'", "bigint", "1.5", "Nothing of the batch is written")
+
+    def values(self, txid: int) -> list[tuple]:
+        return [(f"w{n % 5}", n % 3) for n in range(txid, txid + 13)]
+
+    def expected(self, batches: list[list[tuple]]) -> dict[tuple, Any]:
+        return dict(Counter(row for batch in batches for row in batch))
 
 
-__all__ = ["MapContract", "RowContract", "StateContract", "partition_of"]
+__all__ = ["KeyedContract", "MapContract", "PlainContract", "RowContract", "StateContract"]

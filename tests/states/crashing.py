@@ -1,6 +1,6 @@
-"""A driver in one process: runs batches through `persist`, and kills itself where the plan says.
+"""A driver of a state: runs batches as the engine does, also in a process that kills itself where a plan says.
 
-Reads a pickled Plan from stdin. ``checkpoint`` stands for Spark's: the lineage and the last finished txid.
+``checkpoint`` stands for Spark's: the last finished txid; its name is the lineage.
 """
 
 from __future__ import annotations
@@ -8,18 +8,23 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import sys
+import traceback
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from states.sql.ledger import Fence
+from trident_py.operations import TridentOperationContext
 from trident_py.state import SILENT, persist
-from trident_py.tuples import TridentTuple
+from trident_py.tuples import TransactionAttempt, TridentTuple
 
 POINTS = [
-    "before the batch", "before beginCommit", "after beginCommit", "after updateState", "after one of two",
-    "after all commits", "after publish",
+    "before the batch", "after prepare", "before beginCommit", "after beginCommit", "after updateState",
+    "after one of two", "after all commits", "inside publish", "after publish",
 ]  # fmt: skip
 
 
@@ -33,8 +38,46 @@ class Plan:
     point: str = ""
     at: int = 0
     partitions: int = 2
-    only: int | None = None
-    fenced: bool = True
+
+
+class Driver:
+    """The participant of one driver, and the tasks that it runs, here and now."""
+
+    def __init__(self, factory: Any, updater: Any, lineage: str = "first", **more: Any) -> None:
+        self.factory = factory
+        self.updater = updater
+        self.participant = factory.participant()
+        self.conf = {"topology.name": "contract", "trident.state.name": "s", "trident.lineage": lineage, **more}
+        self.conf["trident.generation"] = self.participant.open(self.conf)
+
+    @property
+    def generation(self) -> int:
+        return self.conf["trident.generation"]
+
+    def batch(self, rows: list, txid: int, of: int = 2, attempt: int = 0, point: str = "") -> None:
+        """One whole attempt."""
+        receipts = self.run(rows, txid, of, attempt, point=point)
+        with dying_in(Fence, "complete") if point == "inside publish" else _nothing():
+            self.publish(txid, attempt, receipts)
+        die_if(point == "after publish")
+
+    def run(
+        self, rows: list, txid: int, of: int = 2, attempt: int = 0, only: Any = None, point: str = ""
+    ) -> list[Any]:
+        """One attempt up to its commits: the receipts."""
+        die_if(point == "before the batch")
+        self.participant.prepare(txid, attempt, of)
+        die_if(point == "after prepare")
+        return self.tasks(rows, txid, of, attempt, only, point)
+
+    def tasks(
+        self, rows: list, txid: int, of: int = 2, attempt: int = 0, only: Any = None, point: str = ""
+    ) -> list[Any]:
+        conf = self.conf | {"trident.context": in_attempt(txid, attempt)}
+        return run_tasks(self.factory, self.updater, rows, txid, of, conf, only, point)
+
+    def publish(self, txid: int, attempt: int, receipts: list[Any]) -> None:
+        self.participant.publish(txid, attempt, [each for each in receipts if each is not None])
 
 
 class Dying:
@@ -62,18 +105,38 @@ def die_if(now: bool) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def conf_of(lineage: str, **more: Any) -> dict:
-    return {"topology.name": "contract", "trident.state.name": "s", "trident.lineage": lineage, **more}
+@contextmanager
+def dying_in(owner: type, name: str) -> Iterator[None]:
+    """Kills this process at the end of a method: inside the transaction that called it."""
+    method = getattr(owner, name)
+
+    def last(*args: Any) -> None:
+        method(*args)
+        die_if(True)
+
+    with mock.patch.object(owner, name, last):
+        yield
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+def in_attempt(txid: int, attempt: int) -> TridentOperationContext:
+    context = TridentOperationContext(0, 1)
+    context.transaction = TransactionAttempt(txid, attempt)
+    return context
 
 
 def partition_of(row: TridentTuple, of: int) -> int:
     return zlib.crc32(str(row[0]).encode()) % of
 
 
-def run_batch(
+def run_tasks(
     factory: Any, updater: Any, rows: list, txid: int | None, of: int, conf: dict, only: Any = None, point: str = ""
-) -> list:
-    """One attempt of one batch over all its partitions, the receipts."""
+) -> list[Any]:
+    """The commits of a batch's partitions, one after the other: their receipts."""
     receipts = []
     for partition in range(of) if only is None else sorted(only):
         mine = [row for row in rows if partition_of(row, of) == partition]
@@ -85,21 +148,91 @@ def run_batch(
 
 
 def main(plan: Plan) -> None:
-    participant, conf = plan.factory.participant(), conf_of(str(plan.checkpoint))
-    if plan.fenced:
-        conf["trident.generation"] = participant.open(conf)
+    """A driver on the plan's checkpoint, from where it stands to the end."""
+    driver = Driver(plan.factory, plan.updater, str(plan.checkpoint))
     done = int(plan.checkpoint.read_text()) if plan.checkpoint.exists() else 0
     for txid in range(done + 1, len(plan.batches) + 1):
-        point = plan.point if txid == plan.at else ""
-        die_if(point == "before the batch")
         rows = [TridentTuple.of(plan.fields, row) for row in plan.batches[txid - 1]]
-        only = None if plan.only is None else {plan.only}
-        receipts = run_batch(plan.factory, plan.updater, rows, txid, plan.partitions, conf, only, point)
-        if plan.fenced:
-            participant.publish(txid, 0, receipts)
-        die_if(point == "after publish")
+        driver.batch(rows, txid, plan.partitions, point=plan.point if txid == plan.at else "")
         plan.checkpoint.write_text(str(txid))
 
 
-if __name__ == "__main__":
-    main(pickle.load(sys.stdin.buffer))
+def in_child(work: Callable[[], None]) -> int:
+    """Runs the work in a forked process; returns the signal that ended it, 0 if none. Errors are raised here."""
+    child = Child(work)
+    assert child.heard() is None, "the work says nothing"
+    return child.ended()
+
+
+class Child:
+    """A forked process; what its work says is heard here, an error of it is raised here."""
+
+    def __init__(self, work: Callable[..., None], *more: Any) -> None:
+        read, write = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _work(work, more, write)
+        os.close(write)
+        self._said = os.fdopen(read, "rb")
+
+    def heard(self) -> Any:
+        """The next thing it says; None if it has ended."""
+        try:
+            said = pickle.load(self._said)
+        except EOFError:
+            return None
+        assert not isinstance(said, _Error), said.text
+        return said
+
+    def ended(self) -> int:
+        self._said.close()
+        _, status = os.waitpid(self.pid, 0)
+        return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+
+
+@dataclass
+class _Error:
+    text: str
+
+
+def _work(work: Callable[..., None], more: tuple, write: int) -> None:
+    """All that a child does."""
+    signal.setitimer(signal.ITIMER_REAL, 0)  # the test's own timeout is the parent's
+    with os.fdopen(write, "wb") as out:
+        try:
+            work(*more, *([lambda said: (pickle.dump(said, out), out.flush())] if more else []))
+        except BaseException:
+            pickle.dump(_Error(traceback.format_exc()), out)
+            out.flush()
+        finally:
+            os._exit(0)
+
+
+class Worker:
+    """A worker process: runs the tasks that it is told, one after the other; says their receipts."""
+
+    def __init__(self, driver: Driver, fields: Any) -> None:
+        read, self._write = os.pipe()
+        self.child = Child(_worker, driver, fields, read, self._write)
+        os.close(read)
+
+    def tell(self, values: list[tuple], txid: int, of: int, only: int) -> None:
+        os.write(self._write, pickle.dumps((values, txid, of, only)))
+
+    def receipts(self) -> list[Any]:
+        return self.child.heard()
+
+    def close(self) -> None:
+        os.close(self._write)
+        self.child.ended()
+
+
+def _worker(driver: Driver, fields: Any, read: int, other: int, say: Callable[[Any], None]) -> None:
+    os.close(other)
+    with os.fdopen(read, "rb") as told:
+        while True:
+            try:
+                values, txid, of, only = pickle.load(told)
+            except EOFError:
+                return
+            say(driver.tasks([TridentTuple.of(fields, row) for row in values], txid, of, only={only}))

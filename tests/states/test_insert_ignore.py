@@ -17,13 +17,13 @@ from trident_py.tuples import TridentTuple
 
 
 class TestInsertIgnore(RowContract):
-    def make(self, folder: Path) -> InsertIgnoreState:
-        return InsertIgnoreState(f"sqlite:///{folder}/s.db", "rows", "word", ["word string", "n bigint"])
+    def make(self, url: str) -> InsertIgnoreState:
+        return InsertIgnoreState(url, "rows", "word", ["word string", "n bigint"])
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 class TestInsertIgnoreInThreeFiles(RowContract):
-    def make(self, folder: Path) -> InsertIgnoreState:
-        url = f"sqlite:///{folder}/s.db"
+    def make(self, url: str) -> InsertIgnoreState:
         return InsertIgnoreState(url, "rows", "word", ["word string", "n bigint"], files=3)
 
 

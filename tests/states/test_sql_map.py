@@ -34,20 +34,21 @@ class Plus(CombinerAggregator):
 class TestOpaque(MapContract):
     updater = MapCombinerAggStateUpdater(Plus(), "word", "n")
 
-    def make(self, folder: Path) -> SqlMapState:
-        return SqlMapState.opaque(f"sqlite:///{folder}/s.db", "counts", "word string", "count bigint")
+    def make(self, url: str) -> SqlMapState:
+        return SqlMapState.opaque(url, "counts", "word string", "count bigint")
 
 
 class TestTransactional(MapContract):
     """Its sums are made by the database."""
 
-    def make(self, folder: Path) -> SqlMapState:
-        return SqlMapState.transactional(f"sqlite:///{folder}/s.db", "counts", "word string", "count bigint")
+    def make(self, url: str) -> SqlMapState:
+        return SqlMapState.transactional(url, "counts", "word string", "count bigint")
 
 
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 class TestOpaqueInThreeFiles(MapContract):
-    def make(self, folder: Path) -> SqlMapState:
-        return SqlMapState.opaque(f"sqlite:///{folder}/s.db", "counts", "word string", "count bigint", files=3)
+    def make(self, url: str) -> SqlMapState:
+        return SqlMapState.opaque(url, "counts", "word string", "count bigint", files=3)
 
 
 @pytest.fixture

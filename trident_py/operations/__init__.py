@@ -21,6 +21,7 @@ from .base import (
     TridentCollector,
     TridentOperationContext,
 )
+from .determinism import deterministic, nondeterministic
 
 __all__ = [
     "Aggregator",
@@ -42,4 +43,6 @@ __all__ = [
     "ReducerAggregator",
     "TridentCollector",
     "TridentOperationContext",
+    "deterministic",
+    "nondeterministic",
 ]

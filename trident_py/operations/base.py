@@ -9,7 +9,7 @@ again when a batch is replayed: side effects are repeated. Source in Storm: org.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from ..tuples import TransactionAttempt, TridentTuple
 
@@ -126,7 +126,13 @@ class CombinerAggregator:
 
     `combine` must be associative and `zero` its identity: it is folded in once for each partial result and
     once more at the end.
+
+    ``sql`` names `combine` in SQL, with ``{old}`` and ``{new}``, neither of them NULL: ``"{old} + {new}"``. A SQL
+    map state with one numeric value column then combines inside the database; the result must be the same in
+    every database that the state is used on. A subclass with a `combine` of its own names its own.
     """
+
+    sql: ClassVar[str | None] = None
 
     def init(self, tuple: TridentTuple) -> Any:
         raise NotImplementedError

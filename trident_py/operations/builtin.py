@@ -54,6 +54,7 @@ class Count(CombinerAggregator):
     """How many tuples there are. Takes no input fields."""
 
     kernel: ClassVar[str] = "count"
+    sql: ClassVar[str | None] = "{old} + {new}"
     output_type: ClassVar[str] = "bigint"
 
     def init(self, tuple: TridentTuple) -> int:
@@ -74,6 +75,7 @@ class Sum(CombinerAggregator):
     """
 
     kernel: ClassVar[str] = "sum"
+    sql: ClassVar[str | None] = "{old} + {new}"
 
     def init(self, tuple: TridentTuple) -> Any:
         value = tuple[0]

@@ -10,7 +10,7 @@ from ..chunks import Chunk, TupleList
 from ..errors import TridentError
 from ..operations.base import TridentCollector
 from ..state.base import BaseStateUpdater
-from ..state.persist import SILENT, persist
+from ..state.persist import SilentCollector, persist
 from ..tuples import Fields, TransactionAttempt, TridentTuple
 from .base import NodeContext, Processor, name_of
 
@@ -56,8 +56,8 @@ class PersistProcessor(Processor):
     def finish(self) -> None:
         tuples, self.buffer = self.buffer, TupleList(self.spec.inputs)
         rows: list[Any] = []
-        heard = TridentCollector(rows.append, self.context.report_error)
-        collector = heard if self.context.consumed else SILENT
+        report = self.context.report_error
+        collector = TridentCollector(rows.append, report) if self.context.consumed else SilentCollector(report)
         state = self.context.state()
         receipt = persist(state, self.attempt.txid, _ThenEmit(self, rows), tuples, collector)
         self.context.report("persisted", (len(tuples), len(rows), receipt))

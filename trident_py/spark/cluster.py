@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from .. import home
 from ..errors import TopologyError, TridentError
+from ..guarantees import announce
 from ..home import HomeService
 from ..program import Program, compile_plan, failure_of
 from ..running import RunningTopology
@@ -53,12 +54,15 @@ class SparkCluster:
     def submitTopology(
         self, name: str, conf: dict | None, topology: Topology, availableNow: bool = False
     ) -> RunningTopology:
-        """Starts the topology and returns at once. Raises DefinitionError for one that cannot run.
+        """Starts the topology and returns at once.
 
         ``availableNow``: the run also ends when no spout is ready, instead of waiting for more.
+        Raises DefinitionError for one that cannot run, or whose states are below ``conf["topology.guarantee"]``;
+        then nothing was started. What is guaranteed is logged by the logger ``trident_py`` at INFO.
         """
         if self._home is None:
             raise TridentError("this SparkCluster is shut down; make a new one")
+        announce(name, conf, topology.plan)
         run = uuid.uuid4().hex
         settings = {
             **(conf or {}),

@@ -19,7 +19,8 @@ class SparkSpout(ITridentDataSource):
 
     ``fields`` are the columns that become fields, None takes all of ``schema``. ``schema`` (a DDL string) is
     given to the reader; file sources need one. ``kind`` is your promise about replays: "transactional" if the
-    source gives the same rows for the same offsets. On SparkCluster only.
+    source gives the same rows for the same offsets; `topology.guarantees()` does not believe it of a source that
+    cannot be read again, such as a socket. On SparkCluster only.
     """
 
     format: str

@@ -29,7 +29,7 @@ from .cached import CachedMap, MicroBatchIBackingMap
 from .maps import NonTransactionalMap, OpaqueMap, SnapshottableMap, TransactionalMap
 from .memory import LRUMemoryMapState, MemoryBackingMap, MemoryMapState
 from .participants import BatchParticipant, participant_of
-from .persist import SILENT, persist
+from .persist import SILENT, SilentCollector, persist
 from .serializers import JSONNonTransactionalSerializer, JSONOpaqueSerializer, JSONTransactionalSerializer
 from .updaters import (
     CombinerAggStateUpdater,
@@ -71,6 +71,7 @@ __all__ = [
     "ReducerAggStateUpdater",
     "ReducerValueUpdater",
     "RemovableMapState",
+    "SilentCollector",
     "Snapshottable",
     "SnapshottableMap",
     "State",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
+from ..chunks import Column, to_list
 from ..tuples import identity, key_of
 
 
@@ -29,6 +32,28 @@ class ExactKey(tuple):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ExactKey, (tuple(self),)
+
+
+class ColumnKeys(Sequence[tuple]):
+    """The keys of a batch as columns, one for each part of the key; they become tuples when one is asked for."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self.columns = columns
+
+    @cached_property
+    def rows(self) -> list[tuple]:
+        return list(zip(*map(to_list, self.columns), strict=True))
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.rows[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self.rows == other
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _frozen(value: Any) -> Any:

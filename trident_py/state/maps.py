@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import StateError
 from ..tuples import key_of
 from .base import BackingMap, Key, MapState, Snapshottable, ValueUpdater
-from .updates import Replaces, amounts_of, applied
+from .updates import Replaces, applied, combination_of
 from .values import OpaqueValue, TransactionalValue, behind
 
 _transactional = partial(tuple.__new__, TransactionalValue)
@@ -80,15 +80,13 @@ class _TxidMap(MapState):
         self.txid = None
         self._written.reset()
 
-    def _added(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any] | None:
-        """The new values, if the store itself can add under the txid's rules; None if it did nothing."""
+    def _combined(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any] | None:
+        """The new values, if the store itself can combine under the txid's rules; None if it did nothing."""
         if self.txid is None or self._written.anything:
             return None
-        added = _added(self.backing, self.txid, keys, updaters)
-        if added is None:
-            return None
-        news, done = added
-        self._written.add(keys if all(done) else [k for k, d in zip(keys, done, strict=True) if d], None)
+        news = _combined(self.backing, self.txid, keys, updaters)
+        if news is not None:
+            self._written.add(keys, None)
         return news
 
     def _put(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
@@ -99,18 +97,19 @@ class _TxidMap(MapState):
         return f"{type(self).__name__}({self.backing!r})"
 
 
-def _added(
+def _combined(
     backing: BackingMap, txid: int | None, keys: Sequence[Key], updaters: Sequence[ValueUpdater]
-) -> tuple[list[Any], list[bool]] | None:
-    """What ``backing.multiAdd(txid, keys, amounts)`` answers, where a store offers it and it fits.
+) -> list[Any] | None:
+    """What ``backing.multiCombine(txid, keys, combination)`` answers, where a store offers it and it fits.
 
-    A store's multiAdd keeps the rules of the map above it, in one step instead of reading and writing. It
-    answers with the values that hold afterwards and whether each was written, or with None and nothing done
-    for whatever it cannot do exactly.
+    A store's multiCombine keeps the rules of the map above it, in one step instead of reading and writing: every
+    key is written, or nothing is done. It answers with the values that hold afterwards (an empty list if nobody
+    wants them), or with None and nothing done: where a key is not written (a replay), and for whatever it
+    cannot do exactly.
     """
-    add = getattr(backing, "multiAdd", None)
-    amounts = None if add is None or len(keys) == 0 else amounts_of(updaters)
-    return None if add is None or amounts is None else add(txid, keys, amounts)
+    combine = getattr(backing, "multiCombine", None)
+    combination = None if combine is None or len(keys) == 0 else combination_of(updaters)
+    return None if combine is None or combination is None else combine(txid, keys, combination)
 
 
 class NonTransactionalMap(MapState):
@@ -131,9 +130,9 @@ class NonTransactionalMap(MapState):
         return self.backing.multiGet(keys)
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        added = _added(self.backing, None, keys, updaters)
-        if added is not None:
-            return added[0]
+        combined = _combined(self.backing, None, keys, updaters)
+        if combined is not None:
+            return combined
         news = applied(updaters, self.backing.multiGet(keys))
         self.backing.multiPut(keys, news)
         return news
@@ -164,9 +163,9 @@ class TransactionalMap(_TxidMap):
         return [None if value is None else value[1] for value in found]
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        added = self._added(keys, updaters)
-        if added is not None:
-            return added
+        combined = self._combined(keys, updaters)
+        if combined is not None:
+            return combined
         found, mine = self._written.read(self.backing, keys)
         skipped = self._skipped(keys, found, mine)
         if not skipped:
@@ -216,9 +215,9 @@ class OpaqueMap(_TxidMap):
         return self._olds(*self._written.read(self.backing, keys))
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        added = self._added(keys, updaters)
-        if added is not None:
-            return added
+        combined = self._combined(keys, updaters)
+        if combined is not None:
+            return combined
         found, mine = self._written.read(self.backing, keys)
         olds = self._olds(found, mine)
         news = applied(updaters, olds)

@@ -17,6 +17,10 @@ class BatchParticipant(Protocol):
     `State.commit` returned in the tasks that succeeded; `abort` after an attempt that failed. On replay
     `prepare` and `publish` come again with the same txid. `open` raises LineageError if the checkpoint is
     not the one that wrote the store.
+
+    A participant with ``decides = True`` makes a batch visible in `publish`. Then the batch loop writes the receipts
+    (plain JSON values) into the checkpoint first, and after that no attempt of the batch runs any more: `publish`
+    comes with those receipts until it succeeds, in the next driver too.
     """
 
     def open(self, conf: dict) -> int: ...

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..operations.base import TridentCollector
 from .base import State, StateUpdater
 
 
+class SilentCollector(TridentCollector):
+    """The collector of a persist whose new values nobody reads; updaters may skip making them."""
+
+    __slots__ = ()
+
+    def __init__(self, report: Callable[[BaseException], Any] | None = None) -> None:
+        super().__init__(_ignore, report)
+
+
 def _ignore(values: Any) -> None:
     """Nobody reads the new values."""
 
 
-SILENT = TridentCollector(_ignore)
-"""The collector of a persist whose new values nobody reads; updaters may skip making them."""
+SILENT = SilentCollector()
 
 
 def persist(

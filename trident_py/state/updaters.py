@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
+from ..chunks import Column, TupleList, concat
 from ..errors import DefinitionError, StateError
 from ..operations.base import CombinerAggregator, ReducerAggregator, TridentCollector
 from ..tuples import Fields, FieldsLike, TridentTuple, key_of, tuple_class
 from .base import MapState, Snapshottable, StateUpdater
-from .persist import SILENT
+from .keys import ColumnKeys
+from .persist import SilentCollector
 from .updates import CombinerValueUpdater, Combines, ReducerValueUpdater
 
 
@@ -60,12 +62,19 @@ class MapCombinerAggStateUpdater(StateUpdater):
     def updateState(
         self, map: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
     ) -> None:
+        keys, values = self._columns(tuples)
+        news = map.multiUpdate(keys, Combines(self.agg, values, not isinstance(collector, SilentCollector)))
+        _emit(collector, keys, news)
+
+    def _columns(self, tuples: Sequence[TridentTuple]) -> tuple[Sequence[tuple], Column]:
+        """Keys and partial results: the columns that came in, where they are all there."""
+        if isinstance(tuples, TupleList) and not any(chunk.short for chunk in tuples.chunks):
+            whole = concat(tuples.chunks)
+            return ColumnKeys([whole.column(name) for name in self.groupFields]), whole.column(self.valueFields[0])
         fields = tuples[0].getFields()
         group = _picker(fields, self.groupFields)
         value = itemgetter(fields.fieldIndex(self.valueFields[0]))
-        keys = [group(each) for each in tuples]
-        news = map.multiUpdate(keys, Combines(self.agg, [value(each) for each in tuples]))
-        _emit(collector, keys, news)
+        return [group(each) for each in tuples], [value(each) for each in tuples]
 
 
 class MapReducerAggStateUpdater(StateUpdater):
@@ -104,7 +113,7 @@ def _picker(fields: Fields, wanted: Fields) -> Callable[[TridentTuple], tuple]:
 
 
 def _emit(collector: TridentCollector, keys: Sequence[tuple], news: Sequence[Any]) -> None:
-    if collector is SILENT:
+    if isinstance(collector, SilentCollector):
         return
     emit = collector.emit
     for key, new in zip(keys, news, strict=True):

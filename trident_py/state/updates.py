@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, overload
+from functools import cached_property
+from typing import Any, NamedTuple, overload
 
+from ..chunks import Column, to_list
 from ..operations.base import CombinerAggregator, ReducerAggregator
-from ..operations.builtin import Count, Sum
 from .base import ValueUpdater
 
 
@@ -71,14 +72,22 @@ class Updates(Sequence[ValueUpdater]):
 
 
 class Combines(Updates):
-    """A CombinerValueUpdater for each partial result."""
+    """A CombinerValueUpdater for each partial result.
 
-    def __init__(self, agg: CombinerAggregator, args: Sequence[Any]) -> None:
+    ``wanted`` says whether anybody reads the new values: if not, multiUpdate may answer with an empty list.
+    """
+
+    def __init__(self, agg: CombinerAggregator, args: Sequence[Any] | Column, wanted: bool = True) -> None:
         self.agg = agg
-        self.args = args
+        self.column = args
+        self.wanted = wanted
+
+    @cached_property
+    def args(self) -> Sequence[Any]:
+        return to_list(self.column) if hasattr(self.column, "to_pylist") else self.column
 
     def __len__(self) -> int:
-        return len(self.args)
+        return len(self.column)
 
     def at(self, index: int) -> ValueUpdater:
         return CombinerValueUpdater(self.agg, self.args[index])
@@ -113,14 +122,30 @@ def applied(updaters: Sequence[ValueUpdater], stored: Sequence[Any]) -> list[Any
     return [updater.update(value) for updater, value in zip(updaters, stored, strict=True)]
 
 
-def amounts_of(updaters: Sequence[ValueUpdater]) -> Sequence[Any] | None:
-    """What is added to each stored value, if all updaters do is add (Count and Sum themselves); else None."""
+class Combination(NamedTuple):
+    """What a multiUpdate does in a database's own words: `CombinerAggregator.sql`, the partial results."""
+
+    sql: str
+    amounts: Any
+    wanted: bool
+
+
+def combination_of(updaters: Sequence[ValueUpdater]) -> Combination | None:
+    """The multiUpdate as one combination, if all updaters combine and name the same SQL; else None."""
     if isinstance(updaters, Combines):
-        return updaters.args if _adds(updaters.agg) else None
-    if not all(type(updater) is CombinerValueUpdater and _adds(updater.agg) for updater in updaters):
+        sql = sql_of(updaters.agg)
+        return None if sql is None else Combination(sql, updaters.column, updaters.wanted)
+    if not all(type(updater) is CombinerValueUpdater for updater in updaters):
         return None
-    return [updater.arg for updater in updaters]  # type: ignore[attr-defined]
+    named = {sql_of(updater.agg) for updater in updaters}  # type: ignore[attr-defined]
+    sql = named.pop() if len(named) == 1 else None
+    return None if sql is None else Combination(sql, [u.arg for u in updaters], True)  # type: ignore[attr-defined]
 
 
-def _adds(agg: CombinerAggregator) -> bool:
-    return type(agg) is Sum or type(agg) is Count
+def sql_of(agg: CombinerAggregator) -> str | None:
+    """The combiner's SQL; None if a `combine` stands in front of it, for which it was not written."""
+    for place in (agg, *type(agg).__mro__):
+        own = getattr(place, "__dict__", {})
+        if "sql" in own or "combine" in own:
+            return own.get("sql")
+    return None

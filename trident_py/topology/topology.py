@@ -52,7 +52,11 @@ class Topology:
         return explain(self.plan)
 
     def guarantees(self) -> Guarantees:
-        """What each state can be trusted for, and why."""
+        """For each state what it can be trusted for, why, and what would raise it. Printed, it is a table.
+
+        On the driver, at any time; nothing is started. Reads the source of the operations. Raises DefinitionError
+        where partition counts contradict, or for a factory whose own ``guarantees`` cannot be read.
+        """
         return guarantees(self.plan)
 
 
@@ -61,6 +65,7 @@ class TridentTopology:
 
     def __init__(self) -> None:
         self._nodes: list[Node] = []
+        self._static = 0
 
     def newStream(self, txId: str, spout: Any) -> Stream:
         """A stream of the spout's batches. ``txId`` names the spout's place in the checkpoint; keep it unique.
@@ -75,8 +80,8 @@ class TridentTopology:
 
     def newStaticState(self, factory: StateFactory | StateSpec) -> TridentState:
         """A state that nothing in this topology updates, for stateQuery."""
-        node_id = self._next_id()
-        return TridentState(self, None, self.state_use(node_id, factory, None, static=True))
+        self._static += 1
+        return TridentState(self, None, self.state_use(-self._static, factory, None, static=True))
 
     def multiReduce(self, *args: Any) -> Stream:
         """Reduces several streams together: plain streams as they are, grouped ones by group.
@@ -171,7 +176,7 @@ class TridentTopology:
         return explain(self.plan())
 
     def guarantees(self) -> Guarantees:
-        """What each state can be trusted for, and why."""
+        """As ``Topology.guarantees()``, for what is defined so far."""
         return guarantees(self.plan())
 
     # -- for streams ------------------------------------------------------------------------------------------
@@ -202,7 +207,7 @@ class TridentTopology:
             factory, required = factory.stateFactory, factory.requiredNumPartitions
         if not hasattr(factory, "makeState"):
             raise DefinitionError(f"{factory!r} is no StateFactory: it has no makeState")
-        state_id = f"state{node_id}"
+        state_id = f"static{-node_id}" if static else f"state{node_id}"
         found = name or next(
             (v for v in (getattr(factory, key, None) for key in ("stateName", "table", "topic")) if isinstance(v, str)),
             state_id,

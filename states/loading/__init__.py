@@ -1,0 +1,24 @@
+"""States by name, in a YAML file: `load`, the file's JSON `schema`, and what an author of a type needs.
+
+A package adds a type by an entry point of the group ``trident_py.states`` that leads to a `StateSettings`.
+"""
+
+from ..findings import Finding
+from .installed import Installed, installed
+from .looking import Look, look
+from .reading import load
+from .schema import schema
+from .settings import Count, FieldList, StateSettings
+
+__all__ = [
+    "Count",
+    "FieldList",
+    "Finding",
+    "Installed",
+    "Look",
+    "StateSettings",
+    "installed",
+    "load",
+    "look",
+    "schema",
+]

@@ -1,0 +1,211 @@
+"""A YAML file as plain values, with the line of each, its variables filled in, and what must not be shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import yaml
+
+from trident_py.errors import DefinitionError
+
+from .environment import Unusable, expanded
+
+Where = tuple[str | int, ...]
+_MAP, _SEQ, _MERGE = (f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "merge"))
+_PASSWORD = re.compile(r"(?P<before>://[^:/@\s]*:)(?P<secret>\S*)@")
+_PARAMETER = re.compile(r"(?P<before>[?&][^=&\s]*(?:pass|secret|token|key|cred)[^=&\s]*=)(?P<secret>[^&\s]*)", re.I)
+_SECRET_NAME = re.compile("pass|secret|token|cred", re.IGNORECASE)
+
+
+class Problem(NamedTuple):
+    """Something wrong in the file: at which value, in which line, and what."""
+
+    line: int
+    where: Where
+    text: str
+
+
+@dataclass
+class Document:
+    """The values of a file, and for each where it stands and what the file says there."""
+
+    file: str
+    data: Any = None
+    lines: dict[Where, int] = field(default_factory=dict)
+    written: dict[Where, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict, repr=False)
+    problems: list[Problem] = field(default_factory=list)
+
+    def line(self, where: Where) -> int:
+        """The line of a value, or of what should hold it."""
+        while where and where not in self.lines:
+            where = where[:-1]
+        return self.lines.get(where, 1)
+
+    def add(self, where: Where, text: str, line: int | None = None) -> None:
+        self.problems.append(Problem(line or self.line(where), where, text))
+
+    def found(self, where: Where) -> str:
+        """What the file itself says at this place: variables by their names, passwords hidden."""
+        if where not in self.written:
+            items = [at for at in self.written if at[:-1] == where and isinstance(at[-1], int)]
+            return f"[{', '.join(map(self.found, items))}]" if items else "a list or mapping"
+        if any(isinstance(part, str) and _SECRET_NAME.search(part) for part in where[2:]):
+            return "***"
+        return repr(_PARAMETER.sub(r"\g<before>***", _PASSWORD.sub(r"\g<before>***@", self.written[where])))
+
+    def hide(self, text: str, words: bool = False) -> str:
+        """A text that others wrote, without values of the environment and without passwords.
+
+        ``words``: also without the words of such values, which a refusal may quote alone.
+        """
+        secrets = dict(self.secrets)
+        for secret, name in self.secrets.items() if words else ():
+            secrets |= {word: name for word in re.findall(r"\w{3,}", secret) if word not in secrets}
+        for secret in sorted(secrets, key=len, reverse=True):
+            whole = rf"(?<!\w){re.escape(secret)}(?!\w)" if len(secret) < 4 else re.escape(secret)
+            text = re.sub(whole, secrets[secret].replace("\\", r"\\"), text)
+        return text
+
+    def stop(self) -> None:
+        """Raises DefinitionError with all problems, in the order of their lines, if there is one."""
+        if not self.problems:
+            return
+        lines = [
+            f"{self.file}:{each.line}: {''.join(f'{dotted(each.where)}: ' if each.where else '')}{each.text}"
+            for each in sorted(self.problems)
+        ]
+        if len(lines) > 1:
+            lines.insert(0, f"{len(lines)} errors in {self.file}")
+        raise DefinitionError("\n  ".join(lines))
+
+
+def dotted(where: Where) -> str:
+    """The place as a person writes it: ``states.rows.columns[1]``."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where).lstrip(".")
+
+
+def read(path: str | Path) -> Document:
+    """The file's values. Raises DefinitionError if it cannot be read, or is no YAML."""
+    document = Document(str(path))
+    node = _composed(document, _text(path))
+    if node is None:
+        document.add((), "the file is empty; it begins with states:")
+        document.stop()
+    loader = yaml.SafeLoader("")
+    try:
+        _find_duplicates(document, node, (), set())
+        document.data = _Values(document, loader).of(node, ())
+    finally:
+        loader.dispose()
+    return document
+
+
+def _text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise DefinitionError(f"{path}: cannot be read: {why}. It is the YAML file that names the states") from None
+
+
+def _composed(document: Document, text: str) -> Any:
+    try:
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        what = " ".join(part for part in (error.context, error.problem) if part)
+        line = 1 if mark is None else mark.line + 1
+        inside = "${" in "".join(text.splitlines()[line - 1 : line])
+        hint = '. Within { } and [ ] a variable stands in quotes: "${VAR}"' if inside else ""
+        document.add((), f"this is not YAML: {what}{hint}", line)
+    except yaml.reader.ReaderError as error:  # knows a position, no line
+        before = text[: error.position] if isinstance(error.position, int) else ""
+        document.add((), f"this is not YAML: {error.reason}", before.count("\n") + 1)
+    document.stop()
+    return None
+
+
+def _find_duplicates(document: Document, node: Any, where: Where, seen: set[int]) -> None:
+    """Each mapping once, as it is written: constructing would let the last of two keys win."""
+    if id(node) in seen or isinstance(node, yaml.ScalarNode):
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            _find_duplicates(document, item, (*where, index), seen)
+        return
+    first: dict[str, int] = {}
+    for key, value in node.value:
+        name, line = str(key.value), key.start_mark.line + 1
+        if name in first:
+            document.add((*where, name), f"the name stands here again; it is in line {first[name]} too", line)
+        first.setdefault(name, line)
+        _find_duplicates(document, value, (*where, name), seen)
+
+
+class _Values:
+    """From YAML's nodes to plain values."""
+
+    def __init__(self, document: Document, loader: yaml.SafeLoader) -> None:
+        self.document = document
+        self.loader = loader
+        self.above: list[int] = []
+
+    def of(self, node: Any, where: Where) -> Any:
+        self.document.lines.setdefault(where, node.start_mark.line + 1)
+        if isinstance(node, yaml.ScalarNode):
+            return self.scalar(node, where)
+        if id(node) in self.above or node.tag not in (_MAP, _SEQ):
+            what = "contains itself" if id(node) in self.above else f"has the unknown tag {node.tag}"
+            self.document.add(where, f"this {what}")
+            return None
+        self.above.append(id(node))
+        try:
+            if isinstance(node, yaml.SequenceNode):
+                return [self.of(item, (*where, index)) for index, item in enumerate(node.value)]
+            return dict(self.pairs(node, where))
+        finally:
+            self.above.pop()
+
+    def pairs(self, node: yaml.MappingNode, where: Where) -> Iterator[tuple[str, Any]]:
+        try:
+            self.loader.flatten_mapping(node)  # `<<: *shared`
+        except yaml.constructor.ConstructorError as error:
+            self.document.add(where, str(error.problem))
+            return
+        last = {str(key.value): (key, value) for key, value in node.value}  # behind what is merged in
+        for name, (key, value) in last.items():
+            if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
+                shown = key.value if isinstance(key, yaml.ScalarNode) else "a list or mapping"
+                self.document.add(where, f"a name is text, found {shown}; put it in quotes", key.start_mark.line + 1)
+                continue
+            self.document.lines[(*where, name)] = key.start_mark.line + 1
+            yield name, self.of(value, (*where, name))
+
+    def scalar(self, node: yaml.ScalarNode, where: Where) -> Any:
+        self.document.written[where] = node.value
+        try:
+            value = self.loader.construct_object(node)
+            return self.filled(value, where) if isinstance(value, str) else value
+        except Unusable as error:
+            self.document.add(where, str(error))
+        except yaml.constructor.ConstructorError as error:
+            self.document.add(where, f"this value {error.problem or error.context}")
+        except ValueError:
+            self.document.add(where, f"found {self.document.found(where)}, which is no {node.tag.rpartition(':')[2]}")
+        return None
+
+    def filled(self, text: str, where: Where) -> str:
+        value, taken = expanded(text)
+        secrets = self.document.secrets
+        secrets |= {found: f"${{{name}}}" for name, found in taken.items() if found}
+        for pattern in (_PASSWORD, _PARAMETER):
+            for secret in [match["secret"] for match in pattern.finditer(value) if match["secret"]]:
+                secrets |= {form: "***" for form in (secret, unquote(secret)) if form not in secrets}
+        return value

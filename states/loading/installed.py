@@ -1,0 +1,52 @@
+"""The state types that are installed: entry points of the group ``trident_py.states``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from .settings import StateSettings
+
+GROUP = "trident_py.states"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """One type: its name, the package it comes from, and its settings, or why it cannot be used."""
+
+    name: str
+    package: str
+    settings: type[StateSettings] | None
+    problem: str | None = None
+
+    @property
+    def summary(self) -> str:
+        """The first line of the settings' docstring."""
+        text = (self.settings.__doc__ or "").strip() if self.settings is not None else ""
+        return text.splitlines()[0] if text else ""
+
+
+def installed() -> dict[str, Installed]:
+    """All types by name. A type that cannot be loaded says so in ``problem``; two of one name are a problem too."""
+    found: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=GROUP):
+        found.setdefault(point.name, []).append(point)
+    return {name: _one(name, found[name]) for name in sorted(found)}
+
+
+def _one(name: str, points: list[EntryPoint]) -> Installed:
+    packages = " and ".join(sorted({_package(point) for point in points}))
+    if len({point.value for point in points}) > 1:
+        return Installed(name, packages, None, f"the packages {packages} both bring a type of this name")
+    try:
+        target: Any = points[0].load()
+    except Exception as error:  # whatever a package of somebody else does when it is imported
+        return Installed(name, packages, None, f"{points[0].value} cannot be loaded: {type(error).__name__}: {error}")
+    if not (isinstance(target, type) and issubclass(target, StateSettings)):
+        return Installed(name, packages, None, f"{points[0].value} is no subclass of states.loading.StateSettings")
+    return Installed(name, packages, target)
+
+
+def _package(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else "?"

@@ -1,0 +1,197 @@
+"""The state types that ship, as they stand in a file. A type's module is imported when its state is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pkgutil import resolve_name
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from trident_py.state import StateFactory
+from trident_py.tuples import Fields
+
+from ..findings import Finding
+from ..sql.check import check as look_at
+from ..sql.columns import Column
+from ..sql.rejects import SUFFIX
+from ..sql.store import parsed
+from ..sql.table import Place
+from .settings import Count, FieldList, StateSettings
+
+
+def _url(value: str) -> str:
+    parsed(value)
+    return value
+
+
+def _key(value: list[str]) -> list[str]:
+    return _typed(value, key=True)
+
+
+def _columns(value: list[str]) -> list[str]:
+    return _typed(value, key=False)
+
+
+def _typed(value: list[str], key: bool) -> list[str]:
+    for name, ddl in Fields.of(value).types.items():
+        assert Column(name, ddl, key).family  # raises for an unknown type
+    return value
+
+
+Url = Annotated[str, AfterValidator(_url), Field(description="A SQLAlchemy URL, such as sqlite:///counts.db")]
+Table = Annotated[str, Field(min_length=1, description="The table's name; it is made when it is missing")]
+Key = Annotated[FieldList, AfterValidator(_key)]
+Columns = Annotated[FieldList, AfterValidator(_columns)]
+AllColumns = Annotated[
+    Columns | None, Field(description="All fields of a row. Without it: the table's, or the tuples' if it is missing")
+]
+OnBadRow = Annotated[
+    Literal["fail", "dead-letter"],
+    Field(description="A row that the table refuses: stop the batch, or keep the row in a table of rejected rows"),
+]
+
+
+class Files(BaseModel):
+    """Further settings of a state on SQLite."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    files: Count = Field(default=1, description="SQLite: how many files share the keys; fixed when the table is made")
+
+
+class First(BaseModel):
+    """Further settings of a sequence state."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    first: int = Field(default=1, description="The number that a new sender begins with")
+
+
+class SqlSettings(StateSettings):
+    """A state in one SQL table."""
+
+    factory: ClassVar[str]
+
+    url: Url
+    table: Table
+
+    def arguments(self) -> dict[str, Any]:
+        """What the factory is called with: the settings by their names, without those left out."""
+        given = {name: getattr(self, name) for name in type(self).model_fields if name != "options"}
+        options = getattr(self, "options", None)
+        given |= options.model_dump() if isinstance(options, BaseModel) else {}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def make(self) -> StateFactory:
+        made: StateFactory = resolve_name(self.factory)(**self.arguments())
+        return made
+
+    def fields(self) -> tuple[Fields, Fields | None]:
+        """The columns of the key, and the others; None where the first rows decide."""
+        return self.split(Fields.of(getattr(self, "key", None)))
+
+    def split(self, keys: Fields) -> tuple[Fields, Fields | None]:
+        """These keys and the columns that are not among them, each with the type that either declares."""
+        columns = getattr(self, "columns", None)
+        if columns is None:
+            return keys, None
+        both = Fields.of(columns)
+        types = {**both.types, **keys.types}
+        named = Fields([f"{name} {types[name]}" if name in types else name for name in both])
+        return named.only(keys), named.without(keys)
+
+    def check(self, factory: StateFactory) -> Sequence[Finding]:
+        files = getattr(getattr(self, "options", None), "files", 1)
+        return look_at(Place(self.url, self.table, files), *self.fields(), self.beside())
+
+    def beside(self) -> list[str]:
+        """Further tables of the state."""
+        return [f"{self.table}{SUFFIX}"] if getattr(self, "onBadRow", "fail") == "dead-letter" else []
+
+
+class SqlMap(SqlSettings):
+    """Map states in one SQL table: a value for each key, updated by persistentAggregate."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("opaque", "transactional", "non-transactional")
+    factory: ClassVar[str] = "states.sql:SqlMapState"
+
+    kind: Literal["non-transactional", "transactional", "opaque"] = Field(
+        description="What is kept beside a value: nothing, its txid, or its txid and the value before"
+    )
+    key: Key | None = Field(None, description="The key's fields. Without it: one value, of a global aggregate")
+    value: Columns = Field(["count bigint"], description="The value's field, or several for a value that is a row")
+    options: Files = Field(default=Files(), description="Further settings")
+
+    def make(self) -> StateFactory:
+        constructors = {"non-transactional": "nonTransactional"}
+        constructor = getattr(resolve_name(self.factory), constructors.get(self.kind, self.kind))
+        given = self.arguments()
+        del given["kind"]
+        made: StateFactory = constructor(keys=given.pop("key", None), **given)
+        return made
+
+    def fields(self) -> tuple[Fields, Fields | None]:
+        value = Fields.of(self.value).declarations()
+        txid = [] if self.kind == "non-transactional" else ["txid bigint"]
+        before = [f"prev_{each}" for each in value] if self.kind == "opaque" else []
+        return Fields.of("k string" if self.key is None else self.key), Fields([*txid, *value, *before])
+
+
+class InsertIgnore(SqlSettings):
+    """Rows under a key of their own: each is stored once, however often it comes."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("insert-ignore",)
+    factory: ClassVar[str] = "states.sql:InsertIgnoreState"
+
+    key: Key = Field(description="The fields that make a row the same row: a function of the input alone")
+    columns: AllColumns = None
+    onConflict: Literal["ignore", "fail", "report"] = Field(
+        "ignore", description="A row whose key is there with other values: drop it, stop the batch, or report it"
+    )
+    onBadRow: OnBadRow = "fail"
+    options: Files = Field(default=Files(), description="Further settings")
+
+
+class Append(SqlSettings):
+    """Rows without a key: each batch's rows are appended once."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("append",)
+    factory: ClassVar[str] = "states.sql.append:AppendState"
+
+    columns: AllColumns = None
+    onBadRow: OnBadRow = "fail"
+
+
+class Batch(SqlSettings):
+    """Rows of all partitions of a batch: visible at once or not at all."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("batch",)
+    factory: ClassVar[str] = "states.sql.batch:BatchState"
+
+    columns: AllColumns = None
+    key: Key | None = Field(None, description="A key of the rows, if they have one")
+
+
+class Sequenced(SqlSettings):
+    """Rows numbered by their sender: in order, each once, as TCP does it."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("sequence",)
+    factory: ClassVar[str] = "states.sequence:SequenceState"
+
+    sender: Key = Field(description="The field, or fields, that name the sender")
+    sequence: Key = Field(description="The field of the sender's number: whole, counted one by one")
+    columns: AllColumns = None
+    onGap: Literal["hold", "report"] = Field(
+        "hold", description="A number further on than the next: hold the row back until the gap is closed, or report it"
+    )
+    options: First = Field(default=First(), description="Further settings")
+
+    def fields(self) -> tuple[Fields, Fields | None]:
+        number = Fields.of(self.sequence)
+        typed = Fields.of(self.columns or []).types | number.types
+        keys = Fields.of(self.sender).concat(Fields(f"{number[0]} {typed.get(number[0], 'bigint')}"))
+        return self.split(keys)
+
+    def beside(self) -> list[str]:
+        return [f"{self.table}_senders", f"{self.table}_{'held' if self.onGap == 'hold' else 'gaps'}"]

@@ -1,0 +1,114 @@
+"""From a file to state factories: ``states.load``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from trident_py.errors import TridentError
+from trident_py.state import StateFactory
+
+from .document import Document, Where, read
+from .installed import Installed, installed
+from .problems import close, tell
+from .settings import StateSettings
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One state of a file."""
+
+    name: str
+    type: str
+    settings: StateSettings
+    factory: StateFactory
+    document: Document = field(repr=False, compare=False)
+
+
+def load(path: str | Path) -> dict[str, StateFactory]:
+    """The states that a YAML file names, as factories; opens nothing. Called on the driver.
+
+    Raises DefinitionError with everything that is wrong in the file, each with file, line and key, what was
+    found and what exists. Values of the environment and passwords are in no error and no repr.
+    """
+    return {each.name: each.factory for each in definitions(path)}
+
+
+def definitions(path: str | Path) -> list[Definition]:
+    """The states of a file with their settings, in its order. Raises DefinitionError as `load` does."""
+    document = read(path)
+    types = installed()
+    made = [_definition(document, name, given, types) for name, given in _states(document).items()]
+    document.stop()
+    return [each for each in made if each is not None]
+
+
+def _states(document: Document) -> dict[str, Any]:
+    data = document.data
+    if not isinstance(data, dict):
+        document.add((), "the file is a mapping that begins with states:")
+        return {}
+    for name in [name for name in data if name != "states" and not name.startswith("x-")]:
+        document.add((name,), f"no such key; there are: states, and x-... for what is yours{close(name, ['states'])}")
+    states = data.get("states")
+    if not isinstance(states, dict):
+        what = "is missing" if "states" not in data else f"found {document.found(('states',))}"
+        document.add(("states",), f"{what}; it is a mapping from a state's name to its settings")
+        return {}
+    return states
+
+
+def _definition(document: Document, name: str, given: Any, types: dict[str, Installed]) -> Definition | None:
+    where: Where = ("states", name)
+    if not isinstance(given, dict):
+        if not any(each.where == where for each in document.problems):
+            document.add(where, f"found {document.found(where)}; a state is a mapping with type: and its settings")
+        return None
+    found = _type(document, where, given, types)
+    if found is None or found.settings is None:
+        return None
+    settings = _settings(document, where, found.name, found.settings, given)
+    factory = None if settings is None else _made(document, where, settings)
+    return None if settings is None or factory is None else Definition(name, found.name, settings, factory, document)
+
+
+def _type(document: Document, where: Where, given: dict[str, Any], types: dict[str, Installed]) -> Installed | None:
+    at = (*where, "type")
+    name = given.get("type")
+    known = f"installed are: {', '.join(types) or 'none; is the package installed with its entry points?'}"
+    if "type" not in given:
+        document.add(where, f"type is missing; {known}")
+    elif name is None and any(each.where == at for each in document.problems):
+        pass  # its variable is not set
+    elif not isinstance(name, str) or name not in types:
+        meant = close(name, types) if isinstance(name, str) and "${" not in document.written[at] else ""
+        document.add(at, f"no type {document.found(at)}; {known}{meant}")
+    elif types[name].settings is None:
+        document.add(at, f"type {name}: {types[name].problem}")
+    else:
+        return types[name]
+    return None
+
+
+def _settings(
+    document: Document, where: Where, type_name: str, model: type[StateSettings], given: dict[str, Any]
+) -> StateSettings | None:
+    values = {key: value for key, value in given.items() if key != "type"}
+    try:
+        settings = model.model_validate(values)
+    except ValidationError as error:
+        tell(document, where, model, type_name, error)
+        return None
+    return None if any(each.where[:2] == where for each in document.problems) else settings
+
+
+def _made(document: Document, where: Where, settings: StateSettings) -> StateFactory | None:
+    try:
+        return settings.make()
+    except Exception as error:  # also what a type of somebody else raises: it may hold a secret
+        kind = "" if isinstance(error, TridentError) else f"{type(error).__name__}: "
+        document.add(where, f"cannot be made: {kind}{document.hide(str(error), words=True)}")
+    return None

@@ -1,0 +1,72 @@
+"""What an author of a state type writes: a pydantic model of its settings that makes the StateFactory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from trident_py.errors import DefinitionError
+from trident_py.state import StateFactory
+from trident_py.tuples import Fields
+
+from ..findings import Checkable, Finding
+
+
+class StateSettings(BaseModel):
+    """The settings of one type of state: the keys of its mapping in the file, without ``type``.
+
+    An entry point of the group ``trident_py.states`` leads to a subclass; the entry point's name is the type.
+    The docstring and the fields' descriptions are shown by `trident states` and in the JSON schema. A key that
+    is no field is refused. The model is made on the driver, after variables of the environment are filled in.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    kinds: ClassVar[tuple[str, ...]] = ()
+    """The kinds of the factories that `make` returns, as the table of guarantees knows them."""
+
+    def make(self) -> StateFactory:
+        """The factory. Opens nothing. Raises DefinitionError for settings that do not fit together."""
+        raise NotImplementedError(f"{type(self).__name__} has no make()")
+
+    def check(self, factory: StateFactory) -> Sequence[Finding]:
+        """Looks at the store and writes nothing: what the factory's own ``check()`` finds, if it has one."""
+        if isinstance(factory, Checkable):
+            return factory.check()
+        return [Finding("ok", f"nothing is looked at: {type(factory).__name__} has no check()")]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"  # the values may hold secrets
+
+    __str__ = __repr__
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _distinct(value: list[str]) -> list[str]:
+    if not value:
+        raise DefinitionError("needs at least one field")
+    Fields.of(value)
+    return value
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("a whole number is needed")
+    return value
+
+
+_FIELD = {"type": "string", "pattern": r"^\s*\S+(\s+\S.*)?$", "examples": ["word string", "count bigint"]}
+FieldList = Annotated[
+    list[str],
+    BeforeValidator(_listed),
+    AfterValidator(_distinct),
+    WithJsonSchema({"anyOf": [_FIELD, {"type": "array", "items": _FIELD, "minItems": 1}]}),
+]
+"""``word string``, or a list of such: names with an optional type in DDL form."""
+
+Count = Annotated[int, Field(ge=1), BeforeValidator(_whole)]

@@ -1,0 +1,147 @@
+"""Which numbers of a sender are applied, wait, are missing or have come before: plain values, no store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+Key = tuple
+"""A sender, and its number as the last value."""
+
+
+class Gap(NamedTuple):
+    """A run of numbers that have not come, both ends within it; when it was found."""
+
+    first: int
+    last: int
+    txid: int | None = None
+    time: str = ""
+
+
+class Known(NamedTuple):
+    """The row of a sender: the last number applied, how many rows wait, how many numbers are missing before it."""
+
+    last: int
+    held: int = 0
+    missing: int = 0
+
+
+@dataclass
+class Arrived:
+    """The numbers of a batch by sender, each with the position of the row that brought it first."""
+
+    first: dict[tuple, dict[int, int]] = field(default_factory=dict)
+    again: list[int] = field(default_factory=list)
+    """Positions of rows whose number the batch has brought before."""
+
+    @classmethod
+    def of(cls, rows: Iterable[Sequence], width: int) -> Arrived:
+        """``rows`` begin with the sender's values, ``width`` of them, and the number."""
+        arrived = cls()
+        for position, row in enumerate(rows):
+            if arrived.first.setdefault(tuple(row[:width]), {}).setdefault(row[width], position) != position:
+                arrived.again.append(position)
+        return arrived
+
+    def senders(self) -> list[tuple]:
+        return sorted(self.first)
+
+    def keys(self, known: dict[tuple, Known], past: bool) -> list[Key]:
+        """The numbers up to the last one of their sender, or those behind it; sorted."""
+        return sorted(
+            (*sender, number)
+            for sender, numbers in self.first.items()
+            for number in numbers
+            if (number <= known[sender].last) is past
+        )
+
+    def position(self, key: Key) -> int:
+        return self.first[key[:-1]][key[-1]]
+
+
+@dataclass
+class Decided:
+    """What a batch does to its senders; keys are sorted."""
+
+    applied: list[Key] = field(default_factory=list)
+    waiting: list[Key] = field(default_factory=list)
+    released: list[Key] = field(default_factory=list)
+    late: int = 0
+    """How many of the applied ones were missing before."""
+    known: dict[tuple, Known] = field(default_factory=dict)
+    """The senders whose row changes."""
+    closed: list[Key] = field(default_factory=list)
+    """The gaps that go, by sender and first number."""
+    opened: list[tuple[tuple, Gap]] = field(default_factory=list)
+    """Gaps that this batch found."""
+    left: list[tuple[tuple, Gap]] = field(default_factory=list)
+    """What late numbers leave of older gaps."""
+
+
+def hold(arrived: Arrived, known: dict[tuple, Known], held: Collection[Key], queued: dict[tuple, set[int]]) -> Decided:
+    """A number behind a gap waits.
+
+    ``held`` are the batch's numbers that wait already, ``queued`` all the waiting numbers of those senders whose
+    next number has come.
+    """
+    decided = Decided()
+    for sender in arrived.senders():
+        was = known[sender]
+        new = {n for n in arrived.first[sender] if n > was.last and (*sender, n) not in held}
+        waiting = queued.get(sender, set())
+        last = was.last
+        while last + 1 in new or last + 1 in waiting:
+            last += 1
+        decided.applied += [(*sender, n) for n in sorted(new) if n <= last]
+        decided.waiting += [(*sender, n) for n in sorted(new) if n > last]
+        decided.released += [(*sender, n) for n in sorted(waiting) if n <= last]
+        more = sum(n > last for n in new) - sum(n <= last for n in waiting)
+        _change(decided, sender, was, Known(last, was.held + more, was.missing))
+    return decided
+
+
+def report(
+    arrived: Arrived, known: dict[tuple, Known], gaps: dict[tuple, list[Gap]], txid: int | None, time: str
+) -> Decided:
+    """A number behind a gap is applied, the gap is written down; ``gaps`` are those of senders with past numbers."""
+    decided = Decided()
+    for sender in arrived.senders():
+        was = known[sender]
+        numbers = sorted(arrived.first[sender])
+        late = _late(decided, sender, gaps.get(sender, []), [n for n in numbers if n <= was.last])
+        decided.late += len(late)
+        last, missing = was.last, was.missing - len(late)
+        for number in (n for n in numbers if n > was.last):
+            if number > last + 1:
+                decided.opened.append((sender, Gap(last + 1, number - 1, txid, time)))
+                missing += number - 1 - last
+            last = number
+        decided.applied += [(*sender, n) for n in numbers if n > was.last or n in late]
+        _change(decided, sender, was, Known(last, was.held, missing))
+    return decided
+
+
+def _late(decided: Decided, sender: tuple, gaps: list[Gap], past: list[int]) -> set[int]:
+    """The past numbers that were missing; their gaps shrink, split or go."""
+    found: set[int] = set()
+    for gap in gaps:
+        came = [n for n in past if gap.first <= n <= gap.last]
+        if came:
+            found.update(came)
+            decided.closed.append((*sender, gap.first))
+            decided.left += [(sender, rest) for rest in _without(gap, came)]
+    return found
+
+
+def _without(gap: Gap, came: list[int]) -> Iterator[Gap]:
+    start = gap.first
+    for number in [*came, gap.last + 1]:
+        if number > start:
+            yield gap._replace(first=start, last=number - 1)
+        start = number + 1
+
+
+def _change(decided: Decided, sender: tuple, was: Known, now: Known) -> None:
+    if now != was:
+        decided.known[sender] = now

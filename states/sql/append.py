@@ -1,0 +1,236 @@
+"""Rows without a key: appended once for each batch, however often it is replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from trident_py.errors import DefinitionError, StateError
+from trident_py.state import BatchParticipant, State, StateFactory
+from trident_py.tuples import Fields, FieldsLike, TridentTuple
+
+from .checking import Checked, checked
+from .columns import Column
+from .connection import Connection
+from .dialect import names
+from .keyed import KeyedRows
+from .layout import LAYOUT_PART, AppendLedger, Claim, Unfenced, claim_of
+from .rejects import Reject, Rejects, shortened
+from .rowtable import columns_of, fields_of, row_shape, stored_rows
+from .staging import ROW, STAGE, Stage
+from .store import Store, parsed, shown
+from .table import Place, Shape, prepare_ledger
+from .transaction import Transaction
+from .writing import shown as told
+
+
+class AppendRows(State):
+    """One partition of an AppendState.
+
+    On replay: a partition that has written its part of the batch writes nothing. Replayed with another number of
+    partitions, a batch that was begun is only counted; see `states.sql.layout`.
+    """
+
+    def __init__(self, factory: AppendState, fence: Claim, partition: int, partitions: int) -> None:
+        self.factory = factory
+        self.partition = partition
+        self.partitions = partitions
+        self.rows = self.rejected = self.inserted = 0
+        self._fence = fence
+        self._shape: Shape | None = None
+        self._mine: bool | None = None
+        self._transaction = Transaction(factory.place.stores(), fence, partition)
+        self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
+
+    def beginCommit(self, txid: int | None) -> None:
+        """Opens the transaction, once the columns are known. Raises ZombieError, FailedException if it stays locked."""
+        self.rows = self.rejected = self.inserted = 0
+        self._mine = None
+        self._transaction.begin(txid, lazily=self._shape is None)
+
+    def commit(self, txid: int | None) -> Any:
+        """Returns how many rows there were, and how many of them were inserted and rejected now."""
+        if self._transaction.active:
+            self._fence.tally[0] = self.rows
+            self._transaction.commit()
+        return {
+            "partition": self.partition, "rows": self.rows, "inserted": self.inserted, "rejected": self.rejected,
+        }  # fmt: skip
+
+    def rollback(self, txid: int | None) -> None:
+        self._transaction.rollback()
+
+    def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
+        """Writes the rows; with ``tell`` returns those written now. Raises StateError for a bad row."""
+        if len(tuples) == 0:
+            return []
+        fields = fields_of(tuples)
+        columns = self._columns(fields)
+        self.rows += len(tuples)
+        if self._mine is None:
+            self._mine = self._claimed()
+        if not self._mine:
+            return []
+        batch = checked(self.factory.table, columns, fields, tuples, self._rejects is not None)
+        with self._transaction.using(0) as connection:
+            gone = self._written(connection, batch)
+        return [row for index, row in enumerate(tuples) if index not in gone] if tell else []
+
+    def _written(self, connection: Connection, batch: Checked) -> set[int]:
+        """Writes the rows; returns the positions of those that the table refused."""
+        refused = self._write(connection, batch.rows) if len(batch.rows) else {}
+        names = [column.name for column in batch.rows.columns]
+        found = [(batch.position(row), batch.rows.row(row), why) for row, why in sorted(refused.items())]
+        if self._rejects is not None:
+            late = [Reject(dict(zip(names, row, strict=True)), why) for _, row, why in found]
+            self.rejected += self._rejects.write(connection, self._transaction.txid, [*batch.rejects, *late])
+        elif found:
+            position, row, why = found[0]
+            raise StateError(
+                f"table {self.factory.table!r}, row {position} of the batch ({told(batch.rows.columns, row)}): the "
+                f"table refuses it: {shortened(why)}. Nothing of the batch is written. Correct the row before the "
+                'state, change the table, or keep such rows aside with onBadRow="dead-letter"'
+            )
+        self.inserted += len(batch.rows) - len(refused)
+        if batch.positions is None:
+            return {position for position, _, _ in found}
+        good = set(batch.positions.to_pylist()) - {position for position, _, _ in found}
+        return set(range(len(batch.rows) + len(batch.rejects))) - good
+
+    def _columns(self, fields: Fields) -> list[Column]:
+        if self._shape is None:
+            self._shape = self.factory.shape(fields)
+            if self._rejects is not None:
+                self._rejects.prepare(self._transaction.stores[0])
+        return columns_of(self.factory.table, self._shape, fields)
+
+    def _claimed(self) -> bool:
+        """Whether this transaction has the part of the batch to write; if not, it is over."""
+        txid = self._transaction.txid
+        if txid is None:
+            return True
+        with self._transaction.using(0) as connection:
+            mine = self._is_open(connection, txid) and self._claim(connection, txid)
+        if not mine:
+            self._transaction.rollback()
+        return mine
+
+    def _is_open(self, connection: Connection, txid: int) -> bool:
+        if self._fence.row(connection).txid >= txid:
+            return False
+        written = self._fence.parts(connection, txid)
+        partitions = written.get(LAYOUT_PART)
+        if partitions is None and not isinstance(self._fence, Unfenced):
+            raise StateError(
+                f"table {self.factory.table!r}: the ledger does not know batch {txid}; the driver's prepare comes "
+                "first. Run the topology on a cluster of trident_py"
+            )
+        return partitions in (None, self.partitions) and self.partition not in written
+
+    def _claim(self, connection: Connection, txid: int) -> bool:
+        try:
+            self._fence.claim(connection, txid, self.partition)
+        except Exception as error:
+            if not self._transaction.stores[0].dialect.is_duplicate(error):
+                raise
+            return False
+        return True
+
+    def _write(self, connection: Connection, rows: KeyedRows) -> dict[int, str]:
+        """In bulk; if the table objects, again through a temporary table, to name the rows that it refuses."""
+        store, table = self._transaction.stores[0], self.factory.table
+        dialect: Any = store.dialect
+        connection.execute("SAVEPOINT trident_append")
+        try:
+            dialect.fill(connection, table, rows.columns, rows.arrays)
+        except Exception as error:
+            if not isinstance(error, StateError) and not dialect.refuses(error):
+                raise
+            connection.execute("ROLLBACK TO SAVEPOINT trident_append")
+        else:
+            connection.execute("RELEASE SAVEPOINT trident_append")
+            return {}
+        return _Strictly(store, connection, table, rows).appended(all_refused=self._rejects is not None)
+
+
+class _Strictly(Stage):
+    """Rows without a key, through a temporary table: one statement as long as the table objects to none."""
+
+    def appended(self, all_refused: bool) -> dict[int, str]:
+        """Inserts what the table takes; returns the rows that it refused (only the first, unless all are asked)."""
+        self.fill()
+        refused: dict[int, str] = {}
+        self._insert(0, len(self.rows) - 1, refused, all_refused)
+        self.drop()
+        return refused
+
+    def _text(self) -> str:
+        columns = names(self.rows.columns)
+        chosen = f"SELECT {columns} FROM {STAGE} WHERE {ROW.name} BETWEEN ? AND ? ORDER BY {ROW.name}"
+        return f'INSERT INTO "{self.table}" ({columns}) {chosen}'
+
+    def _is_there(self, row: int) -> bool:
+        return False
+
+
+@dataclass(frozen=True, repr=False)
+class AppendState(StateFactory):
+    """Rows without a key in one SQL table, written by `RowUpdater`; equal rows stay as many as they were.
+
+    ``columns`` are the fields of a row (None: those of the table, or the typed fields of the tuples if it is
+    missing); a table that is there may have more, such as a number that the database gives.
+    ``onBadRow="dead-letter"`` keeps rows that the table refuses in ``<table>_rejected``.
+    On replay: the rows of a partition and their mark in the ledger are one transaction of the store, so a
+    partition that has written writes nothing. Exact for sources that send a batch again unchanged.
+    """
+
+    url: str
+    table: str
+    columns: FieldsLike | None = None
+    onBadRow: str = "fail"
+    kind: ClassVar[str] = "append"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
+        object.__setattr__(self, "columns", None if self.columns is None else Fields.of(self.columns))
+        if self.onBadRow not in ("fail", "dead-letter"):
+            raise DefinitionError(
+                f"table {self.table!r}: onBadRow is one of ['fail', 'dead-letter'], got {self.onBadRow!r}"
+            )
+
+    @property
+    def place(self) -> Place:
+        return Place(self.url, self.table)
+
+    @property
+    def stateName(self) -> str:
+        return self.table
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> AppendRows:
+        state = AppendRows(self, claim_of(conf, self.table), partitionIndex, numPartitions)
+        if self.columns is not None:
+            state._columns(Fields.of(self.columns))
+        return state
+
+    def participant(self) -> BatchParticipant:
+        """The ledger's side on the driver, for one run."""
+        return AppendLedger(self._stores, self.table)
+
+    def shape(self, fields: Fields) -> Shape:
+        """The table's columns; made now if it is missing. ``fields`` are those of the tuples."""
+        columns = None if self.columns is None else Fields.of(self.columns)
+        return row_shape(self.place, columns, Fields(), fields)
+
+    def stored(self) -> dict[tuple, int]:
+        """All rows, and how often each is there."""
+        return dict(stored_rows(self.place, None if self.columns is None else Fields.of(self.columns)))
+
+    def _stores(self) -> list[Store]:
+        """The store with the ledger's tables in it, also before the first row decides the columns."""
+        prepare_ledger(self.place)
+        return self.place.stores()
+
+    def __repr__(self) -> str:
+        where = f"{shown(parsed(self.url))!r}, {self.table!r}"
+        return f"AppendState({where}, columns={self.columns}, onBadRow={self.onBadRow!r})"

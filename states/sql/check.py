@@ -1,0 +1,176 @@
+"""What the start of a SQL state would find: tables, columns, keys, collations, privileges. Writes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL
+
+from trident_py.tuples import Fields
+
+from ..findings import Finding
+from . import ledger
+from .columns import Column, typed
+from .looking import ReadOnlyFile
+from .privileges import missing
+from .store import Store, store_of
+from .table import ROUTING, Place, Shape, column_problems, key_problems
+
+LAYOUT = "trident_layout"
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What a state needs of its store."""
+
+    place: Place
+    keys: Fields
+    others: Fields | None
+    beside: tuple[str, ...]
+
+
+def check(place: Place, keys: Fields, others: Fields | None, beside: Sequence[str] = ()) -> list[Finding]:
+    """The findings of a state whose table has these columns; None: the first rows decide about the others.
+
+    ``beside`` names the state's further tables.
+    Called in the process of the command. Raises StateError or FailedException for a store out of reach, and
+    leaves no connection and no file behind.
+    """
+    findings: list[Finding] = []
+    look = _Look(place, keys, others, tuple(beside))
+    for index, url in enumerate(place.urls()):
+        before = f"{Path(url.database or '').name}: " if place.files > 1 else ""
+        findings += [Finding(each.level, before + each.text) for each in _one(look, url, index)]
+    return findings
+
+
+def _one(look: _Look, url: URL, index: int) -> Iterator[Finding]:
+    sqlite = url.get_backend_name() == "sqlite"
+    if sqlite:
+        yield from (refused := list(_file(url)))
+        if any(each.level == "error" for each in refused):
+            return
+        if not Path(url.database or "").exists():
+            yield from _table(look)
+            return
+    store = ReadOnlyFile(url) if sqlite else store_of(url)
+    try:
+        yield from _database(look, store, index)
+    finally:
+        store.close()
+
+
+def _file(url: URL) -> Iterator[Finding]:
+    """A SQLite file and its folder: it needs to write both, for the log lies beside the file."""
+    path = Path(url.database or "")
+    if not path.parent.is_dir():
+        yield Finding("error", f"there is no folder {path.parent}; make it")
+    elif not os.access(path.parent, os.W_OK | os.X_OK):
+        yield Finding("error", f"no permission to write in the folder {path.parent}")
+    elif path.exists() and not os.access(path, os.R_OK | os.W_OK):
+        yield Finding("error", f"no permission to write the file {path}")
+    elif not path.exists():
+        yield Finding("creates", f"the file {path}")
+
+
+def _table(look: _Look) -> Iterator[Finding]:
+    """A table that is missing: what it would be made of, or why it cannot be made."""
+    table, keys, others = look.place.table, look.keys, look.others
+    declared = keys.declarations() if others is None else keys.concat(others).declarations()
+    untyped = [name for name in keys.concat(others or Fields()) if name not in {**keys.types, **(others or keys).types}]
+    if others is None:
+        named = f" ({', '.join(declared)}, ...)" if declared else ""
+        yield Finding("creates", f"table {table!r}{named}; the fields of the first tuples decide its columns")
+    elif untyped:
+        yield Finding(
+            "error",
+            f"table {table!r} does not exist, and the type of {', '.join(untyped)} is not declared; "
+            f"declare it, for example {untyped[0]} bigint or {untyped[0]} string",
+        )
+    else:
+        key = f", key ({', '.join(keys)})" if len(keys) else ""
+        yield Finding("creates", f"table {table!r} ({', '.join(declared)}){key}")
+
+
+def _database(look: _Look, store: Store, index: int) -> Iterator[Finding]:
+    place = look.place
+    with store.errors(f"look at table {place.table!r}"):
+        inspector = sa.inspect(store.engine)
+        tables = set(inspector.get_table_names())
+        if place.table in inspector.get_view_names():
+            yield Finding("error", f"{place.table!r} is a view; a state needs a table")
+        elif place.table not in tables:
+            yield from _table(look)
+        else:
+            yield from _columns(look, store, inspector)
+        ours = [each.name for each in ledger.tables({})] + [LAYOUT] * (index == 0)
+        for what, names in (("the state's further tables", look.beside), ("the ledger's tables", ours)):
+            if absent := [name for name in names if name not in tables]:
+                yield Finding("creates", f"{what} {', '.join(absent)}")
+        if LAYOUT in tables and index == 0:
+            yield from _layout(place, store)
+        wanted = [place.table, *look.beside, *ours]
+        there = [name for name in wanted if name in tables]
+        yield from _privileges(store, there, creates=len(there) < len(wanted))
+
+
+def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
+    """A table that is there, against the columns that the state needs."""
+    place, keys, others = look.place, look.keys, look.others
+    described = inspector.get_columns(place.table)
+    found = {each["name"]: str(each["type"]) for each in described}
+    known = {name: ddl for name, kind in found.items() if (ddl := store.dialect.declared(kind)) is not None}
+    others = Fields(list(known)).without(keys) if others is None else others
+    made = [typed(keys, True, known), typed(others, False, known)]
+    problems = [_unknown(each, found) for each in made if isinstance(each, str)]
+    shape = Shape(tuple(column for each in made for column in each if isinstance(column, Column)))
+    if not problems:
+        problems = [*column_problems(store, place.table, shape, found)]
+        problems += [] if problems else key_problems(store, place.table, shape)
+        problems += _unfilled(described, shape)
+    yield from (Finding("error", f"table {place.table!r} {each}") for each in problems)
+    if not problems:
+        key = f", key ({', '.join(column.name for column in shape.keys)})" if shape.keys else ""
+        names = ", ".join(f"{column.name} {found[column.name].lower()}" for column in shape.columns)
+        yield Finding("ok", f"table {place.table!r} ({names}){key}")
+
+
+def _unknown(name: str, found: dict[str, str]) -> str:
+    if name in found:
+        return f"has the column {name!r} as {found[name]}, which no type here stands for; declare its type"
+    return f"has no column {name!r}; it has: {', '.join(found)}"
+
+
+def _unfilled(described: list[Any], shape: Shape) -> list[str]:
+    """Columns that must have a value and get none from this state."""
+    filled = {column.name for column in shape.columns}
+    return [
+        f"has the column {each['name']!r}, which is NOT NULL without a default, and this state does not fill it"
+        for each in described
+        if each["name"] not in filled and not each["nullable"] and each.get("default") is None
+        and each.get("autoincrement") is not True and not each.get("identity") and not each.get("computed")
+    ]  # fmt: skip
+
+
+def _layout(place: Place, store: Store) -> Iterator[Finding]:
+    with store.reading() as connection:
+        text = f"SELECT files, routing FROM {LAYOUT} WHERE name = ?"
+        found = connection.execute(text, (place.table,)).fetchone()
+    if found is not None and tuple(found) != (place.files, ROUTING):
+        yield Finding(
+            "error",
+            f"table {place.table!r} lies in {found[0]} file(s) with routing {found[1]!r}, asked for are "
+            f"{place.files} with {ROUTING!r}; the number is fixed when a table is made",
+        )
+
+
+def _privileges(store: Store, there: list[str], creates: bool) -> Iterator[Finding]:
+    with store.reading() as connection:
+        gone = missing(store.dialect.name, connection, there, creates)
+    if gone:
+        yield Finding("error", f"the user {store.url.username or ''} lacks: {', '.join(gone)}; have them granted")

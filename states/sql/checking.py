@@ -1,0 +1,77 @@
+"""Tuples become checked columns; what a column cannot hold is an error or a dead letter, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from trident_py.errors import StateError
+from trident_py.tuples import Fields
+
+from .columns import Column, Refused, refusal
+from .keyed import KeyedRows
+from .rejects import Reject
+from .vectors import encoded, gathered, refusals
+
+
+class Checked(NamedTuple):
+    """The rows that the columns hold, where each stood in the batch (None: all are there), and the others."""
+
+    rows: KeyedRows
+    positions: pa.Array | None
+    rejects: list[Reject]
+
+    def position(self, row: int) -> int:
+        return row if self.positions is None else int(self.positions[row].as_py())
+
+
+def checked(
+    table: str, columns: Sequence[Column], fields: Fields, tuples: Sequence[Any], keep_bad: bool
+) -> Checked:  # fmt: skip
+    """Raises StateError for the first bad row; with ``keep_bad`` bad rows are rejects."""
+    values = gathered(tuples, fields, [column.name for column in columns])
+    if values is None:
+        raise StateError(f"table {table!r}: a tuple has not the values of {fields}")
+    arrays = []
+    for column, given in zip(columns, values, strict=True):
+        try:
+            arrays.append(encoded(column, given))
+        except Refused as why:
+            if keep_bad:
+                return _without_bad(columns, values)
+            raise refusal(table, columns, column, _row(values, why.index), plain(given[why.index]), why) from None
+    return Checked(KeyedRows(columns, arrays), None, [])
+
+
+def plain(value: Any) -> Any:
+    """The Python object; the number behind it where Python has none (a date after 9999)."""
+    if not isinstance(value, pa.Scalar):
+        return value
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        return value.value
+
+
+def _without_bad(columns: Sequence[Column], values: Sequence[Any]) -> Checked:
+    reasons: dict[int, str] = {}
+    for column, given in zip(columns, values, strict=True):
+        for index, why in refusals(column, given).items():
+            reasons.setdefault(index, f"column {column.name!r} ({column.ddl}): {why}")
+    good = [index for index in range(len(values[0])) if index not in reasons]
+    positions = pa.array(good, pa.int64())
+    arrays = [encoded(column, _taken(given, good, positions)) for column, given in zip(columns, values, strict=True)]
+    names = [column.name for column in columns]
+    bad = sorted(reasons.items())
+    rejects = [Reject(dict(zip(names, _row(values, index), strict=True)), why) for index, why in bad]
+    return Checked(KeyedRows(columns, arrays), positions, rejects)
+
+
+def _taken(values: Any, good: list[int], positions: pa.Array) -> Any:
+    return [values[index] for index in good] if isinstance(values, list) else values.take(positions)
+
+
+def _row(values: Sequence[Any], index: int) -> list[Any]:
+    return [plain(each[index]) for each in values]

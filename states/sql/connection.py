@@ -1,0 +1,49 @@
+"""One form of connection for every database: `execute` and `executemany` with ``?`` for a value."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from sqlalchemy.engine import Engine
+
+
+class Connection(Protocol):
+    """A driver's own connection, in autocommit until a dialect's `begin`. (sqlite3's is one as it is.)"""
+
+    def execute(self, text: str, parameters: Sequence[Any] = ...) -> Any: ...
+    def executemany(self, text: str, rows: Iterable[Sequence[Any]]) -> Any: ...
+    def close(self) -> None: ...
+
+
+class FormatConnection:
+    """A connection of a driver that wants ``%s``."""
+
+    def __init__(self, raw: Any) -> None:
+        self.raw = raw
+
+    def execute(self, text: str, parameters: Sequence[Any] = ()) -> Any:
+        cursor = self.raw.cursor()
+        cursor.execute(translated(text), tuple(parameters))
+        return cursor
+
+    def executemany(self, text: str, rows: Iterable[Sequence[Any]]) -> Any:
+        cursor = self.raw.cursor()
+        cursor.executemany(translated(text), list(rows))
+        return cursor
+
+    def close(self) -> None:
+        self.raw.close()
+
+
+@functools.lru_cache(maxsize=1024)
+def translated(text: str) -> str:
+    """The statement with ``%s`` for ``?``. No name or literal of ours holds a question mark."""
+    return text.replace("%", "%%").replace("?", "%s")
+
+
+def driver_connection(engine: Engine, **more: Any) -> Any:
+    """A new connection of the driver, outside of SQLAlchemy's pool, with the URL's arguments and ours."""
+    arguments, options = engine.dialect.create_connect_args(engine.url)
+    return engine.dialect.connect(*arguments, **{**options, **more})

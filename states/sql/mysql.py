@@ -1,0 +1,195 @@
+"""MySQL 8 and MariaDB, through PyMySQL: only SQL that both accept."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any, ClassVar
+
+from sqlalchemy.dialects import mysql as types
+from sqlalchemy.engine import URL, Engine
+
+from trident_py.errors import DefinitionError
+
+from .columns import DECODERS, Column
+from .connection import Connection, FormatConnection, driver_connection
+from .dialect import insert_text, names
+from .mysql_bulk import MySqlBulk
+from .mysql_maps import MySqlMaps
+
+_KEYS_PER_READ = 1_000
+_KEY_LENGTH = 190
+_MODE = (
+    "ANSI_QUOTES,STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,"
+    "NO_AUTO_VALUE_ON_ZERO"
+)
+_LOCKS = {1205, 1213, 3572}
+_LOST = {0, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
+_DUPLICATES = {1050, 1062, 1586}
+_DECLARED = [
+    (r"TINYINT\(1\)|BOOL", "boolean"), (r"TINYINT", "tinyint"), (r"SMALLINT", "smallint"), (r"BIGINT", "bigint"),
+    (r"INT", "int"), (r"CHAR|TEXT|ENUM|SET", "string"), (r"BLOB|BINARY", "binary"), (r"DOUBLE", "double"),
+    (r"DATETIME|TIMESTAMP", "timestamp"), (r"DATE", "date"), (r"JSON", "json"),
+]  # fmt: skip
+
+
+class MySql(MySqlMaps, MySqlBulk):
+    """The dialect of ``mysql+pymysql://`` and ``mariadb+pymysql://``."""
+
+    name = "mysql"
+    pool: ClassVar[dict[str, Any]] = {"pool_size": 1, "pool_pre_ping": True}
+    shared = " LOCK IN SHARE MODE"
+    exclusive = " FOR UPDATE"
+
+    def absolute(self, url: URL) -> URL:
+        if url.get_driver_name() != "pymysql" or not url.database:
+            raise DefinitionError("a MySQL state needs a URL such as mysql+pymysql://user:password@host:3306/database")
+        return url
+
+    def part(self, url: URL, index: int) -> URL:
+        if index > 0:
+            raise DefinitionError("files=N spreads SQLite tables only; a MySQL table needs no more than one")
+        return url
+
+    def connect(self, engine: Engine) -> Connection:
+        raw = driver_connection(engine, autocommit=True, charset="utf8mb4", local_infile=True)
+        raw._local_infile = False  # MySqlBulk.load answers the server itself; nothing else may ask for a file
+        connection = FormatConnection(raw)
+        connection.execute(
+            f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', collation_connection = 'utf8mb4_bin'"
+        )
+        connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        return connection
+
+    def alive(self, connection: Any) -> bool:
+        try:
+            connection.raw.ping(reconnect=False)
+        except Exception:
+            return False
+        return True
+
+    def begin(self, connection: Connection, seconds: float) -> None:
+        connection.execute(f"SET SESSION innodb_lock_wait_timeout = {max(int(seconds), 1)}")
+        connection.execute("START TRANSACTION")
+
+    def relaxed(self, connection: Connection, on: bool) -> None:
+        """The server decides when it writes its log."""
+
+    def is_lock(self, error: BaseException) -> bool:
+        return _code(error) in _LOCKS
+
+    def is_lost(self, error: BaseException) -> bool:
+        return _code(error) in _LOST or isinstance(error, OSError)
+
+    def is_duplicate(self, error: BaseException) -> bool:
+        return _code(error) in _DUPLICATES
+
+    def storage(self, column: Column) -> Any:
+        sizes = column.sizes
+        integers = {"tinyint": types.TINYINT, "byte": types.TINYINT, "smallint": types.SMALLINT,
+                    "short": types.SMALLINT, "int": types.INTEGER, "integer": types.INTEGER}  # fmt: skip
+        made: dict[str, Callable[[], Any]] = {
+            "integer": lambda: integers.get(column.base, types.BIGINT)(),
+            "double": types.DOUBLE,
+            "text": lambda: types.VARCHAR(*sizes[:1] or [_KEY_LENGTH]) if column.key or sizes else types.LONGTEXT(),
+            "boolean": types.BOOLEAN,
+            "binary": lambda: types.VARBINARY(_KEY_LENGTH) if column.key else types.LONGBLOB(),
+            "date": types.DATE,
+            "timestamp": lambda: types.DATETIME(fsp=6),
+            "decimal": lambda: types.DECIMAL(*[*sizes, 0][:2] if sizes else (10, 0)),
+            "json": types.LONGTEXT,
+        }
+        return made[column.family]()
+
+    def declared(self, type_name: str) -> str | None:
+        kind = type_name.upper()
+        if found := re.search(r"(?:DECIMAL|NUMERIC)\s*(\(\d+(?:,\s*\d+)?\))?", kind):
+            return f"decimal{found.group(1) or ''}".replace(" ", "")
+        return next((ddl for pattern, ddl in _DECLARED if re.search(pattern, kind)), None)
+
+    def fits(self, column: Column, type_name: str) -> bool:
+        known = self.declared(type_name)
+        if known is None or "UNSIGNED" in type_name.upper():
+            return False
+        there = Column(column.name, known)
+        if column.family == "boolean":
+            return known in ("boolean", "tinyint")
+        if column.family == "json":
+            return there.family in ("json", "text")
+        if column.family == "timestamp":
+            return there.family == "timestamp" and "(6)" in type_name  # fewer digits would be rounded
+        if column.family == there.family == "integer":
+            return there.bits >= column.bits
+        if column.family == "decimal":
+            return there.family == "decimal" and there.sizes == ([*column.sizes, 0] if column.sizes else [10, 0])[:2]
+        return column.family == there.family
+
+    def narrowed(self, column: Column, type_name: str) -> Column:
+        limits = ("infinity",) if column.family == "double" else ()
+        length = re.search(r"(?:CHAR|BINARY)\((\d+)\)", type_name.upper())
+        if length is None or column.family not in ("text", "binary"):
+            return Column(column.name, column.ddl, column.key, limits)
+        size = min([int(length.group(1)), *column.sizes[:1]])
+        return Column(column.name, f"{column.base}({size})", column.key, limits)
+
+    def decoder(self, column: Column) -> Callable[[Any], Any] | None:
+        return DECODERS[column.family] if column.family in ("boolean", "json") else None
+
+    def table_options(self, connection: Connection, keyed: bool) -> dict[str, Any]:
+        version = connection.execute("SELECT version()").fetchone()[0]
+        exact = "utf8mb4_nopad_bin" if "mariadb" in version.lower() else "utf8mb4_0900_bin"
+        return {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": exact}
+
+    def inexact(self, connection: Connection, table: str, names: Sequence[str]) -> dict[str, str]:
+        found = connection.execute(
+            "SELECT column_name, collation_name FROM information_schema.columns"
+            " WHERE table_schema = database() AND table_name = ? AND collation_name IS NOT NULL",
+            (table,),
+        ).fetchall()
+        good = ("utf8mb4_nopad_bin", "utf8mb4_0900_bin", "binary")
+        return {
+            name: f"has the collation {collation}; change it to utf8mb4_0900_bin (MySQL) or utf8mb4_nopad_bin (MariaDB)"
+            for name, collation in found
+            if name in names and collation not in good and not collation.endswith("_nopad_bin")
+        }
+
+    def read(
+        self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
+        asked: Sequence[tuple],
+    ) -> list[tuple | None]:  # fmt: skip
+        width = len(keys)
+        one = "?" if width == 1 else f"({', '.join('?' * width)})"
+        which = names(keys) if width == 1 else f"({names(keys)})"
+        plain = [self.decoder(key) for key in keys]
+        found: dict[tuple, tuple] = {}
+        for start in range(0, len(asked), _KEYS_PER_READ):
+            part = asked[start : start + _KEYS_PER_READ]
+            text = f'SELECT {names([*keys, *columns])} FROM "{table}" WHERE {which} IN ({", ".join([one] * len(part))})'
+            for row in connection.execute(text, list(chain.from_iterable(part))).fetchall():
+                key = tuple(d(v) if d else v for d, v in zip(plain, row, strict=False))
+                found[_comparable(key)] = row[width:]
+        return [found.get(_comparable(key)) for key in asked]
+
+    def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
+        connection.executemany(insert_text(table, columns), rows)
+
+
+def _comparable(key: tuple) -> tuple:
+    """Dates, times and decimals as the text that was asked for."""
+    return tuple(v if isinstance(v, str | int | float | bytes) else _text(v) for v in key)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(sep=" ", timespec="microseconds")
+    return str(value)
+
+
+def _code(error: BaseException) -> int | None:
+    arguments = getattr(error, "args", ())
+    return arguments[0] if arguments and isinstance(arguments[0], int) else None
+
+
+MYSQL = MySql()

@@ -1,0 +1,102 @@
+"""What a MySQL table may object to, asked of the server."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from trident_py.errors import StateError
+
+from .keyed import KeyedRows
+
+_KNOWN = 256
+_NUMBERED = re.compile(r" AUTO_INCREMENT=\d+")
+_HERE = "table_schema = database() AND table_name = ?"
+_REASONS = {
+    "foreign key": f"SELECT count(*) FROM information_schema.table_constraints WHERE {_HERE}"
+    " AND constraint_type = 'FOREIGN KEY'",
+    "CHECK": f"SELECT count(*) FROM information_schema.table_constraints WHERE {_HERE} AND constraint_type = 'CHECK'",
+    "generated column": f"SELECT count(*) FROM information_schema.columns WHERE {_HERE}"
+    " AND generation_expression <> ''",
+    "partitions": f"SELECT count(*) FROM information_schema.partitions WHERE {_HERE} AND partition_name IS NOT NULL",
+    "second unique index": f"SELECT count(DISTINCT index_name) - 1 FROM information_schema.statistics WHERE {_HERE}"
+    " AND non_unique = 0",
+}
+
+
+class _Definition(NamedTuple):
+    """What follows from a table's definition alone."""
+
+    plain: bool
+    needed: frozenset[str]
+    """Columns that must not be empty and have no default: IGNORE would make a value up."""
+
+
+_definitions: dict[str, _Definition] = {}
+
+
+def takes_every_row(connection: Any, table: str, rows: KeyedRows) -> bool:
+    """Whether the table can object to nothing but a value or its one key. Holds until the transaction ends."""
+    connection.execute(f'SELECT 1 FROM "{table}" LIMIT 0')  # from here on nobody changes the table's definition
+    found = connection.execute(f'SHOW CREATE TABLE "{table}"').fetchone()
+    text = _NUMBERED.sub("", found[1])
+    if text not in _definitions:
+        if len(_definitions) >= _KNOWN:
+            _definitions.clear()
+        _definitions[text] = _Definition(_is_plain(connection, table), _needed(connection, table))
+    definition = _definitions[text]
+    if not definition.plain or definition.needed - {column.name for column in rows.columns}:
+        return False
+    return _shows_triggers(connection, table) and not connection.execute(
+        "SHOW TRIGGERS WHERE `Table` = ?", (table,)
+    ).fetchone()
+
+
+def refuse_engine(connection: Any, table: str) -> bool:
+    """Whether it is a plain table (and no view). Raises StateError if its engine has no transactions."""
+    text = f"SELECT table_type, engine FROM information_schema.tables WHERE {_HERE}"
+    kind, engine = connection.execute(text, (table,)).fetchone()
+    if kind == "BASE TABLE" and engine != "InnoDB":
+        raise StateError(
+            f"table {table!r} has the engine {engine}, which has no transactions: half a batch would stay. "
+            f"ALTER TABLE {table} ENGINE = InnoDB"
+        )
+    return bool(kind == "BASE TABLE")
+
+
+def _is_plain(connection: Any, table: str) -> bool:
+    if not refuse_engine(connection, table):
+        return False
+    text = f"SELECT {', '.join(f'({each})' for each in _REASONS.values())}"
+    return not any(connection.execute(text, (table,) * len(_REASONS)).fetchone())
+
+
+def _needed(connection: Any, table: str) -> frozenset[str]:
+    found = connection.execute(
+        f"SELECT column_name FROM information_schema.columns WHERE {_HERE} AND is_nullable = 'NO'"
+        " AND column_default IS NULL AND extra NOT LIKE '%auto_increment%'",
+        (table,),
+    )
+    return frozenset(row[0] for row in found.fetchall())
+
+
+def _shows_triggers(connection: Any, table: str) -> bool:
+    """Without the privilege TRIGGER the server keeps triggers to itself; asked once for each connection."""
+    known = connection.__dict__.setdefault("shows_triggers", {})
+    if table not in known:
+        known[table] = _may_see_triggers(connection, table)
+    return bool(known[table])
+
+
+def _may_see_triggers(connection: Any, table: str) -> bool:
+    user, _, host = connection.execute("SELECT current_user()").fetchone()[0].rpartition("@")
+    who = f"'{user}'@'{host}'"
+    text = (
+        "SELECT (SELECT count(*) FROM information_schema.user_privileges WHERE grantee = ?"
+        " AND privilege_type = 'TRIGGER')"
+        " + (SELECT count(*) FROM information_schema.schema_privileges WHERE grantee = ?"
+        " AND privilege_type = 'TRIGGER' AND database() LIKE table_schema)"
+        f" + (SELECT count(*) FROM information_schema.table_privileges WHERE grantee = ?"
+        f" AND privilege_type = 'TRIGGER' AND {_HERE})"
+    )
+    return bool(connection.execute(text, (who, who, who, table)).fetchone()[0])

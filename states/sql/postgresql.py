@@ -1,0 +1,169 @@
+"""PostgreSQL, through psycopg 3."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from sqlalchemy.dialects import postgresql as types
+from sqlalchemy.engine import URL, Engine
+
+from trident_py.errors import DefinitionError
+
+from .columns import DECODERS, Column
+from .connection import Connection, FormatConnection, driver_connection
+from .dialect import insert_text
+from .postgresql_bulk import PostgreSqlBulk
+from .postgresql_maps import CASTS, PostgreSqlMaps
+
+_LOCKS = {"40001", "40P01", "55P03"}
+_DUPLICATES = {"23505", "42P07"}
+_DECLARED = [
+    (r"BOOL", "boolean"), (r"SMALLINT", "smallint"), (r"BIGINT", "bigint"), (r"INTEGER", "int"),
+    (r"CHAR|TEXT", "string"), (r"BYTEA", "binary"), (r"DOUBLE", "double"), (r"TIMESTAMP", "timestamp"),
+    (r"DATE", "date"), (r"JSON", "json"),
+]  # fmt: skip
+
+
+class PostgreSql(PostgreSqlMaps, PostgreSqlBulk):
+    """The dialect of ``postgresql+psycopg://``."""
+
+    name = "postgresql"
+    pool: ClassVar[dict[str, Any]] = {"pool_size": 1, "pool_pre_ping": True}
+    shared = " FOR SHARE"
+    exclusive = " FOR UPDATE"
+
+    def absolute(self, url: URL) -> URL:
+        if url.get_driver_name() != "psycopg" or not url.database:
+            raise DefinitionError(
+                "a PostgreSQL state needs a URL such as postgresql+psycopg://user:password@host:5432/database"
+            )
+        return url
+
+    def part(self, url: URL, index: int) -> URL:
+        if index > 0:
+            raise DefinitionError("files=N spreads SQLite tables only; a PostgreSQL table needs no more than one")
+        return url
+
+    def connect(self, engine: Engine) -> Connection:
+        raw = driver_connection(engine, autocommit=True, prepare_threshold=None)  # poolers keep no prepared statements
+        connection = FormatConnection(raw)
+        connection.execute("SET TIME ZONE 'UTC'")
+        return connection
+
+    def alive(self, connection: Connection) -> bool:
+        try:
+            connection.execute("SELECT 1")
+        except Exception:
+            return False
+        return True
+
+    def begin(self, connection: Connection, seconds: float) -> None:
+        connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+        connection.execute(f"SET LOCAL lock_timeout = '{max(int(seconds * 1000), 1)}ms'")
+
+    def relaxed(self, connection: Connection, on: bool) -> None:
+        connection.execute(f"SET synchronous_commit = {'off' if on else 'on'}")
+
+    def is_lock(self, error: BaseException) -> bool:
+        return getattr(error, "sqlstate", None) in _LOCKS
+
+    def is_lost(self, error: BaseException) -> bool:
+        state = getattr(error, "sqlstate", None)
+        if state is not None:
+            return state[:2] in ("08", "57") and state != "57014"
+        return type(error).__name__ in ("OperationalError", "InterfaceError") or isinstance(error, OSError)
+
+    def is_duplicate(self, error: BaseException) -> bool:
+        return getattr(error, "sqlstate", None) in _DUPLICATES
+
+    def storage(self, column: Column) -> Any:
+        sizes = column.sizes
+        integers = {"tinyint": types.SMALLINT, "byte": types.SMALLINT, "smallint": types.SMALLINT,
+                    "short": types.SMALLINT, "int": types.INTEGER, "integer": types.INTEGER}  # fmt: skip
+        made: dict[str, Callable[[], Any]] = {
+            "integer": lambda: integers.get(column.base, types.BIGINT)(),
+            "double": types.DOUBLE_PRECISION,
+            "text": lambda: types.VARCHAR(sizes[0], collation="C") if sizes else types.TEXT(collation="C"),
+            "boolean": types.BOOLEAN,
+            "binary": types.BYTEA,
+            "date": types.DATE,
+            "timestamp": types.TIMESTAMP,
+            "decimal": lambda: types.NUMERIC(*[*sizes, 0][:2] if sizes else (10, 0)),
+            "json": types.TEXT,
+        }
+        return made[column.family]()
+
+    def declared(self, type_name: str) -> str | None:
+        kind = type_name.upper()
+        if found := re.search(r"NUMERIC\s*(\(\d+(?:,\s*\d+)?\))?", kind):
+            return f"decimal{found.group(1) or ''}".replace(" ", "")
+        return next((ddl for pattern, ddl in _DECLARED if re.search(pattern, kind)), None)
+
+    def fits(self, column: Column, type_name: str) -> bool:
+        known = self.declared(type_name)
+        if known is None or "TIME ZONE" in type_name.upper().replace("WITHOUT TIME ZONE", ""):
+            return False
+        there = Column(column.name, known)
+        if column.family == "json":
+            return there.family in ("json", "text")
+        if column.family == there.family == "integer":
+            return there.bits >= min(column.bits, 64)
+        if column.family == "decimal":
+            exact = ([*column.sizes, 0] if column.sizes else [10, 0])[:2]
+            return there.family == "decimal" and there.sizes in ([], exact)
+        return column.family == there.family
+
+    def narrowed(self, column: Column, type_name: str) -> Column:
+        limits = ("NUL",) if column.family == "text" else ()
+        length = re.search(r"CHAR\((\d+)\)", type_name.upper())
+        if length is None or column.family != "text":
+            return Column(column.name, column.ddl, column.key, limits)
+        size = min([int(length.group(1)), *column.sizes[:1]])
+        return Column(column.name, f"{column.base}({size})", column.key, limits)
+
+    def decoder(self, column: Column) -> Callable[[Any], Any] | None:
+        return _loaded if column.family == "json" else None
+
+    def table_options(self, connection: Connection, keyed: bool) -> dict[str, Any]:
+        return {}
+
+    def inexact(self, connection: Connection, table: str, names: Sequence[str]) -> dict[str, str]:
+        found = connection.execute(
+            "SELECT a.attname, c.collname FROM pg_attribute a JOIN pg_collation c ON c.oid = a.attcollation"
+            " WHERE a.attrelid = ?::regclass AND NOT c.collisdeterministic",
+            (f'"{table}"',),
+        ).fetchall()
+        return {
+            name: f'has the non-deterministic collation {collation}; change it to "C"'
+            for name, collation in found
+            if name in names
+        }
+
+    def read(
+        self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
+        asked: Sequence[tuple],
+    ) -> list[tuple | None]:  # fmt: skip
+        if not asked:
+            return []
+        arrays = ", ".join(f"?::{CASTS[key.family]}" for key in keys)
+        same = " AND ".join(f't."{key.name}" = q.k{i}' for i, key in enumerate(keys))
+        wanted = ", ".join(f't."{each.name}"' for each in [keys[0], *columns])
+        columns_of_q = ", ".join([*(f"k{i}" for i in range(len(keys))), "at"])
+        text = (
+            f"SELECT {wanted} FROM unnest({arrays}) WITH ORDINALITY AS q({columns_of_q})"
+            f' LEFT JOIN "{table}" AS t ON {same} ORDER BY q.at'
+        )
+        rows = connection.execute(text, [list(values) for values in zip(*asked, strict=True)]).fetchall()
+        return [None if row[0] is None else row[1:] for row in rows]
+
+    def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
+        connection.executemany(insert_text(table, columns), rows)
+
+
+def _loaded(value: Any) -> Any:
+    return DECODERS["json"](value) if isinstance(value, str) else value
+
+
+POSTGRESQL = PostgreSql()

@@ -1,0 +1,168 @@
+"""One partition of an InsertIgnoreState: its rows on their way into the table."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from trident_py.chunks import TupleList
+from trident_py.errors import StateError
+from trident_py.state import State
+from trident_py.tuples import Fields, TridentTuple
+
+from .checking import Checked, checked
+from .columns import Column
+from .keyed import KeyedRows
+from .ledger import Fence
+from .rejects import Reject, Rejects, shortened
+from .table import Shape
+from .transaction import Transaction
+from .writing import Wanted, Writer, Written, shown, told
+
+if TYPE_CHECKING:
+    from .insert import InsertIgnoreState
+
+LOG = logging.getLogger("states.sql")
+
+
+class InsertIgnoreRows(State):
+    """One partition of an InsertIgnoreState; lives where its tuples are.
+
+    On replay: rows that an earlier attempt inserted are ignored, by their key.
+    """
+
+    def __init__(self, factory: InsertIgnoreState, fence: Fence | None, partition: int) -> None:
+        stores = factory.place.stores()
+        self.factory = factory
+        self.partition = partition
+        self.inserted = self.ignored = self.conflicts = self.rejected = 0
+        self._shape: Shape | None = None
+        self._calls = 0
+        self._transaction = Transaction(stores, fence, partition)
+        self._writers = [Writer(store, factory.table) for store in stores]
+        self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
+        if self._rejects is not None:
+            for store in stores:
+                self._rejects.prepare(store)
+
+    def beginCommit(self, txid: int | None) -> None:
+        """Locks the store, once the columns are known. Raises ZombieError, FailedException if it stays locked."""
+        self.inserted = self.ignored = self.conflicts = self.rejected = self._calls = 0
+        self._transaction.begin(txid, lazily=self._shape is None)
+
+    def commit(self, txid: int | None) -> Any:
+        """Returns how many rows were inserted and how many ignored; with the options, conflicts and rejected."""
+        self._transaction.commit()
+        receipt = {"partition": self.partition, "inserted": self.inserted, "ignored": self.ignored}
+        if self.factory.onConflict == "report":
+            receipt["conflicts"] = self.conflicts
+        if self._rejects is not None:
+            receipt["rejected"] = self.rejected
+        return receipt
+
+    def rollback(self, txid: int | None) -> None:
+        self._transaction.rollback()
+
+    def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
+        """Writes the rows; with ``tell`` returns the new ones, in order. Raises StateError for a bad row.
+
+        A lost deadlock is tried again here if this is the batch's only call, else the batch is replayed.
+        """
+        if len(tuples) == 0:
+            return []
+        fields = tuples.fields if isinstance(tuples, TupleList) else tuples[0].getFields()
+        columns = self._columns(fields)
+        batch = checked(self.factory.table, columns, fields, tuples, self._rejects is not None)
+        self._calls += 1
+        alone = self._calls == 1
+        new = self._transaction.repeated(lambda: self._written(batch, tell)) if alone else self._written(batch, tell)
+        return [row for position, row in enumerate(tuples) if position in new] if new else []
+
+    def _columns(self, fields: Fields) -> list[Column]:
+        """The table's columns that the tuples fill, in the order of the tuples' fields."""
+        if self._shape is None:
+            self._shape = self.factory.shape(fields)
+        by_name = {column.name: column for column in self._shape.columns}
+        if missing := [name for name in by_name if name not in fields]:
+            raise StateError(
+                f"table {self.factory.table!r} needs the columns {', '.join(missing)}; the tuples have {fields}"
+            )
+        return [by_name[name] for name in fields if name in by_name]
+
+    def _written(self, batch: Checked, tell: bool) -> set[int]:
+        """All of the rows, in every file; returns the positions of the new ones."""
+        before = self.inserted, self.ignored, self.conflicts, self.rejected
+        try:
+            new: set[int] = set()
+            files = self._by_file(batch)
+            self._transaction.touch([*files, *([0] if batch.rejects else [])])
+            for index, rows in sorted(files.items()):
+                new |= self._into(index, batch, rows, tell)
+            if batch.rejects:
+                self._reject(0, batch.rejects)
+        except BaseException:
+            self.inserted, self.ignored, self.conflicts, self.rejected = before
+            raise
+        return new
+
+    def _by_file(self, batch: Checked) -> dict[int, pa.Array | None]:
+        """The rows of each file; None stands for all."""
+        if len(batch.rows) == 0:
+            return {}
+        place = self.factory.place
+        if place.files == 1:
+            return {0: None}
+        files: dict[int, list[int]] = {}
+        for row, key in enumerate(batch.rows.python_keys()):
+            files.setdefault(place.file_of(key), []).append(row)
+        return {index: pa.array(rows, pa.int64()) for index, rows in files.items()}
+
+    def _into(self, index: int, batch: Checked, mine: pa.Array | None, tell: bool) -> set[int]:
+        rows = batch.rows if mine is None else batch.rows.take(mine)
+        wanted = Wanted(self.factory.onConflict != "ignore", tell, self._rejects is not None)
+
+        def position(row: int) -> int:
+            return batch.position(row if mine is None else mine[row].as_py())
+
+        with self._transaction.using(index) as connection:
+            written = self._writers[index].write(connection, rows, wanted)
+        if written.refused:
+            self._refused(index, rows, written, position)
+        if written.conflicts:
+            self._conflicting(rows, written, position)
+        self.inserted += written.inserted
+        self.ignored += len(rows) - written.inserted - len(written.refused)
+        return set(map(position, written.new))
+
+    def _refused(self, index: int, rows: KeyedRows, written: Written, position: Any) -> None:
+        if self._rejects is None:
+            row, why = next(iter(written.refused.items()))
+            raise StateError(
+                f"table {self.factory.table!r}, row {position(row)} of the batch "
+                f"({shown(rows.columns, rows.row(row))}): the table refuses it: {shortened(why)}. Nothing of the batch "
+                "is written. Correct the row before the state, change the table, or keep such rows aside with "
+                'onBadRow="dead-letter"'
+            )
+        names = [column.name for column in rows.columns]
+        found = sorted(written.refused.items())
+        self._reject(index, [Reject(dict(zip(names, rows.row(row), strict=True)), why) for row, why in found])
+
+    def _reject(self, index: int, rejects: list[Reject]) -> None:
+        assert self._rejects is not None
+        with self._transaction.using(index) as connection:
+            self.rejected += self._rejects.write(connection, self._transaction.txid, rejects)
+
+    def _conflicting(self, rows: KeyedRows, written: Written, position: Any) -> None:
+        table = self.factory.table
+        texts = [told(table, rows, each, position(each.row)) for each in written.examples]
+        if self.factory.onConflict == "fail":
+            raise StateError(
+                f"{texts[0]}. Nothing of the batch is written ({written.conflicts} such rows). A key that names "
+                'different rows is no key: add a field to it, or choose onConflict="ignore" or "report"'
+            )
+        self.conflicts += written.conflicts
+        for text in texts:
+            LOG.warning("%s; it is ignored (batch %s)", text, self._transaction.txid)

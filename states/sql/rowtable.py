@@ -1,0 +1,56 @@
+"""What states of rows share: the table that the fields of the tuples name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from trident_py.chunks import TupleList
+from trident_py.errors import StateError
+from trident_py.tuples import Fields
+
+from .columns import Column, decoded
+from .dialect import names
+from .table import Place, Shape, existing, prepare, shape_of
+
+
+def row_shape(place: Place, columns: Fields | None, key: Fields, fields: Fields) -> Shape:
+    """The table's columns, made now if it is missing; ``fields`` are those of the tuples.
+
+    Raises StateError for fields that a table without declared columns does not have.
+    """
+    known = existing(place.stores()[0], place.table)
+    declared = fields if columns is None else columns
+    if columns is None and known is not None and (unknown := [name for name in fields if name not in known]):
+        raise StateError(f"table {place.table!r} has no columns {unknown}; it has: {', '.join(known)}")
+    types = {**declared.types, **key.types}
+    both = Fields([f"{name} {types[name]}" if name in types else name for name in declared])
+    return prepare(place, shape_of(place, both.only(key), both.without(key)))
+
+
+def columns_of(table: str, shape: Shape, fields: Fields) -> list[Column]:
+    """The columns that the tuples fill, in the order of their fields. Raises StateError if one is not filled."""
+    by_name = {column.name: column for column in shape.columns}
+    if missing := [name for name in by_name if name not in fields]:
+        raise StateError(f"table {table!r} needs the columns {', '.join(missing)}; the tuples have {fields}")
+    return [by_name[name] for name in fields if name in by_name]
+
+
+def fields_of(tuples: Sequence[Any]) -> Fields:
+    """The fields of a batch's tuples."""
+    return tuples.fields if isinstance(tuples, TupleList) else tuples[0].getFields()
+
+
+def stored_rows(place: Place, columns: Fields | None) -> Counter[tuple]:
+    """All rows of a table and how often each is there; json columns as text. For tests."""
+    store = place.stores()[0]
+    known = existing(store, place.table)
+    if known is None:
+        return Counter()
+    fields = Fields(list(known)) if columns is None else columns
+    shape = prepare(place, shape_of(place, Fields(), fields))
+    with store.reading() as connection, store.errors("read"):
+        rows = connection.execute(f'SELECT {names(shape.columns)} FROM "{place.table}"').fetchall()
+    decoders = [None if each.family == "json" else store.dialect.decoder(each) for each in shape.columns]
+    return Counter(decoded(row, decoders) for row in rows)

@@ -1,0 +1,62 @@
+"""SQLite: rows in bulk. It has no load of its own; the driver's executemany is it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import sqlalchemy as sa
+from sqlalchemy.schema import CreateTable
+
+from .columns import Column
+from .dialect import insert_text, names, replacing_text
+from .keyed import KeyedRows
+from .store import Store
+
+
+class SqliteBulk:
+    """What `Sqlite` does with many rows at once."""
+
+    temporary = "TABLE"
+    joined = "CROSS JOIN"
+    same = "{0} IS {1}"
+    exact = "{0} COLLATE BINARY"
+    stage_order = " ORDER BY trident_row"
+
+    def direct(self, connection: Any, table: str, rows: KeyedRows, all_new: bool) -> int | None:
+        """Inserts the rows that have a new key; returns how many, None if the table objects to one."""
+        ordered = rows.take(pa.concat_arrays(list(rows.ordered())))
+        connection.execute("SAVEPOINT trident_direct")
+        text = f"{insert_text(table, rows.columns)}{self.unless_there(rows.keys)}"
+        try:
+            inserted = connection.executemany(text, ordered.python()).rowcount
+        except Exception as error:
+            if not self.refuses(error):
+                raise
+            connection.execute("ROLLBACK TO SAVEPOINT trident_direct")
+            return None
+        connection.execute("RELEASE SAVEPOINT trident_direct")
+        return int(inserted)
+
+    def stage(self, store: Store, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
+        """A temporary table for rows on their way into ``table``; it objects to nothing."""
+        made = [sa.Column(c.name, store.dialect.storage(c), primary_key=i == 0) for i, c in enumerate(columns)]
+        temporary = sa.Table(name, sa.MetaData(), *made, prefixes=["TEMPORARY"])
+        connection.execute(str(CreateTable(temporary).compile(dialect=store.engine.dialect)))
+
+    def fill(self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array]) -> None:
+        """All rows into a table that objects to none."""
+        connection.executemany(insert_text(table, columns), KeyedRows(columns, arrays).python())
+
+    def unless_there(self, keys: Sequence[Column]) -> str:
+        return f" ON CONFLICT ({names(keys)}) DO NOTHING"
+
+    def instead(self, keys: Sequence[str], others: Sequence[str]) -> str:
+        """What ends INSERT ... SELECT: a row whose key is there takes the new values."""
+        return replacing_text(keys, others)
+
+    def refuses(self, error: BaseException) -> bool:
+        """Whether the table objected to a row."""
+        return isinstance(error, sqlite3.IntegrityError | sqlite3.DataError)

@@ -1,0 +1,98 @@
+"""The topology of one cell: a spout of a kind, functions of a kind, states of a kind. And how it is started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from states.sequence import SequenceState
+from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SqlMapState
+from trident_py import TridentTopology
+from trident_py.operations import CombinerAggregator
+from trident_py.operations.builtin import Sum
+from trident_py.state import MapCombinerAggStateUpdater
+
+from .cell_source import FUNCTIONS, PARTITIONS, SPOUTS, Noted
+from .forks import Start
+from .steps import InHalves, Stepped
+
+COLUMNS = ("id string", "sender string", "place bigint", "of string", "n bigint")
+NAMES = tuple(column.split()[0] for column in COLUMNS)
+MAPS = {"non-transactional": "nonTransactional", "transactional": "transactional", "opaque": "opaque"}
+ROWS: dict[str, Any] = {
+    "insert-ignore": lambda url, table: InsertIgnoreState(url, table, key="id", columns=COLUMNS),
+    "append": lambda url, table: AppendState(url, table, columns=COLUMNS),
+    "batch": lambda url, table: BatchState(url, table, columns=COLUMNS),
+    "sequence": lambda url, table: SequenceState(url, table, sender="sender", sequence="place", columns=COLUMNS),
+}
+
+
+class Listed(CombinerAggregator):
+    """All that was added, by name: row and number. What a sum would hide stands here."""
+
+    def init(self, tuple: Any) -> str:
+        return f"{tuple[0]}#{tuple[1]}"
+
+    def combine(self, val1: str, val2: str) -> str:
+        return f"{val1} {val2}"
+
+    def zero(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """``spout`` may name a class in place of the kind's own."""
+
+    spout: str
+    functions: str
+    kind: str
+    source: Any = None
+
+    def __str__(self) -> str:
+        return f"{self.spout}, {self.functions}, {self.kind}"
+
+    def states(self) -> tuple[str, ...]:
+        """Their names and tables. A map is measured twice, by the general path and combined by the store itself;
+        of two batch states one is visible before the other."""
+        if self.kind in MAPS:
+            return ("listed", "sums")
+        return ("first_rows", "more_rows") if self.kind == "batch" else ("first_rows",)
+
+    def topology(self, url: str, folder: str, last: int) -> Any:
+        topology = TridentTopology()
+        keys, value = FUNCTIONS[self.functions]
+        spout = (self.source or SPOUTS[self.spout])(last, folder)
+        stream = topology.newStream("rows", spout).parallelismHint(PARTITIONS)
+        fields = ["of", "name", "number", "sender", "txid", "try"]
+        stream = stream.each(fields, keys(), ["id string", "word string", "place bigint"])
+        stream = stream.each(["of", "txid", "try"], value(), "n bigint")
+        stream = stream.project(["txid", "try", "of", "n", "id", "word", "sender", "place"]).peek(Noted(folder))
+        (self._maps if self.kind in MAPS else self._rows)(stream, url)
+        return topology.build()
+
+    def _rows(self, stream: Any, url: str) -> None:
+        route = "id" if self.functions == "other keys" and self.kind != "sequence" else "sender"
+        stream = stream.partitionBy(route)
+        for name in self.states():
+            factory = Stepped(name, ROWS[self.kind](url, name))
+            stream.partitionPersist(factory, NAMES, InHalves(RowUpdater())).parallelismHint(PARTITIONS)
+
+    def _maps(self, stream: Any, url: str) -> None:
+        make, words = getattr(SqlMapState, MAPS[self.kind]), stream.groupBy("word")
+        combined = {"listed": (Listed(), ["of", "n"], "total string"), "sums": (Sum(), ["n"], "total bigint")}
+        for name, (combiner, fields, value) in combined.items():
+            grouped = words.aggregate(fields, combiner, value.split()[0]).partitionBy("word")
+            updater = InHalves(MapCombinerAggStateUpdater(combiner, "word", "total"))
+            factory = Stepped(name, make(url, name, "word string", value))
+            grouped.partitionPersist(factory, ["word", "total"], updater).parallelismHint(PARTITIONS)
+
+
+@dataclass(frozen=True)
+class CellStart(Start):
+    """One start of a driver with a cell's topology."""
+
+    cell: Cell = Cell("transactional", "deterministic", "opaque")
+
+    def topology(self) -> Any:
+        return self.cell.topology(self.url, str(self.folder), self.last)

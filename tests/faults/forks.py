@@ -1,0 +1,120 @@
+"""Driver processes that start in milliseconds: forked from a server that has everything imported."""
+
+from __future__ import annotations
+
+import functools
+import multiprocessing
+import os
+import resource
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from states.sql import store as stores_of_sql
+from trident_py import LocalCluster, TopologyError
+
+from .readings import Readings
+from .steps import Fault, Hook, use
+from .stores import EXACT, build
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 120
+_CONTEXT = multiprocessing.get_context("forkserver")
+
+
+@dataclass(frozen=True)
+class Start:
+    """One start of a driver: what it runs, and what happens to it."""
+
+    url: str
+    folder: Path
+    last: int
+    faults: tuple[Fault, ...] = ()
+    seed: int = 1
+    partitions: int = 2
+    only: tuple[str, ...] = EXACT
+    conf: tuple[tuple[str, Any], ...] = ()
+    lock_seconds: float = 60.0
+    checkpoints: str = "checkpoints"
+    file_limit: int | None = None
+
+    def topology(self) -> Any:
+        return build(self.url, Readings(self.seed), self.last, self.partitions, self.only)
+
+
+class Driver:
+    """A running driver. `told` are its events, as far as they were read."""
+
+    def __init__(self, start: Start) -> None:
+        _warm()
+        self.pipe, theirs = _CONTEXT.Pipe()
+        self.process = _CONTEXT.Process(target=drive, args=(start, theirs), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.told: list[tuple] = []
+
+    def next(self) -> str:
+        """Reads until it stands at a fault ("at") or has ended ("")."""
+        while self.pipe.poll(PATIENCE):
+            try:
+                self.told.append(self.pipe.recv())
+            except (EOFError, OSError):
+                break
+            if self.told[-1][0] == "at":
+                return "at"
+        self.process.join(PATIENCE)
+        return ""
+
+    def go_on(self) -> None:
+        self.pipe.send("go on")
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.join(PATIENCE)
+        self.pipe.close()
+
+    def of(self, kind: str) -> list[tuple]:
+        return [event for event in self.told if event[0] == kind]
+
+
+@functools.cache
+def _warm() -> None:
+    """The server of forks imports this module once; it knows the test's path by its environment only."""
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    _CONTEXT.set_forkserver_preload(["faults.preloaded"])
+
+
+def run(start: Start) -> Driver:
+    """A driver from its start to its end, whatever that is."""
+    driver = Driver(start)
+    driver.next()
+    driver.close()
+    return driver
+
+
+def drive(start: Start, pipe: Any) -> None:
+    """In the driver's process: runs the topology and tells what becomes of it, event by event."""
+    stores_of_sql.LOCK_SECONDS = start.lock_seconds
+    if start.file_limit is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (start.file_limit, start.file_limit))
+    hook = Hook(start.faults, pipe)
+    use(hook)
+
+    def listen(event: Any, progress: Any) -> None:
+        if event.kind == "committed":
+            hook.at("over", "", 0, event.txid)
+        if event.kind in ("committed", "replay"):
+            pipe.send((event.kind, event.txid, event.attempt, event.reason))
+
+    try:
+        topology = start.topology()
+        with LocalCluster(str(start.folder / start.checkpoints)) as cluster:
+            running = cluster.submitTopology("faults", dict(start.conf), topology)
+            running.addListener(listen)
+            running.awaitTermination()
+        pipe.send(("done", running.txid))
+    except TopologyError as error:
+        pipe.send(("error", type(error.__cause__).__name__, str(error)))
+    except BaseException:
+        pipe.send(("broken", traceback.format_exc()))

@@ -1,0 +1,169 @@
+"""The named steps of a batch in a driver process, and what happens there: SIGKILL, or a word with the test.
+
+    begin       a partition of a state is about to begin its commit
+    begun       it has begun
+    half        half of its rows are written
+    written     all of its rows are written, COMMIT is not sent
+    committed   COMMIT is answered, in this partition
+    publish     all partitions have committed, the driver is about to tell the state
+    published   the driver has told the state
+    over        the batch is over, the checkpoint has not got it
+    statement   before the n-th statement of a partition's transaction, or of `publish` (partition -1)
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from states.sql.store import Store
+from trident_py.state import StateFactory, StateUpdater
+from trident_py.state.participants import participant_of
+
+STEPS = ("begin", "begun", "half", "written", "committed", "publish", "published")
+DRIVER = -1
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is to happen, once, in one start of a driver."""
+
+    step: str
+    state: str
+    txid: int
+    partition: int = 0
+    action: str = "kill"
+    number: int = 0
+
+
+class Hook:
+    """What a driver process knows of its faults, each of which comes once. `pipe` leads to the test."""
+
+    def __init__(self, faults: Sequence[Fault] = (), pipe: Any = None) -> None:
+        self.faults, self.pipe = list(faults), pipe
+        self.place: tuple[str, int, int | None] | None = None
+        self.statements = 0
+
+    def at(self, step: str, state: str, partition: int, txid: int | None) -> None:
+        if step in ("begin", "publish"):
+            self.place, self.statements = (state, partition, txid), 0
+        for fault in self.faults:
+            here = step == "over" or (state == fault.state and partition in (fault.partition, DRIVER))
+            if here and (step, txid) == (fault.step, fault.txid):
+                self.act(fault)
+                return
+
+    def statement(self) -> None:
+        """Before each statement to a database."""
+        self.statements += 1
+        for fault in self.faults:
+            here = (fault.state, fault.partition, fault.txid, fault.number)
+            if fault.step == "statement" and self.place is not None and here == (*self.place, self.statements):
+                self.act(fault)
+                return
+
+    def act(self, fault: Fault) -> None:
+        self.faults.remove(fault)
+        if fault.action == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.pipe.send(("at", fault.step, fault.txid))
+        self.pipe.recv()
+
+    def halves(self, state: str, txid: int | None) -> bool:
+        """Whether this batch of this state is to be hurt half-way."""
+        return any((f.step, f.state, f.txid) == ("half", state, txid) for f in self.faults)
+
+
+HOOK = Hook()
+
+
+def use(hook: Hook) -> None:
+    """Makes this process live through the hook's fault."""
+    global HOOK
+    HOOK = hook
+    take = Store.take
+    Store.take = lambda store: Counted(take(store))  # type: ignore[method-assign, return-value]
+    alive = Store.give
+    Store.give = lambda store, counted: alive(store, getattr(counted, "inner", counted))  # type: ignore[method-assign]
+
+
+class Counted:
+    """A connection that tells the hook of every statement."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def execute(self, *arguments: Any) -> Any:
+        HOOK.statement()
+        return self.inner.execute(*arguments)
+
+    def executemany(self, *arguments: Any) -> Any:
+        HOOK.statement()
+        return self.inner.executemany(*arguments)
+
+
+@dataclass(frozen=True)
+class Stepped(StateFactory):
+    """A state factory whose states and participant pass through the hook; everything else is the factory's own."""
+
+    name: str
+    factory: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in ("factory", "name"):
+            raise AttributeError(name)
+        return getattr(self.factory, name)
+
+    def participant(self) -> Any:
+        inner = participant_of(self.factory)
+        publish = inner.publish
+
+        def stepped(txid: int, attempt: int, receipts: Any) -> None:
+            HOOK.at("publish", self.name, DRIVER, txid)
+            publish(txid, attempt, receipts)
+            HOOK.at("published", self.name, DRIVER, txid)
+
+        inner.publish = stepped  # type: ignore[method-assign, union-attr]
+        return inner
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
+        state = self.factory.makeState(conf, metrics, partitionIndex, numPartitions)
+        begin, commit = state.beginCommit, state.commit
+
+        def stepped_begin(txid: int | None) -> None:
+            HOOK.at("begin", self.name, partitionIndex, txid)
+            state.now = (self.name, partitionIndex, txid)
+            begin(txid)
+            HOOK.at("begun", self.name, partitionIndex, txid)
+
+        def stepped_commit(txid: int | None) -> Any:
+            HOOK.at("written", self.name, partitionIndex, txid)
+            receipt = commit(txid)
+            HOOK.at("committed", self.name, partitionIndex, txid)
+            return receipt
+
+        state.beginCommit, state.commit = stepped_begin, stepped_commit
+        return state
+
+
+@dataclass(frozen=True)
+class InHalves(StateUpdater):
+    """Where the batch at hand is to be hurt half-way, the updater gets its rows in two calls."""
+
+    inner: StateUpdater
+
+    def updateState(self, state: Any, tuples: Any, collector: Any) -> None:
+        name, partition, txid = getattr(state, "now", ("", 0, None))
+        if len(tuples) < 2 or not HOOK.halves(name, txid):
+            self.inner.updateState(state, tuples, collector)
+            return
+        half = len(tuples) // 2
+        self.inner.updateState(state, tuples[:half], collector)
+        HOOK.at("half", name, partition, txid)
+        self.inner.updateState(state, tuples[half:], collector)

@@ -1,0 +1,42 @@
+"""kill -9 of the Python worker that holds a state, at every point of its commit, in every state, on Spark.
+
+Batch n + 2 is that of the n-th state: its first four attempts lose a worker, each at another point and in the
+other partition. Partitions commit at the same time here, each in a process of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trident_py.testing import Crashing
+
+from .readings import Fold, Readings
+from .stores import EXACT, build, differences
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+SEED = 9
+POINTS = ("beginCommit", "put", "commit", "afterCommit")
+
+
+def dying(name: str, factory: Any) -> Any:
+    """The factory, whose states take their worker with them in four attempts of one batch."""
+    txid = EXACT.index(name) + 2
+    for attempt, point in enumerate(POINTS):
+        factory = Crashing(factory, point, {(txid, attempt)}, "kill", attempt % 2)
+    return factory
+
+
+def test_a_worker_killed_at_any_point_of_a_commit_loses_and_doubles_nothing(
+    spark_cluster: Callable[..., Any], database: str, tmp_path: Path
+) -> None:
+    last = len(EXACT) + 2
+    topology = build(database, Readings(SEED), last, wrap=dying)
+    running = spark_cluster().submitTopology("workers", {}, topology)
+    assert running.awaitTermination(500)
+    tries = {event.txid: event.attempt for event in running.events if event.kind == "committed"}
+    assert tries == {txid: len(POINTS) if 1 < txid < last else 0 for txid in range(1, last + 1)}
+    assert differences(database, Fold(Readings(SEED), last)) == []

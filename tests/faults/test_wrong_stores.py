@@ -1,0 +1,221 @@
+"""A store, a checkpoint, a driver or a number of partitions that is not the right one, for every state and store.
+
+What can go on goes on exactly; what cannot ends with an error that names the thing, with nothing of the batch
+written, and the next right start goes on exactly.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from .forks import Driver, Start, run
+from .readings import Fold, Readings
+from .steps import Fault
+from .stores import EXACT, TABLES, differences, read
+from .test_lost_servers import SERVERS, ask, live_through
+
+pytestmark = pytest.mark.slow
+SEED = 8
+
+
+def exact(url: str, last: int, *states: str) -> None:
+    assert differences(url, Fold(Readings(SEED), last), states or EXACT) == []
+
+
+def error_of(driver: Driver) -> tuple[str, str]:
+    """The kind and the text of the error that ended it."""
+    assert driver.told[-1][0] == "error", driver.told[-3:]
+    return driver.told[-1][1:]
+
+
+@pytest.mark.parametrize("state", EXACT)
+def test_the_older_of_two_drivers_writes_nothing(database: str, tmp_path: Path, state: str) -> None:
+    older = Driver(Start(database, tmp_path, 5, (ask("begin", state, 3),), SEED, only=(state,)))
+    try:
+        assert older.next() == "at"
+        assert run(Start(database, tmp_path, 5, (), SEED, only=(state,))).told[-1] == ("done", 5)
+        exact(database, 5, state)
+        older.go_on()
+        older.next()
+    finally:
+        older.close()
+    kind, text = error_of(older)
+    assert kind == "ZombieError"
+    assert "has taken over" in text
+    exact(database, 5, state)
+
+
+def test_a_batch_begun_in_two_partitions_is_finished_in_three_or_one(database: str, tmp_path: Path) -> None:
+    states = tuple(state for state in EXACT if state != "append")
+    killed = [(2, 2, "committed", 0), (3, 3, "committed", 0), (3, 4, "published", 0), (1, 5, "publish", 0)]
+    for partitions, txid, step, partition in killed:
+        fault = Fault(step, states[-1], txid, partition)
+        driver = run(Start(database, tmp_path, 7, (fault,), SEED, partitions, states))
+        assert driver.process.exitcode == -9, driver.told[-2:]
+    assert run(Start(database, tmp_path, 7, (), SEED, 2, states)).told[-1] == ("done", 7)
+    exact(database, 7, *states)
+
+
+def test_an_append_begun_in_two_partitions_is_finished_in_two(database: str, tmp_path: Path) -> None:
+    only = ("append",)
+    fault = Fault("committed", "append", 3, 0)
+    assert run(Start(database, tmp_path, 5, (fault,), SEED, 2, only)).process.exitcode == -9
+    before = read(database, "SELECT * FROM appended")
+    kind, text = error_of(run(Start(database, tmp_path, 5, (), SEED, 3, only)))
+    assert kind == "StateError"
+    assert "batch 3" in text
+    assert "2" in text and "3" in text and "parallelismHint" in text
+    assert sorted(read(database, "SELECT * FROM appended")) == sorted(before)
+    assert run(Start(database, tmp_path, 5, (), SEED, 2, only)).told[-1] == ("done", 5)
+    assert run(Start(database, tmp_path, 6, (), SEED, 3, only)).told[-1] == ("done", 6)
+    exact(database, 6, *only)
+
+
+@pytest.mark.parametrize("state", EXACT)
+def test_a_deleted_checkpoint_is_told_with_the_choices(database: str, tmp_path: Path, state: str) -> None:
+    assert run(Start(database, tmp_path, 3, (), SEED, only=(state,))).told[-1] == ("done", 3)
+    start = Start(database, tmp_path, 5, (), SEED, only=(state,), checkpoints="another")
+    kind, text = error_of(run(start))
+    assert kind == "LineageError"
+    for words in ("remembers batch 3", "restore the checkpoint", "topology.txid.base", "new table"):
+        assert words in text
+    exact(database, 3, state)
+    assert run(Start(database, tmp_path, 5, (), SEED, only=(state,))).told[-1] == ("done", 5)
+    exact(database, 5, state)
+    shutil.rmtree(tmp_path / "another", ignore_errors=True)
+    went_on = run(Start(**{**vars(start), "last": 7, "conf": (("topology.txid.base", "continue"),)}))
+    assert went_on.told[-1] == ("done", 7)
+    assert [event[1] for event in went_on.of("committed")] == [6, 7]
+    exact(database, 7, state)
+
+
+@pytest.mark.parametrize("state", EXACT)
+def test_a_dropped_table_is_told(database: str, tmp_path: Path, state: str) -> None:
+    table = TABLES[state]
+    driver = Driver(Start(database, tmp_path, 4, (ask("begin", state, 3),), SEED, only=(state,)))
+    try:
+        assert driver.next() == "at"
+        change(database, f"DROP TABLE {table}")
+        driver.go_on()
+        driver.next()
+    finally:
+        driver.close()
+    kind, text = error_of(driver)
+    assert kind == "StateError"
+    assert table in text
+    kind, text = error_of(run(Start(database, tmp_path, 4, (), SEED, only=(state,))))  # it is not made again, empty
+    assert kind == "StateError"
+    assert f"table '{table}'" in text and "is gone" in text and "trident_layout" in text
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize("state", EXACT)
+def test_a_deadlock_with_somebody_else_is_tried_again(url_on: Any, tmp_path: Path, kind: str, state: str) -> None:
+    url = url_on(kind)
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    with locked_across(engine, state, 3) as crossed:
+        driver = live_through(Start(url, tmp_path, 4, (ask("begun", state, 3),), SEED, only=(state,)), {3: crossed})
+    reasons = " ".join(event[3].lower() for event in driver.of("replay"))
+    assert "deadlock" in reasons
+    exact(url, 4, state)
+
+
+@contextmanager
+def locked_across(engine: sa.Engine, state: str, txid: int) -> Iterator[Any]:
+    """Another client that has what the partition will want, and then wants what the partition has."""
+    import threading
+
+    def crossed() -> None:
+        connection = engine.connect()
+        if engine.dialect.name == "postgresql":
+            connection.execute(sa.text("SET deadlock_timeout = '1h'"))  # the driver is to be the one that notices
+        connection.execute(sa.text("CREATE TABLE scratch (n int)"))
+        connection.commit()
+        for n in range(300):  # the lighter transaction is the victim
+            connection.execute(sa.text(f"INSERT INTO scratch VALUES ({n}), ({n}), ({n}), ({n})"))
+        connection.execute(
+            sa.text(
+                "INSERT INTO trident_part (topology, state, txid, part, attempt, partitions, token)"
+                f" SELECT topology, state, {txid}, 0, 0, 0, 'other' FROM trident_fence"
+            )
+        )
+        threads.append(threading.Thread(target=wants, args=(connection,)))
+        threads[0].start()
+
+    def wants(connection: sa.Connection) -> None:
+        connection.execute(sa.text("UPDATE trident_fence SET time = 'other'"))
+        connection.rollback()
+        connection.close()
+
+    threads: list[threading.Thread] = []
+    yield crossed
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_server_that_becomes_read_only(own_server: Any, tmp_path: Path, kind: str) -> None:
+    server = own_server(kind)
+    url = server.create_database()
+    theirs = limited(server, url) if kind == "mariadb" else url
+    for txid, state in enumerate(EXACT, 2):
+        driver = Driver(Start(theirs, tmp_path, txid, (ask("begin", state, txid),), SEED))
+        try:
+            assert driver.next() == "at"
+            read_only(server.url, kind, True)
+            driver.go_on()
+            driver.next()
+        finally:
+            driver.close()
+            read_only(server.url, kind, False)
+        assert "read" in error_of(driver)[1].lower()
+        assert run(Start(theirs, tmp_path, txid, (), SEED)).told[-1] == ("done", txid)
+    exact(url, len(EXACT) + 1)
+
+
+@pytest.mark.parametrize("state", EXACT)
+def test_a_full_disk_under_sqlite(tmp_path: Path, state: str) -> None:
+    """The files of the driver may not grow any more: the system says so, as it does when a disk is full."""
+    url = f"sqlite:///{tmp_path}/trident.sqlite"
+    assert run(Start(url, tmp_path, 2, (), SEED, only=(state,))).told[-1] == ("done", 2)
+    size = (tmp_path / "trident.sqlite").stat().st_size
+    driver = run(Start(url, tmp_path, 60, (), SEED, only=(state,), file_limit=size + 4096))
+    kind, text = error_of(driver)
+    assert kind in ("StateError", "OSError"), text
+    done = max([2, *(event[1] for event in driver.of("committed"))])
+    assert run(Start(url, tmp_path, done + 2, (), SEED, only=(state,))).told[-1] == ("done", done + 2)
+    exact(url, done + 2, state)
+
+
+def change(url: str, text: str) -> None:
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        connection.execute(sa.text(text))
+
+
+def limited(server: Any, url: str) -> str:
+    """The URL of an account that a read-only server refuses."""
+    database = sa.make_url(url).database
+    change(server.url, "CREATE USER sensor@'%' IDENTIFIED BY 'secret'")
+    change(server.url, f"GRANT ALL ON {database}.* TO sensor@'%'")
+    return sa.make_url(url).set(username="sensor", password="secret").render_as_string(hide_password=False)
+
+
+def read_only(url: str, kind: str, on: bool) -> None:
+    if kind == "mariadb":
+        change(url, f"SET GLOBAL read_only = {int(on)}")
+        return
+    engine = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text("SET default_transaction_read_only = off"))
+        connection.execute(sa.text(f"ALTER SYSTEM SET default_transaction_read_only = {'on' if on else 'off'}"))
+        connection.execute(sa.text("SELECT pg_reload_conf()"))
+        connection.execute(sa.text("SELECT pg_sleep(0.3)"))

@@ -1,0 +1,127 @@
+"""A map state that loses a deadlock or waits too long for a lock does all of its work again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from test_sql_combining import InPython
+
+from states.sql import SqlMapState
+from states.sql.store import parsed, store_of
+from states.sql.transaction import Transaction
+from trident_py.errors import FailedException
+from trident_py.operations.base import CombinerAggregator
+from trident_py.operations.builtin import Sum
+from trident_py.state import CombinerValueUpdater, OpaqueValue
+
+pytestmark = pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+ROWS = 600
+
+
+@pytest.fixture
+def factory(database: str) -> SqlMapState:
+    """With the rows 0..599, each with the value 1 of batch 1."""
+    made = SqlMapState.opaque(database, "t", "k bigint", "n bigint")
+    state = made.makeState({}, None, 0, 1)
+    state.beginCommit(1)
+    state.multiPut([(i,) for i in range(ROWS)], [1] * ROWS)
+    state.commit(1)
+    return made
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    """The txids of the transactions that begin."""
+    seen: list[int | None] = []
+    inner = Transaction.begin
+
+    def begin(self: Transaction, txid: int | None, lazily: bool = False) -> None:
+        seen.append(txid)
+        inner(self, txid, lazily)
+
+    monkeypatch.setattr(Transaction, "begin", begin)
+    return seen
+
+
+@contextmanager
+def another(database: str) -> Iterator[Any]:
+    """Somebody else's transaction."""
+    store = store_of(parsed(database))
+    connection = store.take()
+    try:
+        store.dialect.begin(connection, 30)
+        yield connection
+    finally:
+        store.drop(connection)
+
+
+def add(factory: SqlMapState, agg: CombinerAggregator, errors: list[BaseException], reads: bool = False) -> None:
+    """Batch 2 adds 1 to the rows 0 and 1."""
+    state = factory.makeState({}, None, 0, 1)
+    state.beginCommit(2)
+    try:
+        if reads:
+            state.multiGet([(5,)])
+        state.multiUpdate([(0,), (1,)], [CombinerValueUpdater(agg, 1)] * 2)
+        state.commit(2)
+    except BaseException as error:
+        state.rollback(2)
+        errors.append(error)
+
+
+def into_a_deadlock(database: str, factory: SqlMapState, agg: CombinerAggregator, **more: Any) -> list[BaseException]:
+    """The other one holds row 1 and wants row 0, which we hold while we wait for row 1; it has done more."""
+    errors: list[BaseException] = []
+    with another(database) as other:
+        other.execute("UPDATE t SET prev_n = 7 WHERE k >= 100")
+        other.execute("UPDATE t SET prev_n = 7 WHERE k = 1")
+        ours = threading.Thread(target=add, args=(factory, agg, errors), kwargs=more)
+        ours.start()
+        time.sleep(0.4)
+        other.execute("UPDATE t SET prev_n = 7 WHERE k = 0")
+        other.execute("COMMIT")
+        ours.join(30)
+        assert not ours.is_alive()
+    return errors
+
+
+@pytest.mark.parametrize("agg", [Sum(), InPython(Sum())], ids=["in the database", "in Python"])
+def test_a_deadlock_is_run_again_as_a_whole(database: str, factory: SqlMapState, begun: list, agg: Any) -> None:
+    assert into_a_deadlock(database, factory, agg) == []
+    assert begun == [2, 2]  # ours was the victim, and came again
+    assert [factory.stored()[(k,)] for k in (0, 1, 2)] == [OpaqueValue(2, 2, 1)] * 2 + [OpaqueValue(1, 1, None)]
+
+
+def test_work_that_stands_on_an_earlier_read_is_replayed_by_the_batch(
+    database: str, factory: SqlMapState, begun: list
+) -> None:
+    (error,) = into_a_deadlock(database, factory, Sum(), reads=True)
+    assert isinstance(error, FailedException) and "locked" in str(error)
+    assert begun == [2]
+    assert factory.stored()[(0,)] == OpaqueValue(1, 1, 7)
+    add(factory, Sum(), [])
+    assert factory.stored()[(0,)] == OpaqueValue(2, 2, 1)
+
+
+@pytest.mark.parametrize("agg", [Sum(), InPython(Sum())], ids=["in the database", "in Python"])
+def test_a_lock_that_is_waited_for_too_long_is_asked_for_again(
+    database: str, factory: SqlMapState, begun: list, agg: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("states.sql.store.LOCK_SECONDS", 1.0)
+    errors: list[BaseException] = []
+    with another(database) as other:
+        other.execute("UPDATE t SET prev_n = 7 WHERE k = 1")
+        ours = threading.Thread(target=add, args=(factory, agg, errors))
+        ours.start()
+        until = time.monotonic() + 20
+        while len(begun) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+        other.execute("COMMIT")
+        ours.join(30)
+    assert errors == [] and len(begun) >= 2
+    assert [factory.stored()[(k,)] for k in (0, 1)] == [OpaqueValue(2, 2, 1)] * 2

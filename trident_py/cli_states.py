@@ -1,0 +1,115 @@
+"""The commands about states: `trident states`, `trident states --schema`, `trident states check FILE`.
+
+Exit codes of check: 0 the states can start; 1 a finding would stop the start; 2 the file is wrong.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from typing import Any
+
+import click
+
+from .errors import DefinitionError
+from .guarantees.matrix import cell
+
+STOPS, WRONG = 1, 2
+SPOUTS = ("transactional", "opaque", "non-transactional")
+
+
+def loading() -> Any:
+    """The package that knows the types. By its name: `trident_py` works without `states`, this command does not."""
+    return importlib.import_module("states.loading")
+
+
+@click.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--schema", is_flag=True, help="Print the JSON schema of the YAML file, for editors.")
+@click.pass_context
+def states(context: click.Context, as_json: bool, schema: bool) -> None:
+    """List the installed types of states, with their guarantees and settings."""
+    if context.invoked_subcommand is not None:
+        return
+    if schema:
+        print(json.dumps(loading().schema(), indent=2))
+        return
+    listed = [listing(each) for each in loading().installed().values()]
+    print(json.dumps(listed, indent=2) if as_json else "\n\n".join(map(told, listed)))
+
+
+@click.command()
+@click.argument("file", metavar="FILE")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def check(file: str, as_json: bool) -> None:
+    """Look at the store of each state that a YAML file names: what is there, what would be made. Writes nothing."""
+    try:
+        looks = loading().look(file)
+    except DefinitionError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(WRONG)
+    print(json.dumps([as_record(each) for each in looks], indent=2) if as_json else "\n".join(map(found, looks)))
+    sys.exit(STOPS if any(each.stops for each in looks) else 0)
+
+
+states.add_command(check)
+
+
+def listing(installed: Any) -> dict[str, Any]:
+    """A type as a JSON object."""
+    record = {"type": installed.name, "package": installed.package, "summary": installed.summary}
+    if installed.settings is None:
+        return record | {"problem": installed.problem}
+    kinds = {kind: {spout: cell(spout, kind)._asdict() for spout in SPOUTS} for kind in installed.settings.kinds}
+    return record | {"guarantees": kinds, "settings": settings(installed.settings)}
+
+
+def settings(model: Any) -> list[dict[str, Any]]:
+    """The keys of a type, those of nested mappings with a dot."""
+    whole = model.model_json_schema()
+    return list(flattened(whole, whole.get("$defs", {}), ""))
+
+
+def flattened(model: dict[str, Any], definitions: dict[str, Any], before: str) -> Any:
+    for name, own in model.get("properties", {}).items():
+        nested = definitions.get(own.get("$ref", "").rpartition("/")[2])
+        if nested is not None:
+            yield from flattened(nested, definitions, f"{before}{name}.")
+            continue
+        record: dict[str, Any] = {"key": before + name, "required": name in model.get("required", [])}
+        told_of = {key: own[key] for key in ("description", "enum", "default") if own.get(key) is not None}
+        yield record | told_of
+
+
+def told(record: dict[str, Any]) -> str:
+    """A type as text."""
+    lines = [f"{record['type']} ({record['package']}): {record['summary']}"]
+    if "problem" in record:
+        return f"{record['type']} ({record['package']}): cannot be used: {record['problem']}"
+    for kind, cells in record["guarantees"].items():
+        lines.append(f"  kind {kind}")
+        lines += [f"    {spout + ' spout:':25} {each['guarantee']}" for spout, each in cells.items()]
+    width = max((len(each["key"]) for each in record["settings"]), default=0)
+    lines += [f"  {each['key']:{width}}  {sentence(each)}" for each in record["settings"]]
+    return "\n".join(lines)
+
+
+def sentence(setting: dict[str, Any]) -> str:
+    """What a key is for, in one line."""
+    choices = " | ".join(setting.get("enum", []))
+    default = setting.get("default")
+    shown = ", ".join(default) if isinstance(default, list) else default
+    end = "required" if setting["required"] else "" if shown is None else f"default: {shown}"
+    return ". ".join(part for part in (setting.get("description", ""), choices, end) if part)
+
+
+def found(look: Any) -> str:
+    """The findings of one state as text."""
+    lines = [f"{look.name} ({look.type}): {look.state}"]
+    return "\n".join([*lines, *(f"  {each.level + ':':8} {each.text}" for each in look.findings)])
+
+
+def as_record(look: Any) -> dict[str, Any]:
+    findings = [{"level": each.level, "text": each.text} for each in look.findings]
+    return {"state": look.name, "type": look.type, "stops": look.stops, "findings": findings}

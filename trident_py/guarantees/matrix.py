@@ -1,0 +1,93 @@
+"""The matrix: spout kind x state kind, whether a replay may differ, whether its keys may, and what follows.
+
+It extends Storm's table (docs/Trident-state.md) by the kinds that Storm does not have. The whole of it is in
+docs/semantics.md.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..spouts.interfaces import NON_TRANSACTIONAL, OPAQUE, TRANSACTIONAL
+
+EXACTLY = "exactly once"
+IN_EFFECT = "exactly once in effect"
+AT_LEAST = "at least once"
+WRONG = "wrong"
+NONE = "no guarantee"
+
+ORDER = (EXACTLY, IN_EFFECT, AT_LEAST, NONE, WRONG)
+STATE_KINDS = (
+    "non-transactional", "transactional", "opaque", "insert-ignore", "append", "batch", "sequence",
+)  # fmt: skip
+
+
+class Cell(NamedTuple):
+    """One cell: the guarantee, why, and what would raise it (empty where nothing has to)."""
+
+    guarantee: str
+    reason: str
+    raise_by: str = ""
+
+
+_AGAIN = "a replayed batch is applied again"
+_THERE = "a row that is there already is not written again"
+_SKIPPED = "a replay may hold other tuples, and what a failed attempt has committed is skipped"
+_PAST = "a number that has passed is dropped, the last one is kept with the data"
+_FLIP = "a batch is staged whole and becomes visible in one transaction"
+
+_CELLS: dict[tuple[str, str], Cell] = {
+    (TRANSACTIONAL, "non-transactional"): Cell(AT_LEAST, _AGAIN, "make the state transactional or opaque"),
+    (TRANSACTIONAL, "transactional"): Cell(EXACTLY, "a batch never changes, and its txid is kept with each value"),
+    (TRANSACTIONAL, "opaque"): Cell(EXACTLY, "the value before the batch is kept with each value"),
+    (TRANSACTIONAL, "insert-ignore"): Cell(IN_EFFECT, _THERE),
+    (TRANSACTIONAL, "append"): Cell(EXACTLY, "the rows of a partition and their txid are one transaction of the store"),
+    (TRANSACTIONAL, "batch"): Cell(EXACTLY, f"{_FLIP} with its txid"),
+    (TRANSACTIONAL, "sequence"): Cell(IN_EFFECT, _PAST),
+    (OPAQUE, "non-transactional"): Cell(AT_LEAST, _AGAIN, "make the state opaque"),
+    (OPAQUE, "transactional"): Cell(WRONG, _SKIPPED, "make the state opaque"),
+    (OPAQUE, "opaque"): Cell(EXACTLY, "but for keys that a failed attempt wrote and the replay does not touch (S12)"),
+    (OPAQUE, "insert-ignore"): Cell(IN_EFFECT, f"{_THERE}, in whichever batch it comes"),
+    (OPAQUE, "append"): Cell(WRONG, _SKIPPED, "make the state a batch state"),
+    (OPAQUE, "batch"): Cell(EXACTLY, f"{_FLIP}; one that is visible is never emitted with other tuples"),
+    (OPAQUE, "sequence"): Cell(IN_EFFECT, f"{_PAST}, in whichever batch it comes"),
+}
+
+# The replay may differ, and so may the keys of its rows.
+_MOVED: dict[str, Cell] = {
+    "opaque": Cell(AT_LEAST, "a replay counts under other keys, and those of the failed attempt stay (S12)"),
+    "insert-ignore": Cell(AT_LEAST, "a replay writes its rows again, under other keys"),
+    "sequence": Cell(WRONG, "in a replay a row may get another number: it is stored twice, or dropped as past"),
+}
+
+_LOST = "the spout does not promise to emit a failed batch again"
+_RE_READ = "read from a transactional or opaque spout"
+_NO_PROMISE: dict[str, str] = {
+    "insert-ignore": f"each key is stored once, but {_LOST}",
+    "sequence": f"a number that comes again is dropped, but {_LOST}, and a gap stays a gap",
+}
+
+
+def cell(spout_kind: str, state_kind: str, moved: bool = False) -> Cell:
+    """The cell. ``spout_kind`` is what the state sees: with functions that are not deterministic a transactional
+    spout is an opaque one. ``moved``: the keys of a replay may be others.
+    """
+    if spout_kind == NON_TRANSACTIONAL:
+        return Cell(NONE, _NO_PROMISE.get(state_kind, _LOST), _RE_READ)
+    if moved and spout_kind == OPAQUE and state_kind in _MOVED:
+        return _MOVED[state_kind]
+    unknown = Cell(
+        AT_LEAST,
+        f"nothing is known of a state of kind {state_kind!r}; a replayed batch may be applied again",
+        f"use a kind that is known ({', '.join(STATE_KINDS[1:])}), or let its factory tell with `guarantees`",
+    )
+    return _CELLS.get((spout_kind, state_kind), unknown)
+
+
+def seen_as(spout_kind: str, changing: bool) -> str:
+    """The spout kind as a state behind functions sees it; ``changing``: they may give other results on a replay."""
+    return OPAQUE if changing and spout_kind == TRANSACTIONAL else spout_kind
+
+
+def worse(one: str, other: str) -> str:
+    return max(one, other, key=ORDER.index)

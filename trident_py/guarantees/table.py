@@ -1,0 +1,214 @@
+"""The guarantees of a topology: one for each state, and what is printed and refused at submit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import DefinitionError
+from ..plan import Plan, ProcessorNode, SpoutNode
+from ..running import log
+from ..spouts.interfaces import OPAQUE
+from ..state import LRUMemoryMapState, MemoryMapState
+from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, seen_as, worse
+from .routing import unsteady
+from .sources import Replay, replay_of
+from .tracing import Cause, ancestors, changes, key_fields, origin, unseen
+
+GUARANTEE = "topology.guarantee"
+ACCEPTED = {"exactly-once": (EXACTLY, IN_EFFECT), "at-least-once": (EXACTLY, IN_EFFECT, AT_LEAST)}
+# Their updaters emit the rows that were new: in a replay those of a failed attempt are not.
+_EMITS_ONCE = ("insert-ignore", "append", "sequence")
+_TOP = (EXACTLY, IN_EFFECT)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What one state of a topology can be trusted for.
+
+    ``spout_kind`` is the kind that holds, ``functions`` says what may differ on a replay (empty: nothing),
+    ``raise_by`` what would give a better guarantee (empty: it is the best). ``unseen`` names operations whose
+    source was not found; they are taken as deterministic.
+    """
+
+    state: str
+    state_kind: str
+    spouts: tuple[str, ...]
+    spout_kind: str
+    guarantee: str
+    reason: str
+    raise_by: str = ""
+    functions: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        spouts = " + ".join(self.spouts)
+        functions = " -> non-deterministic functions" if self.functions else ""
+        line = f"{spouts} ({self.spout_kind}){functions} -> {self.state} ({self.state_kind}): {self.guarantee}"
+        return f"{line}: {self.reason}"
+
+
+class Guarantees(list[Guarantee]):
+    """The guarantees of a topology; as text a table with reasons."""
+
+    def __str__(self) -> str:
+        if not self:
+            return "no state is updated"
+        head = ("state", "kind", "spout", "functions", "guarantee")
+        rows = [head, *map(_cells, self)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+        lines = [_line(head, widths)]
+        for row, each in zip(rows[1:], self, strict=True):
+            lines += [_line(row, widths), f"    because {each.reason}"]
+            lines += [f"    to raise it: {each.raise_by}"] if each.raise_by else []
+        return "\n".join(lines)
+
+    def notes(self) -> list[str]:
+        """What could not be seen, a line for each operation."""
+        names = dict.fromkeys(name for each in self for name in each.unseen)
+        return [f"no source of {name} was found; it is taken as deterministic" for name in names]
+
+    def below(self, required: str) -> Guarantees:
+        """Those that are worse than "exactly-once" or "at-least-once"."""
+        return Guarantees(each for each in self if each.guarantee not in ACCEPTED[required])
+
+
+def _cells(each: Guarantee) -> tuple[str, ...]:
+    functions = "non-deterministic" if each.functions else "deterministic"
+    return each.state, each.state_kind, f"{' + '.join(each.spouts)} ({each.spout_kind})", functions, each.guarantee
+
+
+def _line(row: tuple[str, ...], widths: list[int]) -> str:
+    return "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+
+
+def guarantees(plan: Plan) -> Guarantees:
+    """One for each state that the topology updates, in the order of their definition.
+
+    Raises DefinitionError for a factory whose own ``guarantees`` cannot be read.
+    """
+    done: dict[int, Guarantee] = {}
+    for node in plan.nodes:
+        if isinstance(node, ProcessorNode) and node.committer:
+            done[node.id] = _of_state(plan, node, done)
+    return Guarantees(done.values())
+
+
+def _of_state(plan: Plan, node: ProcessorNode, done: Mapping[int, Guarantee]) -> Guarantee:
+    assert node.state is not None
+    before = ancestors(plan, node)
+    spouts = [each for each in before if isinstance(each, SpoutNode)]
+    state_kind = getattr(node.state.factory, "kind", None) or "unknown"
+    causes = changes(plan, node)
+    found = [(replay, _cell_of(plan, node, state_kind, replay, causes)) for replay in map(_replay, spouts)]
+    nothing = (Replay("none"), Cell(NONE, "no spout feeds this state"))
+    replay, answer = max(found, key=lambda pair: ORDER.index(pair[1].guarantee), default=nothing)
+    earlier = [done[each.id] for each in before if each.id in done]
+    answer = _behind(earlier, answer)
+    names, what = tuple(spout.spout_id for spout in spouts), tuple(cause.what for cause in causes)
+    return Guarantee(node.state.name, state_kind, names, replay.kind, *answer, what, tuple(unseen(plan, node)))
+
+
+def _replay(node: SpoutNode) -> Replay:
+    return replay_of(node.spout)
+
+
+def _cell_of(plan: Plan, node: ProcessorNode, state_kind: str, replay: Replay, causes: list[Cause]) -> Cell:
+    """The cell for one spout, with what this topology adds to its reason."""
+    assert node.state is not None
+    seen = seen_as(replay.kind, bool(causes))
+    keys = [cause for name in key_fields(node) for cause in origin(plan, node_before(plan, node), name)]
+    moving = keys if seen == OPAQUE else []  # a batch that never changes gives the same keys again
+    found = _own_word(node.state.factory, seen) or cell(seen, state_kind, bool(moving))
+    if state_kind == "append" and found.guarantee == EXACTLY and (why := unsteady(plan, node)):
+        route = "route the tuples by their content before the state, with partitionBy(...)"
+        found = Cell(WRONG, f"a replay may send tuples to other partitions, which skip them: {why}", route)
+    told = [cause.what for cause in moving]
+    told += [cause.what for cause in causes if not any(each.endswith(cause.what) for each in told)]
+    remarks = [replay.remark, *dict.fromkeys(told)]
+    remarks += _remarks(node.state.factory, state_kind, found, keys, moving, causes)
+    reason = "; ".join([found.reason, *filter(None, remarks)])
+    return Cell(found.guarantee, reason, _raise_by(found, moving or (causes if seen != replay.kind else [])))
+
+
+def _remarks(
+    factory: Any, state_kind: str, found: Cell, keys: list[Cause], moving: list[Cause], causes: list[Cause]
+) -> Iterator[str]:
+    """What else is to be said of a good cell."""
+    if found.guarantee not in _TOP:
+        return
+    if causes and state_kind in ("insert-ignore", "sequence"):
+        yield "the key stays the same, the values of the first attempt stay"
+    if keys and not moving:
+        yield f"{keys[0].what}, and the batch never changes"
+    if isinstance(factory, MemoryMapState.Factory | LRUMemoryMapState.Factory):
+        yield "in memory, for the life of one driver process"
+
+
+def _raise_by(found: Cell, causes: list[Cause]) -> str:
+    """What to change: the cause of a downgrade, or the state."""
+    if found.guarantee in _TOP:
+        return ""
+    return ", or ".join(dict.fromkeys([*(cause.remedy for cause in causes), found.raise_by])).removesuffix(", or ")
+
+
+def node_before(plan: Plan, node: ProcessorNode) -> Any:
+    return plan.by_id[node.parents[0]]
+
+
+def _behind(earlier: list[Guarantee], answer: Cell) -> Cell:
+    """A state fed by another's new values is no better than that one."""
+    for state in earlier:
+        if state.state_kind in _EMITS_ONCE and answer.guarantee != NONE:
+            reason = f"a replay does not emit again what state {state.state} has stored, so it may never come here"
+            return Cell(WRONG, reason, f"feed it from the stream that feeds {state.state}")
+        if worse(answer.guarantee, state.guarantee) != answer.guarantee:
+            reason = f"it is fed by state {state.state}, which is {state.guarantee}: {state.reason}"
+            answer = Cell(state.guarantee, reason, state.raise_by)
+    return answer
+
+
+def _own_word(factory: Any, spout_kind: str) -> Cell | None:
+    """What the factory says of itself: ``guarantees``, a mapping of spout kind to (guarantee, reason[, raise by])."""
+    told = getattr(factory, "guarantees", None)
+    if told is None:
+        return None
+    if not isinstance(told, Mapping):
+        raise DefinitionError(f"{factory!r}.guarantees is {told!r}; it maps a spout kind to (guarantee, reason)")
+    if spout_kind not in told:
+        return None
+    values = told[spout_kind]
+    if not isinstance(values, tuple) or len(values) not in (2, 3) or values[0] not in ORDER:
+        raise DefinitionError(
+            f"{factory!r}.guarantees[{spout_kind!r}] is {values!r}; it is a tuple of a guarantee "
+            f"({', '.join(ORDER)}), a reason and, if it can be raised, by what"
+        )
+    return Cell(*values)
+
+
+def announce(name: str, conf: Mapping[str, Any] | None, plan: Plan) -> None:
+    """At submit, before anything starts: logs the table at INFO and refuses what is below the configuration.
+
+    Raises DefinitionError for a state below ``conf["topology.guarantee"]``, or a value that is not known.
+    """
+    required = (conf or {}).get(GUARANTEE)
+    if required is None and not log.isEnabledFor(logging.INFO):
+        return
+    found = guarantees(plan)
+    require(found, conf)
+    if found:
+        log.info("guarantees of %s:\n%s", name, found)
+
+
+def require(found: Guarantees, conf: Mapping[str, Any] | None) -> None:
+    """Raises DefinitionError if a state is below ``conf["topology.guarantee"]``."""
+    required = (conf or {}).get(GUARANTEE)
+    if required is None:
+        return
+    if required not in ACCEPTED:
+        raise DefinitionError(f"{GUARANTEE} is {required!r}; it is one of: {', '.join(ACCEPTED)}")
+    if below := found.below(required):
+        lines = [f"  {each}\n    to raise it: {each.raise_by or 'nothing is known'}" for each in below]
+        raise DefinitionError(f"{GUARANTEE} is {required!r}; below it:\n" + "\n".join(lines))

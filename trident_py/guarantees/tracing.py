@@ -1,0 +1,188 @@
+"""What lies between the spouts and a state: what may differ on a replay, and where the key fields come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from ..operations.determinism import DECLARED, Verdict, judge
+from ..plan import Node, PartitionNode, Plan, ProcessorNode
+from ..processors import (
+    Aggregate,
+    Each,
+    Joiner,
+    Merge,
+    MultiReduce,
+    PartitionPersist,
+    Replace,
+    StateQuery,
+)
+from ..processors.base import name_of
+from ..tuples import Fields
+from .routing import unsteady
+
+
+class Cause(NamedTuple):
+    """Why a result may be another on a replay, and what to do about it."""
+
+    what: str
+    remedy: str
+
+
+def ancestors(plan: Plan, node: Node) -> list[Node]:
+    """The nodes before this one, in the order of their definition, and the node itself."""
+    found: set[int] = set()
+    todo = [node.id]
+    while todo:
+        node_id = todo.pop()
+        if node_id not in found:
+            found.add(node_id)
+            todo.extend(plan.by_id[node_id].parents)
+    return [each for each in plan.nodes if each.id in found]
+
+
+def operations_of(node: Node) -> list[Any]:
+    """The user code of a node that decides what comes out of it. A consumer decides nothing."""
+    if isinstance(node, PartitionNode):
+        return [node.partitioner.grouping] if hasattr(node.partitioner, "grouping") else []
+    spec = node.spec if isinstance(node, ProcessorNode) else None
+    if isinstance(spec, Aggregate):
+        return [part.aggregator for part in spec.parts]
+    names = ("function", "filter", "reducer", "query", "updater")
+    return [getattr(spec, name) for name in names if getattr(spec, name, None) is not None]
+
+
+def _called(operation: Any) -> str:
+    """A function within a function by its own name."""
+    return name_of(operation).rpartition("<locals>.")[2]
+
+
+def unseen(plan: Plan, node: Node) -> list[str]:
+    """Operations before and at a state whose source is not found; they are taken as deterministic."""
+    found = [(_called(each), judge(each)) for before in ancestors(plan, node) for each in operations_of(before)]
+    return list(dict.fromkeys(name for name, verdict in found if not verdict.seen))
+
+
+def changes(plan: Plan, node: Node) -> list[Cause]:
+    """Why the tuples that reach a state may be others on a replay, although the spout's are the same."""
+    found = [cause for before in ancestors(plan, node) if before.id != node.id for cause in _own(before)]
+    found += [cause for before in ancestors(plan, node) for cause in _by_partition(plan, before)]
+    updater = node.spec.updater if isinstance(node, ProcessorNode) else None
+    return list(dict.fromkeys([*found, *_judged([updater])]))
+
+
+def _by_partition(plan: Plan, node: Node) -> list[Cause]:
+    """An aggregate of each partition by itself is another one when the tuples are spread otherwise."""
+    spec = node.spec if isinstance(node, ProcessorNode) else None
+    if not isinstance(spec, Aggregate) or spec.phase != "full" or spec.single is not None:
+        return []
+    why = unsteady(plan, node)
+    return [Cause(f"{spec.operation} of each partition: {why}", "partitionBy(...) before it")] if why else []
+
+
+def _own(node: Node) -> list[Cause]:
+    """What a node itself adds."""
+    if isinstance(node, PartitionNode):
+        return []  # a grouping decides where tuples go, not what they are: see `routing`
+    causes = _judged(operations_of(node))
+    spec = node.spec if isinstance(node, ProcessorNode) else None
+    if isinstance(spec, StateQuery) and not causes and not _declared(spec.query):
+        assert isinstance(node, ProcessorNode) and node.state is not None
+        causes.append(
+            Cause(
+                f"{_called(spec.query)} asks state {node.state.name}, which may answer otherwise on a replay",
+                "declare the query with deterministic(...) if nobody changes that state",
+            )
+        )
+    if isinstance(spec, PartitionPersist):
+        causes += _new_values(node)
+    return causes
+
+
+def _declared(query: Any) -> bool:
+    return bool(getattr(query, DECLARED, False))
+
+
+def _new_values(node: Node) -> list[Cause]:
+    """New values of a map that knows txids are the same again; others are what a replay makes of them."""
+    assert isinstance(node, ProcessorNode) and node.state is not None
+    if getattr(node.state.factory, "kind", None) in ("transactional", "opaque", "batch"):
+        return []
+    return [Cause(f"the new values of state {node.state.name} differ on a replay", "make that state opaque")]
+
+
+def _judged(operations: Iterable[Any]) -> list[Cause]:
+    causes = []
+    for operation in operations:
+        verdict: Verdict = judge(operation)
+        if not verdict.deterministic:
+            name = _called(operation)
+            causes.append(Cause(f"{name} {verdict.why}", f"make {name} deterministic"))
+    return causes
+
+
+# -- where the fields of a key come from ------------------------------------------------------------------------
+
+
+def key_fields(node: ProcessorNode) -> list[str]:
+    """The fields that are the key of a state, as far as its factory and its updater tell."""
+    assert node.state is not None
+    places = [(node.spec.updater, "groupFields"), *((node.state.factory, n) for n in ("key", "sender", "sequence"))]
+    if not hasattr(node.spec.updater, "groupFields"):
+        places.append((node.state.factory, "keys"))
+    names = [name for place, attribute in places for name in _fields(getattr(place, attribute, None))]
+    return [name for name in dict.fromkeys(names) if name in node.spec.inputs]
+
+
+def _fields(value: Any) -> tuple[str, ...]:
+    return Fields.of(value).names if isinstance(value, Fields | str | list | tuple) else ()
+
+
+def origin(plan: Plan, node: Node, name: str) -> list[Cause]:
+    """Why the field of a node's output is not a function of one tuple of the spout; empty if it is."""
+    return _Origins(plan).of(node, name)
+
+
+class _Origins:
+    """Each field of each node is traced once: a map reads all fields of the one before."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.known: dict[tuple[int, str], list[Cause]] = {}
+
+    def of(self, node: Node, name: str) -> list[Cause]:
+        place = (node.id, name)
+        if place not in self.known:
+            self.known[place] = list(dict.fromkeys(self._causes(node, name)))
+        return self.known[place]
+
+    def _causes(self, node: Node, name: str) -> Iterator[Cause]:
+        parents = [self.plan.by_id[parent] for parent in node.parents]
+        spec = node.spec if isinstance(node, ProcessorNode) else None
+        if isinstance(spec, Merge):
+            place = node.fields.index(name)
+            sides = zip(parents, spec.inputs, strict=True)
+            yield from self._all((side, fields[place]) for side, fields in sides if place < len(fields))
+        elif isinstance(spec, Replace) or (isinstance(spec, Each | StateQuery) and name in spec.outputs):
+            yield from (cause._replace(what=f"field {name!r}: {cause.what}") for cause in _own(node))
+            yield from self._all((parents[0], field) for field in spec.inputs)
+        elif isinstance(spec, MultiReduce) and isinstance(spec.reducer, Joiner):
+            groups = spec.groups or ()
+            reads = zip(parents, groups, spec.inputs, strict=True)
+            yield from self._all((side, field) for side, group, rest in reads for field in (*group, *rest))
+        elif isinstance(spec, Aggregate | PartitionPersist | MultiReduce) and name not in _groups(spec):
+            yield from _own(node)
+            what = f"field {name!r} is made of the whole batch by {spec.operation}"
+            yield Cause(what, "make the key of fields of single tuples")
+        elif parents:
+            yield from self.of(parents[0], name)
+
+    def _all(self, fields: Iterable[tuple[Node, str]]) -> Iterator[Cause]:
+        for node, name in fields:
+            yield from self.of(node, name)
+
+
+def _groups(spec: Any) -> Any:
+    if isinstance(spec, Aggregate):
+        return spec.group or ()
+    return getattr(getattr(spec, "updater", None), "groupFields", ())

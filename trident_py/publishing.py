@@ -1,0 +1,111 @@
+"""The end of a batch on the driver: its participants are told that all partitions have committed, in a fixed order.
+
+If one of them makes the batch visible only now, the batch is *decided* first: the receipts of the attempt go into
+the checkpoint, and from then on no other attempt of this txid runs, in no driver. An opaque spout would emit
+something else in a replay, under a txid that readers may have seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import FailedException, StateError, TopologyError, ZombieError
+from .program import BatchInfo, Failure, Program, failure_of
+from .running import RunningTopology
+from .state.participants import BatchParticipant
+
+Receipts = dict[str, list]
+MAX_ATTEMPTS = "topology.max.batch.attempts"
+_DECIDED = "decided"
+
+
+class Stopped(Exception):
+    """The run is being stopped; raised between two attempts."""
+
+
+class Publisher:
+    """Tells the participants of one component; those that make a batch visible (``decides``) come first."""
+
+    def __init__(
+        self, program: Program, participants: dict[str, BatchParticipant], running: RunningTopology
+    ) -> None:
+        self.program = program
+        self.running = running
+        self.limit = program.conf.get(MAX_ATTEMPTS)
+        self.deciding = [name for name, each in participants.items() if getattr(each, "decides", False)]
+        others = [name for name in participants if name not in self.deciding]
+        self.participants = {name: participants[name] for name in [*self.deciding, *others]}
+
+    @property
+    def _store(self) -> Any:
+        return self.program.conf["trident.metadata"]
+
+    def publish(self, batch: BatchInfo, receipts: Receipts, metadata: dict | None) -> None:
+        """All states have committed. Raises what a participant raises; the batch may be run again then.
+
+        Raises TopologyError where it may not: it is decided, and stays so for the next start.
+        """
+        if not self.deciding:
+            self._tell(batch, receipts)
+            return
+        record = {"attempt": batch.attempt, "metadata": metadata}
+        self._store.put(_DECIDED, batch.txid, {**record, "receipts": {name: receipts[name] for name in self.deciding}})
+        self._store.cleanup_before(_DECIDED, batch.txid)  # it stays until the next batch is decided
+        self.insist(batch, receipts)
+
+    def decision(self, txid: int) -> dict | None:
+        """What an earlier driver has decided of this batch: attempt, metadata, receipts."""
+        return self._store.get(_DECIDED, txid) if self.deciding else None
+
+    def insist(self, batch: BatchInfo, receipts: Receipts) -> None:
+        """Tells again what failed, until it succeeds. Raises StateError if the batch is not decided any more."""
+        tries = 0
+        while True:
+            try:
+                return self._tell(batch, receipts)
+            except FailedException as error:
+                tries += 1
+                if self.running.stopping.is_set():
+                    raise Stopped from error
+                if tries == self.limit:
+                    raise _stuck(batch, error) from error
+                reason = f"publish is tried again: {error}"
+                self.running.event(self.program.component, "reported", batch.txid, batch.attempt, reason)
+                self.running.stopping.wait(back_off_seconds(tries))
+            except Exception as error:
+                if self._withdrawn(batch, error):
+                    raise
+                raise _stuck(batch, error) from error
+
+    def _tell(self, batch: BatchInfo, receipts: Receipts) -> None:
+        for at, (name, participant) in enumerate(self.participants.items()):
+            try:
+                participant.publish(batch.txid, batch.attempt, receipts.get(name, []))
+            except StateError as error:
+                error.first = at == 0  # type: ignore[attr-defined]
+                raise
+
+    def _withdrawn(self, batch: BatchInfo, error: Exception) -> bool:
+        """The first participant refuses to show the batch: nothing of it is visible, so it is not decided any more."""
+        if isinstance(error, ZombieError) or not getattr(error, "first", False):
+            return False
+        self._store.remove(_DECIDED, batch.txid)
+        return True
+
+
+def _stuck(batch: BatchInfo, error: BaseException) -> TopologyError:
+    return topology_error(failure_of("commit", 0, error), batch.txid)
+
+
+def back_off_seconds(failures: int) -> float:
+    """The pause after so many failures in a row: from 50 ms doubling up to 10 s."""
+    return min(0.05 * 2 ** min(failures - 1, 10), 10.0)
+
+
+def topology_error(failure: Failure, txid: int | None, tries: str = "") -> TopologyError:
+    """The error that ends a run, told with the user's own exception first."""
+    kind = type(failure.error).__name__
+    message = (
+        f"{kind}: {failure.error}\n  in {failure.operation}, txid {txid}, partition {failure.partition}{tries}"
+    )
+    return TopologyError(message, failure.operation, txid, failure.partition)

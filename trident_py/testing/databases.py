@@ -1,0 +1,73 @@
+"""Empty databases on a server that a URL names: for one test each, gone afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import TridentError
+
+
+class ServiceMissing(TridentError):
+    """A program or driver that a server needs is not installed here; names it and how to install it."""
+
+
+def create_database(url: str, name: str | None = None) -> str:
+    """Makes an empty database on the server that a URL names and returns its URL; without a name it gets a free one.
+
+    The account of the URL needs the right to do so.
+    """
+    from sqlalchemy import make_url
+
+    name = _checked(name or f"trident_{uuid.uuid4().hex[:12]}")
+    with connection(url) as one:
+        one.exec_driver_sql(f"CREATE DATABASE {name}")
+    return make_url(url).set(database=name).render_as_string(hide_password=False)
+
+
+def drop_database(url: str) -> None:
+    """Removes the database that a URL names, with all connections to it. Nothing happens if there is none."""
+    from sqlalchemy import make_url
+
+    parsed = make_url(url)
+    name = _checked(parsed.database or "")
+    mysql = parsed.get_backend_name() in ("mysql", "mariadb")
+    home = "mysql" if mysql else "postgres"
+    with connection(parsed.set(database=home).render_as_string(hide_password=False)) as one:
+        if not mysql:
+            one.exec_driver_sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            return
+        query = f"SELECT id FROM information_schema.processlist WHERE db = '{name}'"
+        for (client,) in one.exec_driver_sql(query).all():
+            with contextlib.suppress(Exception):  # it has gone by itself
+                one.exec_driver_sql(f"KILL {client}")
+        one.exec_driver_sql(f"DROP DATABASE IF EXISTS {name}")
+
+
+@contextlib.contextmanager
+def connection(url: str) -> Iterator[Any]:
+    """A new connection in autocommit."""
+    from sqlalchemy import NullPool, create_engine
+
+    try:
+        engine = create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    except ModuleNotFoundError as error:
+        extra = "mysql" if url.startswith("mysql") else "postgresql"
+        raise ServiceMissing(f"the driver {error.name} is missing: pip install 'trident-py[{extra}]'") from error
+    with engine.connect() as one:
+        yield one
+
+
+def connection_errors() -> Any:
+    from sqlalchemy.exc import DBAPIError
+
+    return DBAPIError
+
+
+def _checked(database: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", database):
+        raise TridentError(f"{database!r} is no name for a database here: small letters, digits and _, a letter first")
+    return database

@@ -1,0 +1,287 @@
+"""A TCP proxy that cuts connections on command: what a database client lives through when the network fails."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import struct
+import threading
+from dataclasses import dataclass
+from typing import Any, Self
+
+from ..errors import DefinitionError
+
+HOST = "127.0.0.1"
+WHEN = ("before", "during", "lost", "after")
+_READ = 1 << 18
+_RESET = struct.pack("ii", 1, 0)  # linger for no time: close sends RST
+_IN = select.POLLIN | select.POLLHUP | select.POLLERR
+
+
+@dataclass
+class _Rule:
+    pattern: bytes
+    when: str
+    skip: int
+    times: int
+
+
+def commit_of(url: str) -> bytes:
+    """What a client of the database that a URL names sends to commit, and in no other statement.
+
+    (``b"COMMIT"`` alone also stands in ``SET AUTOCOMMIT = 0``, which PyMySQL sends when it connects.)
+    """
+    return b"COMMIT\0" if url.startswith("postgresql") else b"\x03COMMIT"
+
+
+class CuttingProxy:
+    """Passes connections on from a free loopback ``port`` to a server, until told to cut them.
+
+    Lives in the process that made it, on threads; clients may be other processes. ``close()`` (or the ``with``
+    block) ends it with all its connections. It sees patterns in plain connections only, not through TLS.
+    """
+
+    def __init__(self, target_host: str, target_port: int) -> None:
+        self.target = (target_host, target_port)
+        self.refuse = False
+        """New connections are reset at once."""
+        self.cuts = 0
+        """How many connections were cut so far."""
+        self._lines: set[_Line] = set()
+        self._rules: list[_Rule] = []
+        self._changed = threading.Condition()
+        self._listener = socket.create_server((HOST, 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._wake = _Wake()
+        self._thread = threading.Thread(target=self._accept, name=f"proxy-{self.port}", daemon=True)
+        self._thread.start()
+
+    def through(self, url: str) -> str:
+        """An SQLAlchemy URL with this proxy's host and port in place of its own."""
+        from sqlalchemy import make_url
+
+        return make_url(url).set(host=HOST, port=self.port).render_as_string(hide_password=False)
+
+    def cut(self) -> int:
+        """Resets all connections now, on both sides. Returns how many."""
+        with self._changed:
+            lines = list(self._lines)
+        return sum(line.cut() for line in lines)
+
+    def cut_on(self, pattern: bytes, when: str = "before", times: int = 1, skip: int = 0) -> None:
+        """Cuts the connection whose client sends these bytes, exactly as written; see `commit_of`.
+
+        ``before``: the server never gets them. ``during``: the server gets them and the client is cut at once,
+        so that the server may still be at work. ``lost``: the server has answered, the answer is thrown away.
+        ``after``: the answer is delivered, then the connection is closed. The first ``skip`` messages with
+        the bytes pass, the next ``times`` are cut.
+        """
+        if when not in WHEN:
+            raise DefinitionError(f"when={when!r}: it is one of {', '.join(WHEN)}")
+        with self._changed:
+            self._rules.append(_Rule(pattern, when, skip, times))
+
+    def wait(self, cuts: int = 1, seconds: float = 30) -> bool:
+        """Waits until so many connections were cut in all; False when that did not happen in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.cuts >= cuts, seconds)
+
+    def close(self) -> None:
+        """Ends the proxy; its connections are reset. They do not count as cuts."""
+        self._wake.up()
+        self._thread.join()
+        self._listener.close()
+        with self._changed:
+            lines = list(self._lines)
+        for line in lines:
+            line.end()
+        self._wake.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _accept(self) -> None:
+        while self._wake.or_ready(self._listener, select.POLLIN):
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                continue  # it has given up
+            try:
+                if self.refuse:
+                    raise ConnectionRefusedError
+                server = socket.create_connection(self.target, timeout=10)
+            except OSError:
+                _reset(client)
+                continue
+            line = _Line(self, client, server)
+            with self._changed:
+                self._lines.add(line)
+            line.start()
+
+    def _rule(self, tail: bytes, data: bytes) -> str | None:
+        """Whether what a client sends (after the tail of what it sent) is to be cut, and when; uses the rule up."""
+        with self._changed:
+            for rule in self._rules:
+                if (tail + data).find(rule.pattern, max(0, len(tail) - len(rule.pattern) + 1)) < 0:
+                    continue
+                rule.skip -= 1
+                if rule.skip >= 0:
+                    continue
+                rule.times -= 1
+                if rule.times <= 0:
+                    self._rules.remove(rule)
+                return rule.when
+        return None
+
+    def _was_cut(self) -> None:
+        with self._changed:
+            self.cuts += 1
+            self._changed.notify_all()
+
+    def _tail(self, sent: bytes) -> bytes:
+        """What may be the beginning of a pattern."""
+        with self._changed:
+            longest = max((len(rule.pattern) for rule in self._rules), default=1)
+        return sent[len(sent) - longest + 1 :] if len(sent) >= longest else sent
+
+    def _gone(self, line: _Line) -> None:
+        with self._changed:
+            self._lines.discard(line)
+
+
+class _Line:
+    """One connection: a thread for each direction. Whoever ends it first waits for the other and closes both."""
+
+    def __init__(self, proxy: CuttingProxy, client: socket.socket, server: socket.socket) -> None:
+        self.proxy = proxy
+        self.client = client
+        self.server = server
+        self.ending: str | None = None
+        self.mute = False
+        self._wake = _Wake()
+        self._ended = threading.Lock()
+        self._started = threading.Event()
+        for end in (client, server):
+            end.setblocking(False)
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._threads = [threading.Thread(target=run, daemon=True) for run in (self._up, self._down)]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+        self._started.set()
+
+    def cut(self, orderly: bool = False) -> bool:
+        """Ends it and counts it, once."""
+        return self.end(orderly, count=not self.mute)
+
+    def end(self, orderly: bool = False, count: bool = False) -> bool:
+        """Closes both sides: by RST, or in order for the client. False when somebody else does it."""
+        if not self._ended.acquire(blocking=False):
+            return False
+        self._started.wait()
+        self._wake.up()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+        if count:
+            self.proxy._was_cut()  # before the client can know
+        self.client.close() if orderly else _reset(self.client)
+        _reset(self.server)
+        self._wake.close()
+        self.proxy._gone(self)
+        return True
+
+    def _up(self) -> None:
+        """Client to server, with an eye on the patterns."""
+        tail = b""
+        while data := self._read(self.client):
+            when = self.proxy._rule(tail, data)
+            tail = self.proxy._tail(tail + data)
+            if when == "before":
+                self.cut()
+                return
+            if when == "during":
+                self._leave(data)
+                return
+            self.ending = when or self.ending
+            if not self._send(self.server, data):
+                break
+        self._client_is_done()
+
+    def _down(self) -> None:
+        """Server to client."""
+        while data := self._read(self.server):
+            ending = self.ending  # of what the client sent before it got this answer
+            if ending == "lost":
+                self.cut()
+                return
+            if not self.mute and not self._send(self.client, data):
+                break
+            if ending == "after":
+                self.cut(orderly=True)
+                return
+        if not self.mute:
+            self.end(orderly=True)
+
+    def _leave(self, data: bytes) -> None:
+        """The server gets the bytes and reads in peace to their end; the client is reset now."""
+        self.mute = True
+        self._send(self.server, data)
+        with contextlib.suppress(OSError):
+            self.server.shutdown(socket.SHUT_WR)
+        self.proxy._was_cut()
+        _reset(self.client)
+        self._threads[1].join()
+        self.end()
+
+    def _client_is_done(self) -> None:
+        """It closed, or broke: the server hears of it after what it was sent."""
+        with contextlib.suppress(OSError):
+            self.server.shutdown(socket.SHUT_WR)
+
+    def _read(self, end: socket.socket) -> bytes:
+        """Nothing when the connection is over."""
+        with contextlib.suppress(OSError):
+            if self._wake.or_ready(end, _IN):
+                return end.recv(_READ)
+        return b""
+
+    def _send(self, end: socket.socket, data: bytes) -> bool:
+        view = memoryview(data)
+        with contextlib.suppress(OSError, ValueError):  # ValueError: closed under our hands
+            while view and self._wake.or_ready(end, select.POLLOUT):
+                view = view[end.send(view) :]
+        return not view
+
+
+class _Wake:
+    """Ends the waiting of threads, for good."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+
+    def up(self) -> None:
+        os.write(self._write, b"x")
+
+    def or_ready(self, end: socket.socket, events: int) -> bool:
+        """Waits for the socket; False when woken instead."""
+        poll = select.poll()
+        poll.register(self._read, select.POLLIN)
+        poll.register(end, events)
+        return all(fd != self._read for fd, _ in poll.poll())
+
+    def close(self) -> None:
+        os.close(self._read)
+        os.close(self._write)
+
+
+def _reset(end: Any) -> None:
+    with contextlib.suppress(OSError):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    end.close()
