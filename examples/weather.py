@@ -2,6 +2,8 @@
 
     python -m examples.weather                   run it; run it again: nothing changes
     python -m examples.weather --crash-at 13     die by SIGKILL in batch 13; run it again: it goes on
+    TRIDENT_DB=mysql+pymysql://... python -m examples.weather --states examples/weather.yaml
+                                                 the same states from a file: another database, no other code
 
 Each reading becomes one row of the table `reading`, under a key that is the same on every replay: station and
 UTC hour. The *local* hour (origin, year, month, day, hour) would not do: when the clocks went back on
@@ -22,19 +24,21 @@ import hashlib
 import importlib.util
 import os
 import signal
-import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
+import sqlalchemy as sa
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+import states
 import trident_py
 from states.sql import InsertIgnoreState, InsertIgnoreUpdater, SqlMapState
-from trident_py import Fields, LocalCluster, TridentTopology
+from trident_py import Fields, LocalCluster, TopologyError, TridentTopology
 from trident_py.operations import CombinerAggregator
 from trident_py.operations.builtin import Sum
 from trident_py.spouts import FileSpout
@@ -97,26 +101,31 @@ class KillDriver:
         return False
 
 
+def tables(url: str = "sqlite:///weather.sqlite") -> dict[str, Any]:
+    """The three states by name, as tables of the database at ``url``; examples/weather.yaml says the same in a file."""
+    return {
+        "reading": InsertIgnoreState(url, "reading", key=["origin", "time_hour"], columns=READING),
+        "station": SqlMapState.opaque(url, "station", keys="origin string", value=STATION),
+        "rain": SqlMapState.opaque(url, "rain", keys=Fields("origin string", "month int"), value="rain bigint"),
+    }
+
+
 def build(
-    url: str = "sqlite:///weather.sqlite", batch: int = BATCH, crash_at: int | None = None
+    named: Mapping[str, Any] | None = None, batch: int = BATCH, crash_at: int | None = None
 ) -> TridentTopology:
-    """The topology. Every state is a table of the database at ``url``, made when missing."""
+    """The topology over the states of `tables`, or others with the same names. Their tables are made when missing."""
+    named = tables() if named is None else named
     topology = TridentTopology()
     readings = (
         topology.newStream("weather", FileSpout(csv_file(), COLUMNS, batchSize=batch))
         .each("temp", lambda temp: [hundredths(temp)], Fields("temperature int"))
         .each("precip", lambda precip: [hundredths(precip)], Fields("rain int"))
     )
-    rows = InsertIgnoreState(url, "reading", key=["origin", "time_hour"], columns=READING)
-    readings.partitionPersist(rows, READING, InsertIgnoreUpdater())
-
-    stations = SqlMapState.opaque(url, "station", keys="origin string", value=STATION)
+    readings.partitionPersist(named["reading"], READING, InsertIgnoreUpdater())
     # The crash comes when these rows are committed and nobody has been told: the hardest moment to survive.
-    crashing = Crashing(stations, at="afterCommit", when=KillDriver(crash_at))
+    crashing = Crashing(named["station"], at="afterCommit", when=KillDriver(crash_at))
     readings.groupBy("origin").persistentAggregate(crashing, "temperature", Summary(), "summary")
-
-    rain = SqlMapState.opaque(url, "rain", keys=Fields("origin string", "month int"), value="rain bigint")
-    readings.groupBy(["origin", "month"]).persistentAggregate(rain, "rain", Sum(), "total")
+    readings.groupBy(["origin", "month"]).persistentAggregate(named["rain"], "rain", Sum(), "total")
     return topology
 
 
@@ -132,42 +141,43 @@ def run(topology: TridentTopology, checkpoints: Path, local: bool, batches: int)
         progress.update(bar, completed=running.txid or batches)
 
 
-def rows(database: Path, statement: str) -> list[tuple]:
-    with closing(sqlite3.connect(database)) as db:
-        return db.execute(statement).fetchall()
+def rows(state: Any, *columns: str) -> list[tuple]:
+    """What is in a state's table, by key; the table is one like any other, on every database."""
+    wanted = sa.select(*map(sa.column, columns)) if columns else sa.select(sa.text("*"))
+    with sa.create_engine(state.url, poolclass=sa.NullPool).connect() as connection:
+        found = connection.execute(wanted.select_from(sa.table(state.table)))
+        return sorted(map(tuple, found), key=lambda row: row[:2])
 
 
-def digest(database: Path) -> str:
-    """SHA-256 over all rows of the three tables, txids and previous values included."""
-    content = [
-        rows(database, f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in ("reading", "station", "rain")
-    ]
+def digest(named: Mapping[str, Any]) -> str:
+    """SHA-256 over all rows of the three tables, txids and previous values included; the same on every database."""
+    content = [rows(named[name]) for name in ("reading", "station", "rain")]
     return hashlib.sha256(repr(content).encode()).hexdigest()
 
 
-def show(database: Path) -> None:
-    table = Table(
-        title=f"{rows(database, 'SELECT count(*) FROM reading')[0][0]:,} readings, temperatures in °F"
-    )
+def show(named: Mapping[str, Any]) -> None:
+    table = Table(title=f"{len(rows(named['reading'], 'origin')):,} readings, temperatures in °F")
     for heading in ("station", "readings", "mean", "lowest", "highest", "rain in inches"):
         table.add_column(heading, justify="left" if heading == "station" else "right")
-    stations = "SELECT origin, readings, measured, total, lowest, highest FROM station ORDER BY origin"
-    rain = dict(rows(database, "SELECT origin, sum(rain) FROM rain GROUP BY origin"))
-    for origin, readings, measured, total, lowest, highest in rows(database, stations):
-        figures = (total / measured / 100, lowest / 100, highest / 100, rain[origin] / 100)
+    inches: Counter[str] = Counter()
+    for origin, _, rain in rows(named["rain"], "origin", "month", "rain"):
+        inches[origin] += rain
+    for origin, readings, measured, total, lowest, highest in rows(named["station"], "origin", *STATION.names):
+        figures = (total / measured / 100, lowest / 100, highest / 100, inches[origin] / 100)
         table.add_row(origin, f"{readings:,}", *(f"{figure:.2f}" for figure in figures))
     Console().print(table)
 
 
-def plot(database: Path, png: Path) -> None:
+def plot(named: Mapping[str, Any], png: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(9, 4), layout="constrained")
-    for shift, (origin,) in enumerate(rows(database, "SELECT DISTINCT origin FROM rain ORDER BY 1")):
-        months = rows(database, f"SELECT month, rain FROM rain WHERE origin = '{origin}' ORDER BY month")
+    rain = rows(named["rain"], "origin", "month", "rain")
+    for shift, origin in enumerate(sorted({row[0] for row in rain})):
+        months = [(month, fallen) for station, month, fallen in rain if station == origin]
         axes.bar(
             [m + 0.27 * (shift - 1) for m, _ in months],
             [r / 100 for _, r in months],
@@ -184,6 +194,10 @@ def plot(database: Path, png: Path) -> None:
 
 @click.command()
 @click.option("--out", type=click.Path(path_type=Path), default=Path("build/weather"), show_default=True)
+@click.option(
+    "--states", "file", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
+    help="States from a YAML file with reading, station and rain, instead of SQLite in --out.",
+)
 @click.option("--batch", default=BATCH, show_default=True, help="Readings per batch.")
 @click.option(
     "--local", is_flag=True, help="LocalCluster instead of Spark; starts from the beginning every time."
@@ -191,18 +205,26 @@ def plot(database: Path, png: Path) -> None:
 @click.option("--crash-at", type=int, metavar="TXID", help="Die by SIGKILL in the middle of this batch.")
 @click.option("--digest", "only_digest", is_flag=True, help="Only show the digest of the tables.")
 @click.option("--quiet", is_flag=True, help="No table, no plot.")
-def main(out: Path, batch: int, local: bool, crash_at: int | None, only_digest: bool, quiet: bool) -> None:
+def main(
+    out: Path, file: Path | None, batch: int, local: bool, crash_at: int | None, only_digest: bool, quiet: bool
+) -> None:
     database = out / "weather.sqlite"
+    named = states.load(file) if file else tables(f"sqlite:///{database.absolute()}")
+    if missing := [name for name in tables() if name not in named]:
+        raise click.UsageError(f"{file} has no state named {' or '.join(missing)}; it has: {', '.join(named)}")
     if only_digest:
-        print(digest(database))
+        print(digest(named))
         return
     out.mkdir(parents=True, exist_ok=True)
-    topology = build(url=f"sqlite:///{database.absolute()}", batch=batch, crash_at=crash_at)
-    run(topology, out / "checkpoints", local, batches=-(-READINGS // batch))
+    try:
+        run(build(named, batch, crash_at), out / "checkpoints", local, batches=-(-READINGS // batch))
+    except TopologyError as error:
+        raise click.ClickException(str(error)) from error
     if not quiet:
-        show(database)
-        plot(database, out / "rain.png")
-        print(f"tables: {database}   plot: {out / 'rain.png'}")
+        show(named)
+        plot(named, out / "rain.png")
+        where = sa.make_url(named["reading"].url) if file else database  # a URL hides its password
+        print(f"tables: {where}   plot: {out / 'rain.png'}")
 
 
 if __name__ == "__main__":

@@ -75,6 +75,38 @@ def test_sum_of_what_is_no_number_names_the_field_and_the_value(value: Any) -> N
         b.Sum().init(TridentTuple.of("price", (value,)))
 
 
+@pytest.mark.parametrize(
+    ("values", "least", "most"),
+    [
+        ((), None, None),
+        ((None, None), None, None),
+        ((3, 1, None, 2), 1, 3),
+        ((0.5, -2.5, float("inf")), -2.5, float("inf")),
+        ((Decimal("0.1"), 1), Decimal("0.1"), 1),
+    ],
+)
+def test_minimum_and_maximum_skip_nulls_and_begin_with_none(values: tuple, least: Any, most: Any) -> None:
+    for combiner, expected in ((b.Minimum(), least), (b.Maximum(), most)):
+        for order in (values, values[::-1]):
+            found = folded(combiner, rows("a", *order))
+            assert found == expected and type(found) is type(expected), order
+
+
+def test_the_order_of_zeros_does_not_tell_on_the_minimum_or_the_maximum() -> None:
+    for combiner in (b.Minimum(), b.Maximum()):
+        assert {repr(folded(combiner, rows("a", *values))) for values in ((0.0, -0.0), (-0.0, 0.0), (-0.0,))} == {"0.0"}
+
+
+@pytest.mark.parametrize("combiner", [b.Minimum(), b.Maximum()])
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [("1", "no number"), (True, "no number"), (float("nan"), "no order"), (Decimal("NaN"), "no order")],
+)
+def test_what_has_no_place_among_numbers_is_refused_by_minimum_and_maximum(combiner: Any, value: Any, why: str) -> None:
+    with pytest.raises(TridentError, match=rf"^{type(combiner).__name__}: .* in field 'price' .*{why}"):
+        combiner.init(TridentTuple.of("price", (value,)))
+
+
 def test_sum_over_a_stored_text_is_a_clear_error() -> None:
     with pytest.raises(TridentError, match="cannot add 'a' and 1"):
         b.Sum().combine("a", 1)

@@ -338,7 +338,7 @@ def calls_one_that_logs(word: str) -> list:
         (DrawsAfterAll(), False),
         (AsksNoMore(), True),
     ],
-    ids=str,
+    ids=lambda each: str(each) if isinstance(each, bool) else getattr(each, "__name__", type(each).__name__),
 )
 def test_a_declaration_stands_above_the_source(operation: Any, same: bool) -> None:
     assert judge(operation).deterministic is same

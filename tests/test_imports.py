@@ -58,6 +58,7 @@ PUBLIC = {
     "trident_py.spouts",
     "trident_py.state",
     "trident_py.testing",
+    "states",
     "states.sql",
 }
 MODULE_LINES = 300

@@ -27,7 +27,8 @@ from .guarantees import Guarantees, require
 from .local import LocalCluster
 from .topology import Topology, TridentTopology
 
-OURS = Path(__file__).parent.as_posix()
+_HERE = Path(__file__).parent
+OURS = tuple(f"{folder.as_posix()}/" for folder in (_HERE, _HERE.with_name("states")))
 FAILED, WRONG = 1, 2
 
 

@@ -40,6 +40,11 @@ class Publisher:
     def _store(self) -> Any:
         return self.program.conf["trident.metadata"]
 
+    def open(self, generations: dict[str, int]) -> None:
+        """A new driver, once its generations are raised: from now on an older one can decide nothing any more."""
+        if self.deciding:
+            self._store.put(_DECIDED, 0, {"generations": generations})
+
     def publish(self, batch: BatchInfo, receipts: Receipts, metadata: dict | None) -> None:
         """All states have committed. Raises what a participant raises; the batch may be run again then.
 
@@ -86,9 +91,15 @@ class Publisher:
                 raise
 
     def _withdrawn(self, batch: BatchInfo, error: Exception) -> bool:
-        """The first participant refuses to show the batch: nothing of it is visible, so it is not decided any more."""
+        """The first participant refuses to show the batch: if nothing of it is visible, it is not decided any more."""
         if isinstance(error, ZombieError) or not getattr(error, "first", False):
             return False
+        first: Any = self.participants[self.deciding[0]]
+        try:
+            if first.published(batch.txid):
+                return False
+        except Exception:
+            return False  # nobody knows: it stays decided
         self._store.remove(_DECIDED, batch.txid)
         return True
 

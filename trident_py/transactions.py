@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from .errors import DefinitionError, ReportedFailedException, StateError, TopologyError
+from .errors import DefinitionError, FailedException, ReportedFailedException, StateError, TopologyError
 from .plan import ProcessorNode, describe
 from .program import BatchInfo, Failure, Outcome, Program, failure_of
 from .publishing import MAX_ATTEMPTS, Publisher, Receipts, Stopped, back_off_seconds, topology_error
@@ -79,6 +79,7 @@ class BatchLoop:
         self.generations = {}
         for name, participant in self.participants.items():
             self.generations[name] = participant.open(state_conf(self.program, name, lineage))
+        self.publisher.open(self.generations)
 
     def run(
         self,
@@ -112,10 +113,9 @@ class BatchLoop:
         batch = BatchInfo(txid, attempt, self.lineage, self.generations or {}, self.run_id, self.previous)
         self.previous = (txid, attempt)
         self.progress.attempt = attempt
-        try:
-            descriptors = self._begin(batch, previous, carried)
-        except Exception as error:
-            self._failed(batch, [failure_of("spout", 0, error)])
+        descriptors, failure = self._begin(batch, previous, carried)
+        if failure is not None:
+            self._failed(batch, [failure])
             return False
         emit = watch.lap()
         outcome = execute(batch, descriptors)
@@ -134,14 +134,22 @@ class BatchLoop:
         self._succeeded(batch, outcome, {"emit": emit, "process": process, "commit": watch.lap()})
         return True
 
-    def _begin(self, batch: BatchInfo, previous: dict | None, carried: bool) -> list[Descriptor] | None:
+    def _begin(
+        self, batch: BatchInfo, previous: dict | None, carried: bool
+    ) -> tuple[list[Descriptor] | None, Failure | None]:
         """What the spout partitions must emit; the metadata of an earlier attempt goes into the next one's."""
-        for name, participant in self.participants.items():
-            participant.prepare(batch.txid, batch.attempt, self._partitions(name))
-        if carried:
-            return None
-        self._made = self.coordination.initialize(batch.txid, batch.attempt, previous, self._made)
-        return self.coordination.descriptors(batch.txid, batch.attempt, self._made)
+        at = "begin"
+        try:
+            for name, participant in self.participants.items():
+                at = f"begin of state {name}"
+                participant.prepare(batch.txid, batch.attempt, self._partitions(name))
+            if carried:
+                return None, None
+            at = "spout"
+            self._made = self.coordination.initialize(batch.txid, batch.attempt, previous, self._made)
+            return self.coordination.descriptors(batch.txid, batch.attempt, self._made), None
+        except Exception as error:
+            return None, failure_of(at, 0, error)
 
     def _partitions(self, name: str) -> int:
         node_id = next(node_id for node_id, state in self._names.items() if state == name)
@@ -167,13 +175,26 @@ class BatchLoop:
         batch = BatchInfo(txid, found["attempt"], self.lineage, self.generations or {}, self.run_id)
         watch = Stopwatch()
         if not carried:
-            self._made = self.coordination.initialize(txid, batch.attempt, previous, found["metadata"])
+            self._made = self._initialized_again(batch, previous, found["metadata"])
         try:
             self.publisher.insist(batch, found["receipts"])
         except StateError:
             return False  # nothing of it is visible: it may be run again
         self._succeeded(batch, Outcome([], []), {"emit": 0.0, "process": 0.0, "commit": watch.lap()})
         return True
+
+    def _initialized_again(self, batch: BatchInfo, previous: dict | None, metadata: dict | None) -> dict:
+        """The spouts learn where they are behind a batch that is not emitted again."""
+        tries = 0
+        while True:
+            try:
+                return self.coordination.initialize(batch.txid, batch.attempt, previous, metadata)
+            except FailedException as error:
+                tries += 1
+                if self.running.stopping.is_set():
+                    raise Stopped from error
+                self._event("reported", batch, f"spout: {error}")
+                self.running.stopping.wait(back_off_seconds(tries))
 
     def _record(self, batch: BatchInfo, outcome: Outcome) -> None:
         collected = [report.value for report in outcome.reports if report.kind == "collected"]
@@ -201,8 +222,7 @@ class BatchLoop:
 
     def _failed(self, batch: BatchInfo, failures: list[Failure]) -> None:
         """Lets the batch be replayed, or raises TopologyError."""
-        for participant in self.participants.values():
-            participant.abort(batch.txid, batch.attempt)
+        self._abort(batch)
         fatal = next((failure for failure in failures if not failure.replay), None)
         failure = fatal or failures[0]
         if isinstance(failure.error, ReportedFailedException):
@@ -214,6 +234,14 @@ class BatchLoop:
             return
         tries = "" if fatal is not None else f" after {batch.attempt + 1} attempts ({MAX_ATTEMPTS})"
         raise topology_error(failure, batch.txid, tries) from failure.error
+
+    def _abort(self, batch: BatchInfo) -> None:
+        """What cannot be cleared up now must not hide the failure: the next attempt or driver does it."""
+        for name, participant in self.participants.items():
+            try:
+                participant.abort(batch.txid, batch.attempt)
+            except Exception as error:
+                log.warning("txid %d: state %s could not clear up %s: %s", batch.txid, name, batch.attempt, error)
 
     def _event(self, kind: str, batch: BatchInfo, reason: str) -> None:
         self.running.event(self.program.component, kind, batch.txid, batch.attempt, reason)

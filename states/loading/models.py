@@ -72,6 +72,7 @@ class SqlSettings(StateSettings):
     """A state in one SQL table."""
 
     factory: ClassVar[str]
+    stages: ClassVar[bool] = False
 
     url: Url
     table: Table
@@ -103,7 +104,7 @@ class SqlSettings(StateSettings):
 
     def check(self, factory: StateFactory) -> Sequence[Finding]:
         files = getattr(getattr(self, "options", None), "files", 1)
-        return look_at(Place(self.url, self.table, files), *self.fields(), self.beside())
+        return look_at(Place(self.url, self.table, files), *self.fields(), self.beside(), stages=self.stages)
 
     def beside(self) -> list[str]:
         """Further tables of the state."""
@@ -143,6 +144,7 @@ class InsertIgnore(SqlSettings):
 
     kinds: ClassVar[tuple[str, ...]] = ("insert-ignore",)
     factory: ClassVar[str] = "states.sql:InsertIgnoreState"
+    stages: ClassVar[bool] = True
 
     key: Key = Field(description="The fields that make a row the same row: a function of the input alone")
     columns: AllColumns = None
@@ -158,6 +160,7 @@ class Append(SqlSettings):
 
     kinds: ClassVar[tuple[str, ...]] = ("append",)
     factory: ClassVar[str] = "states.sql.append:AppendState"
+    stages: ClassVar[bool] = True
 
     columns: AllColumns = None
     onBadRow: OnBadRow = "fail"
@@ -171,6 +174,9 @@ class Batch(SqlSettings):
 
     columns: AllColumns = None
     key: Key | None = Field(None, description="A key of the rows, if they have one")
+
+    def beside(self) -> list[str]:
+        return [f"{self.table}_staged"]
 
 
 class Sequenced(SqlSettings):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError
-from trident_py.state import BatchParticipant, State, StateFactory
+from trident_py.state import BatchParticipant, ITupleCollection, State, StateFactory
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from .checking import Checked, checked
@@ -17,15 +17,15 @@ from .dialect import names
 from .keyed import KeyedRows
 from .layout import LAYOUT_PART, AppendLedger, Claim, Unfenced, claim_of
 from .rejects import Reject, Rejects, shortened
-from .rowtable import columns_of, fields_of, row_shape, stored_rows
-from .staging import ROW, STAGE, Stage
+from .rowtable import columns_of, fields_of, row_shape, rows_of, stored_rows
+from .staging import ROW, Stage
 from .store import Store, parsed, shown
 from .table import Place, Shape, prepare_ledger
 from .transaction import Transaction
 from .writing import shown as told
 
 
-class AppendRows(State):
+class AppendRows(State, ITupleCollection):
     """One partition of an AppendState.
 
     On replay: a partition that has written its part of the batch writes nothing. Replayed with another number of
@@ -60,6 +60,11 @@ class AppendRows(State):
 
     def rollback(self, txid: int | None) -> None:
         self._transaction.rollback()
+
+    def getTuples(self) -> Iterator[list[Any]]:
+        """This partition's share of the rows; equal ones as often as they are there."""
+        columns = None if self.factory.columns is None else Fields.of(self.factory.columns)
+        return rows_of(self.factory.place, columns, Fields(), self.partition, self.partitions)
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Writes the rows; with ``tell`` returns those written now. Raises StateError for a bad row."""
@@ -167,7 +172,7 @@ class _Strictly(Stage):
 
     def _text(self) -> str:
         columns = names(self.rows.columns)
-        chosen = f"SELECT {columns} FROM {STAGE} WHERE {ROW.name} BETWEEN ? AND ? ORDER BY {ROW.name}"
+        chosen = f"SELECT {columns} FROM {self._stage} WHERE {ROW.name} BETWEEN ? AND ? ORDER BY {ROW.name}"
         return f'INSERT INTO "{self.table}" ({columns}) {chosen}'
 
     def _is_there(self, row: int) -> bool:

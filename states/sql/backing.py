@@ -15,6 +15,7 @@ from trident_py.errors import StateError
 from trident_py.state import BackingMap, OpaqueValue, StateType, TransactionalValue
 from trident_py.state.keys import ColumnKeys
 from trident_py.state.updates import Combination
+from trident_py.tuples import key_of
 
 from .bulk import arrow
 from .columns import Column, Refused, decoded, refusal, transposed
@@ -72,6 +73,8 @@ class SqlBackingMap(BackingMap):
             return
         asked = self._asked
         order = asked[1] if asked is not None and asked[0] is keys else self._sorted(keys)
+        if len(set(order.encoded)) < len(keys):
+            self._refuse_folded(order.encoded, keys)
         stored = self._stored(keys, vals)
         if self.transaction.active:
             self.transaction.touch(list(order.files))
@@ -80,6 +83,18 @@ class SqlBackingMap(BackingMap):
             with self.transaction.using(index) as connection:
                 self.dialect.write(connection, self.table, self.keys, self.columns, rows)
         self.written += len(keys)
+
+    def _refuse_folded(self, encoded: Sequence[tuple], keys: Sequence[Sequence[Any]]) -> None:
+        """Raises StateError for two keys that the columns hold as one: the value of one of them would be lost."""
+        first: dict[tuple, Sequence[Any]] = {}
+        for held, key in zip(encoded, keys, strict=True):
+            other = first.setdefault(held, key)
+            if key_of(other) != key_of(key):
+                columns = ", ".join(_names(self.keys))
+                raise StateError(
+                    f"table {self.table!r}: keys {list(other)!r} and {list(key)!r} are one in the columns "
+                    f"({columns}). Nothing of the batch is written. Give all keys one type and one time zone"
+                )
 
     def multiCombine(
         self, txid: int | None, keys: Sequence[Sequence[Any]], combination: Combination

@@ -5,18 +5,19 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
-from trident_py.state import BatchParticipant, State, StateFactory
+from trident_py.state import BatchParticipant, ITupleCollection, State, StateFactory
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from .checking import checked
 from .columns import Column
 from .ledger import Fence, Ledger
-from .rowtable import columns_of, fields_of, row_shape, stored_rows
+from .replacing import one_key
+from .rowtable import columns_of, fields_of, row_shape, rows_of, stored_rows
 from .staged import Owner, Staged
 from .store import ConnectionLost, Store, parsed, shown
 from .table import Place, Shape, existing, prepare_ledger
@@ -27,15 +28,16 @@ _SETTLE_SECONDS = 60.0
 _ABORT_SECONDS = 1.0
 
 
-class BatchRows(State):
+class BatchRows(State, ITupleCollection):
     """One partition of a BatchState: it lays its rows down beside the table.
 
     On replay: the rows are laid down again, under another token; which of them are shown is the driver's to say.
     """
 
-    def __init__(self, factory: BatchState, fence: Fence | None, partition: int) -> None:
+    def __init__(self, factory: BatchState, fence: Fence | None, partition: int, of: int) -> None:
         self.factory = factory
         self.partition = partition
+        self.of = of
         self.count = 0
         self._fence = fence
         self._token = ""
@@ -64,6 +66,10 @@ class BatchRows(State):
 
     def rollback(self, txid: int | None) -> None:
         self._transaction.rollback()
+
+    def getTuples(self) -> Iterator[list[Any]]:
+        """This partition's share of the visible rows, the key's columns first."""
+        return rows_of(self.factory.place, self.factory._fields, self.factory._key, self.partition, self.of)
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Stages the rows; with ``tell`` returns them, unless the batch was shown before. Raises StateError."""
@@ -136,19 +142,13 @@ class BatchLedger(Ledger):
                 log.warning("batch %d: asking the ledger whether it is shown, after: %s", txid, error)
             time.sleep(0.1)
 
-    def published(self, txid: int) -> bool:
-        """Whether the store has this batch: emitted again with other content, it would not take that."""
-        store = self._staged.store
-        with store.errors("read the ledger"), store.reading() as connection:
-            return self.fence.row(connection).txid >= txid
-
     def abort(self, txid: int, attempt: int) -> None:
         """Sweeps the attempt's stages if nobody holds them; if it fails, `publish` or the next driver does it."""
-        if self._fence is None or not self._staged.exists():
-            return
         store = self._staged.store
         connection = None
         try:
+            if self._fence is None or not self._staged.exists():
+                return
             connection = store.take()
             store.dialect.begin(connection, _ABORT_SECONDS)
             which = "txid = ? AND trident_generation = ? AND trident_attempt <= ?"
@@ -226,7 +226,7 @@ class BatchState(StateFactory):
         return None if self.columns is None else Fields.of(self.columns)
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> BatchRows:
-        state = BatchRows(self, Fence.of(conf), partitionIndex)
+        state = BatchRows(self, Fence.of(conf), partitionIndex, numPartitions)
         if self._fields is not None:
             state._columns(self._fields)
         return state
@@ -237,7 +237,7 @@ class BatchState(StateFactory):
 
     def shape(self, fields: Fields) -> Shape:
         """The table's columns; made now if it is missing. ``fields`` are those of the tuples."""
-        return row_shape(self.place, self._fields, self._key, fields)
+        return one_key(self.place, row_shape(self.place, self._fields, self._key, fields))
 
     def stored(self) -> dict[tuple, Any]:
         """All rows and how often each is there; with a key: key tuple -> tuple of the other columns."""

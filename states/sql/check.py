@@ -11,15 +11,17 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
+from trident_py.errors import DefinitionError
 from trident_py.tuples import Fields
 
 from ..findings import Finding
 from . import ledger
 from .columns import Column, typed
 from .looking import ReadOnlyFile
+from .naming import nameable
 from .privileges import missing
 from .store import Store, store_of
-from .table import ROUTING, Place, Shape, column_problems, key_problems
+from .table import ROUTING, Place, Shape, column_problems, engine_problems, key_problems, type_name
 
 LAYOUT = "trident_layout"
 
@@ -32,17 +34,22 @@ class _Look:
     keys: Fields
     others: Fields | None
     beside: tuple[str, ...]
+    stages: bool
 
 
-def check(place: Place, keys: Fields, others: Fields | None, beside: Sequence[str] = ()) -> list[Finding]:
+def check(
+    place: Place, keys: Fields, others: Fields | None, beside: Sequence[str] = (), stages: bool = False
+) -> list[Finding]:
     """The findings of a state whose table has these columns; None: the first rows decide about the others.
 
-    ``beside`` names the state's further tables.
-    Called in the process of the command. Raises StateError or FailedException for a store out of reach, and
-    leaves no connection and no file behind.
+    ``beside`` names the state's further tables; a state that ``stages`` needs temporary ones.
+    Called in the process of the command. Raises StateError or FailedException for a store out of reach,
+    DefinitionError for a name that no column can have, and leaves no connection and no file behind.
     """
+    for name in keys.concat(others or Fields()):
+        nameable("column", name)
     findings: list[Finding] = []
-    look = _Look(place, keys, others, tuple(beside))
+    look = _Look(place, keys, others, tuple(beside), stages)
     for index, url in enumerate(place.urls()):
         before = f"{Path(url.database or '').name}: " if place.files > 1 else ""
         findings += [Finding(each.level, before + each.text) for each in _one(look, url, index)]
@@ -116,16 +123,18 @@ def _database(look: _Look, store: Store, index: int) -> Iterator[Finding]:
             yield from _layout(place, store)
         wanted = [place.table, *look.beside, *ours]
         there = [name for name in wanted if name in tables]
-        yield from _privileges(store, there, creates=len(there) < len(wanted))
+        for name in there:
+            yield from (Finding("error", f"table {name!r} {each}") for each in engine_problems(store, name))
+        yield from _privileges(store, there, len(there) < len(wanted), look.stages)
 
 
 def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
     """A table that is there, against the columns that the state needs."""
     place, keys, others = look.place, look.keys, look.others
     described = inspector.get_columns(place.table)
-    found = {each["name"]: str(each["type"]) for each in described}
+    found = {each["name"]: type_name(store, each["type"]) for each in described}
     known = {name: ddl for name, kind in found.items() if (ddl := store.dialect.declared(kind)) is not None}
-    others = Fields(list(known)).without(keys) if others is None else others
+    others = Fields(list(filter(_nameable, known))).without(keys) if others is None else others
     made = [typed(keys, True, known), typed(others, False, known)]
     problems = [_unknown(each, found) for each in made if isinstance(each, str)]
     shape = Shape(tuple(column for each in made for column in each if isinstance(column, Column)))
@@ -138,6 +147,15 @@ def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
         key = f", key ({', '.join(column.name for column in shape.keys)})" if shape.keys else ""
         names = ", ".join(f"{column.name} {found[column.name].lower()}" for column in shape.columns)
         yield Finding("ok", f"table {place.table!r} ({names}){key}")
+
+
+def _nameable(name: str) -> bool:
+    """Whether a field of a tuple can fill this column."""
+    try:
+        nameable("column", name)
+    except DefinitionError:
+        return False
+    return True
 
 
 def _unknown(name: str, found: dict[str, str]) -> str:
@@ -169,8 +187,8 @@ def _layout(place: Place, store: Store) -> Iterator[Finding]:
         )
 
 
-def _privileges(store: Store, there: list[str], creates: bool) -> Iterator[Finding]:
+def _privileges(store: Store, there: list[str], creates: bool, stages: bool) -> Iterator[Finding]:
     with store.reading() as connection:
-        gone = missing(store.dialect.name, connection, there, creates)
+        gone = missing(store.dialect.name, connection, there, creates, stages)
     if gone:
         yield Finding("error", f"the user {store.url.username or ''} lacks: {', '.join(gone)}; have them granted")

@@ -18,6 +18,8 @@ from typing import Any
 from trident_py.errors import DefinitionError, StateError
 from trident_py.tuples import Fields, identity
 
+from .naming import nameable
+
 _NONE = type(None)
 _INTEGERS = {
     "tinyint": 8, "byte": 8, "smallint": 16, "short": 16, "int": 32, "integer": 32, "bigint": 64, "long": 64,
@@ -48,9 +50,10 @@ class Column:
     ddl: str
     key: bool = False
     without: tuple[str, ...] = ()
-    """What this database's column cannot hold although its type could: "NUL", "infinity"."""
+    """What this database's column cannot hold although its type could: "NUL", "infinity", "zone" (it is UTC then)."""
 
     def __post_init__(self) -> None:
+        nameable("column", self.name)
         if self.family == "json" and self.key:
             raise DefinitionError(f"column {self.name!r}: json cannot be a key; use string")
 
@@ -246,7 +249,12 @@ def _date(column: Column, value: Any) -> Any:
 def _timestamp(column: Column, value: Any) -> Any:
     _want(value, datetime.datetime, "a timestamp")
     if value.tzinfo is not None:
-        value = value.astimezone(datetime.UTC)
+        try:
+            value = value.astimezone(datetime.UTC)
+        except OverflowError:
+            raise Refused("its year is not from 1 to 9999") from None
+        if "zone" in column.without:
+            value = value.replace(tzinfo=None)
     return value.isoformat(sep=" ", timespec="microseconds")
 
 
@@ -259,7 +267,7 @@ def _decimal(column: Column, value: Any) -> Any:
     exact = number.quantize(decimal.Decimal(1).scaleb(-scale), context=decimal.Context(prec=precision + 400))
     if exact != number or len(exact.as_tuple().digits) > max(precision, scale):
         raise Refused(f"it has more digits than {column.ddl}")
-    return str(exact)
+    return str(exact if exact else exact.copy_abs())  # a table holds no -0
 
 
 def _json(column: Column, value: Any) -> Any:

@@ -31,6 +31,8 @@ class Dialect(Protocol):
     """The same for a row that this transaction will change."""
     pool: ClassVar[dict[str, Any]]
     """SQLAlchemy's options for the connections that read schemas."""
+    aside: str
+    """What stands before the name of a temporary table, so that a lasting one of that name is never meant."""
     columnar: bool
     """Whether `combine` takes its batch as Arrow arrays, else as lists."""
 
@@ -108,6 +110,14 @@ class Dialect(Protocol):
         """Text columns that take different texts for equal ('ok' and 'OK '): name to collation and remedy."""
         ...
 
+    def transactional(self, connection: Connection, table: str) -> str | None:
+        """None, or the name of the table's engine if that keeps half a batch: it has no transactions."""
+        ...
+
+    def other_unique(self, connection: Connection, table: str, keys: Sequence[Column]) -> list[str]:
+        """Unique indexes beside the key's in which `write` and `instead` would hit rows that have another key."""
+        ...
+
     # -- rows; `keys` and `columns` are those of the table, rows hold the keys' values first
 
     def read(
@@ -136,8 +146,11 @@ class Dialect(Protocol):
         """
         ...
 
-    def fill(self, connection: Connection, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array]) -> None:
-        """All rows into a table that objects to none, as fast as the server takes them."""
+    def fill(
+        self, connection: Connection, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
+        temporary: bool = False,
+    ) -> None:  # fmt: skip
+        """All rows into a table (of this connection alone: ``temporary``) that objects to none, as fast as it goes."""
         ...
 
     def combine(self, connection: Connection, recipe: Recipe, batch: Batch, wanted: bool) -> list[Any] | None:

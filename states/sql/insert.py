@@ -73,7 +73,7 @@ class InsertIgnoreState(StateFactory):
     ) -> InsertIgnoreRows:
         if self.columns is not None:
             self.shape(Fields.of(self.columns))
-        return InsertIgnoreRows(self, Fence.of(conf), partitionIndex)
+        return InsertIgnoreRows(self, Fence.of(conf), partitionIndex, numPartitions)
 
     def participant(self) -> BatchParticipant:
         """The ledger's side on the driver, for one run."""

@@ -20,14 +20,15 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from trident_py.errors import LineageError, StateError, ZombieError
+from trident_py.errors import StateError, ZombieError
 
 from .columns import Column
 from .connection import Connection
 from .dialect import Dialect
+from .lineage import Remembered, begins_anew
+from .naming import recordable
 from .store import Store, patiently
 
-BASE = "topology.txid.base"
 _PART_KEY = [
     *(Column(name, "varchar(190)", True) for name in ("topology", "state")),
     *(Column(name, "bigint", True) for name in ("txid", "part")),
@@ -203,8 +204,10 @@ class Ledger:
     def open(self, conf: dict) -> int:
         """Raises the generation in every file while the first file is locked; returns it.
 
-        Raises LineageError if another checkpoint wrote the store.
+        Raises LineageError if another checkpoint wrote the store, DefinitionError for a name too long for the ledger.
         """
+        recordable("topology", conf.get("topology.name", ""))
+        recordable("state", conf.get("trident.state.name", ""))
         stores = list(self._stores())
         with stores[0].errors("open the ledger"):
             self._fence = patiently(stores[0], lambda: self._take_over(stores, conf))
@@ -218,15 +221,17 @@ class Ledger:
             known = [(row, last_of(first, topology, state, row))]
             known += [self._peek(store, topology, state) for store in stores[1:]]
             found = [each for each, _ in known if each is not None]
-            last = max(traces for _, traces in known) if found else self._remembered()
+            valued = self._remembered()
+            last, anew = max(traces for _, traces in known) if found else valued, False
             if last > 0 and (row is None or row.lineage != lineage):
-                _choose(conf.get(BASE), last, topology, state, stores[0].shown)
+                wrote = "" if row is None else row.lineage
+                anew = begins_anew(conf, Remembered(topology, state, stores[0].shown, wrote, last, valued))
             generation = max((each.generation for each in found), default=0) + 1
             fence = Fence(topology, state, generation, lineage)
             for store in stores[1:]:
                 with store.writing() as other:
-                    _raise(other, fence, last)
-            _raise(first, fence, last)
+                    _raise(other, fence, last, anew)
+            _raise(first, fence, last, anew)
         return fence
 
     def last_txid(self, conf: dict) -> int:
@@ -249,6 +254,12 @@ class Ledger:
             with store.errors("end the batch in the ledger"), store.writing(relaxed=True) as connection:
                 self.fence.complete(connection, txid)
 
+    def published(self, txid: int) -> bool:
+        """Whether the batch is complete here; waits for a transaction that is still about to say so."""
+        store = self._stores()[0]
+        with store.errors("ask the ledger"), store.writing() as connection:
+            return self.fence.row(connection, store.dialect.exclusive).txid >= txid
+
     def abort(self, txid: int, attempt: int) -> None:
         """Nothing: what a failed attempt has committed is repaired by the replay."""
 
@@ -258,7 +269,10 @@ class Ledger:
             return row, last_of(connection, topology, state, row)
 
 
-def _raise(connection: Connection, fence: Fence, last: int) -> None:
+def _raise(connection: Connection, fence: Fence, last: int, anew: bool) -> None:
+    if anew:
+        connection.execute(f"UPDATE trident_fence SET txid = 0, started = 0 {_OWN}", fence.own)
+        connection.execute(f"DELETE FROM trident_part {_OWN}", fence.own)
     changed = connection.execute(
         f"UPDATE trident_fence SET generation = ?, lineage = ?, attempt = 0, time = ? {_OWN}",
         (fence.generation, fence.lineage, _now(), *fence.own),
@@ -269,20 +283,6 @@ def _raise(connection: Connection, fence: Fence, last: int) -> None:
             " VALUES (?, ?, ?, ?, ?, ?, 0, ?)",
             (*fence.own, fence.generation, fence.lineage, last, last, _now()),
         )
-
-
-def _choose(base: Any, last: int, topology: str, state: str, where: str) -> None:
-    """A lost checkpoint: going on is the user's choice. Raises LineageError with all of them."""
-    if base == "continue" or (isinstance(base, int) and not isinstance(base, bool) and base >= last):
-        return
-    behind = "" if base is None else f"{BASE} is {base!r}, which is behind it. "
-    raise LineageError(
-        f"state {state!r} of topology {topology!r} in {where} remembers batch {last}, written under another "
-        f"checkpoint; this one starts anew, and its batches would be skipped or counted twice. {behind}"
-        "Choose: (1) restore the checkpoint that wrote the store; (2) continue the txid sequence behind it, "
-        f'conf["{BASE}"] = "continue" or a number of at least {last} (what the source sends again is '
-        "then applied again); (3) start over in a new table, or remove this one and its trident_fence row"
-    )
 
 
 def _now() -> str:

@@ -24,6 +24,7 @@ from trident_py.tuples import Fields, FieldsLike
 from ..sharing import shared
 from .backing import SqlBackingMap
 from .ledger import Fence, Ledger
+from .replacing import one_key
 from .store import parsed, shown
 from .table import Place, Shape, prepare, shape_of
 from .transaction import Transaction
@@ -200,7 +201,7 @@ class SqlMapState(StateFactory):
     def _backing(self, fence: Fence | None, partition: int = 0) -> SqlBackingMap:
         place = Place(self.url, self.table, self.files)
         shape = self._shape(place)
-        shape = prepare(place, shape)
+        shape = one_key(place, prepare(place, shape))
         return SqlBackingMap(place, shape, len(self.value), self.type, Transaction(place.stores(), fence, partition))
 
     def _shape(self, place: Place) -> Shape:

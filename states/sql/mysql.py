@@ -13,7 +13,7 @@ from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
 
-from .columns import DECODERS, Column
+from .columns import DECODERS, Column, Refused
 from .connection import Connection, FormatConnection, driver_connection
 from .dialect import insert_text, names
 from .mysql_bulk import MySqlBulk
@@ -25,14 +25,23 @@ _MODE = (
     "ANSI_QUOTES,STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,"
     "NO_AUTO_VALUE_ON_ZERO"
 )
+_LOCK_SECONDS = 60
 _LOCKS = {1205, 1213, 3572}
-_LOST = {0, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
+_FULL = {1040, 1203, 1226}  # too many connections, of all or of one user: not for long
+_LOST = _FULL | {0, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
 _DUPLICATES = {1050, 1062, 1586}
 _DECLARED = [
     (r"TINYINT\(1\)|BOOL", "boolean"), (r"TINYINT", "tinyint"), (r"SMALLINT", "smallint"), (r"BIGINT", "bigint"),
     (r"INT", "int"), (r"CHAR|TEXT|ENUM|SET", "string"), (r"BLOB|BINARY", "binary"), (r"DOUBLE", "double"),
     (r"DATETIME|TIMESTAMP", "timestamp"), (r"DATE", "date"), (r"JSON", "json"),
 ]  # fmt: skip
+
+_CHANGING = [
+    (r"N?CHAR\b|(?:NATIONAL )?CHARACTER(?! VARYING)\b|NATIONAL CHAR\b", "pads or drops blanks; use VARCHAR"),
+    (r"BINARY\b", "pads or drops zero bytes; use VARBINARY"),
+    (r"(?:ENUM|SET)\b", "changes the texts that it is given; use VARCHAR"),
+]  # fmt: skip
+_LIMITS = {"double": ("infinity",), "timestamp": ("zone",)}
 
 
 class MySql(MySqlMaps, MySqlBulk):
@@ -54,11 +63,13 @@ class MySql(MySqlMaps, MySqlBulk):
         return url
 
     def connect(self, engine: Engine) -> Connection:
-        raw = driver_connection(engine, autocommit=True, charset="utf8mb4", local_infile=True)
+        raw = driver_connection(engine, autocommit=True, charset="utf8mb4", local_infile=True, defer_connect=True)
         raw._local_infile = False  # MySqlBulk.load answers the server itself; nothing else may ask for a file
+        raw.connect()
         connection = FormatConnection(raw)
         connection.execute(
-            f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', collation_connection = 'utf8mb4_bin'"
+            f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', collation_connection = 'utf8mb4_bin',"
+            f" lock_wait_timeout = {_LOCK_SECONDS}"
         )
         connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
         return connection
@@ -71,7 +82,8 @@ class MySql(MySqlMaps, MySqlBulk):
         return True
 
     def begin(self, connection: Connection, seconds: float) -> None:
-        connection.execute(f"SET SESSION innodb_lock_wait_timeout = {max(int(seconds), 1)}")
+        wait = max(int(seconds), 1)  # for rows and for tables: the server's own for those is a day
+        connection.execute(f"SET SESSION innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}")
         connection.execute("START TRANSACTION")
 
     def relaxed(self, connection: Connection, on: bool) -> None:
@@ -110,6 +122,7 @@ class MySql(MySqlMaps, MySqlBulk):
         return next((ddl for pattern, ddl in _DECLARED if re.search(pattern, kind)), None)
 
     def fits(self, column: Column, type_name: str) -> bool:
+        _refuse_changing(type_name)
         known = self.declared(type_name)
         if known is None or "UNSIGNED" in type_name.upper():
             return False
@@ -127,7 +140,7 @@ class MySql(MySqlMaps, MySqlBulk):
         return column.family == there.family
 
     def narrowed(self, column: Column, type_name: str) -> Column:
-        limits = ("infinity",) if column.family == "double" else ()
+        limits = _LIMITS.get(column.family, ())
         length = re.search(r"(?:CHAR|BINARY)\((\d+)\)", type_name.upper())
         if length is None or column.family not in ("text", "binary"):
             return Column(column.name, column.ddl, column.key, limits)
@@ -174,6 +187,12 @@ class MySql(MySqlMaps, MySqlBulk):
 
     def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
         connection.executemany(insert_text(table, columns), rows)
+
+
+def _refuse_changing(type_name: str) -> None:
+    for pattern, why in _CHANGING:
+        if re.match(pattern, type_name.upper()):
+            raise Refused(why)
 
 
 def _comparable(key: tuple) -> tuple:

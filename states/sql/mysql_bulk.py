@@ -16,7 +16,7 @@ from .bulk import Loaded, blocks, insertions, packets
 from .columns import Column
 from .dialect import names
 from .keyed import KeyedRows
-from .mysql_table import refuse_engine, takes_every_row
+from .mysql_table import engine_without_transactions, other_unique, refuse_engine, takes_every_row
 from .store import Store
 
 _COM_QUERY = 3
@@ -31,6 +31,7 @@ class MySqlBulk:
     """What `MySql` does with many rows at once."""
 
     temporary = "TEMPORARY TABLE"
+    aside = ""
     joined = "STRAIGHT_JOIN"
     same = "{0} <=> {1}"
     exact = "CAST({0} AS BINARY)"
@@ -89,7 +90,10 @@ class MySqlBulk:
         temporary = sa.Table(name, sa.MetaData(), *made, prefixes=["TEMPORARY"], **options)
         connection.execute(str(CreateTable(temporary).compile(dialect=store.engine.dialect)))
 
-    def fill(self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array]) -> None:
+    def fill(
+        self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
+        temporary: bool = False,
+    ) -> None:  # fmt: skip
         """All rows into a table that objects to none."""
         try:
             loaded = self.load(connection, table, columns, blocks(columns, arrays))
@@ -102,6 +106,13 @@ class MySqlBulk:
         if loaded != (len(arrays[0]), 0, 0):
             why = _first_warning(connection)
             raise StateError(f"the server changed values on their way into table {table!r}: {why}")
+
+    def transactional(self, connection: Any, table: str) -> str | None:
+        return engine_without_transactions(connection, table)
+
+    def other_unique(self, connection: Any, table: str, keys: Sequence[Column]) -> list[str]:
+        """ON DUPLICATE KEY UPDATE names no key: it changes whichever row stands in the way, in any unique index."""
+        return other_unique(connection, table, {key.name for key in keys})
 
     def unless_there(self, keys: Sequence[Column]) -> str:
         """INSERT IGNORE would ignore more than keys."""
@@ -156,7 +167,7 @@ def _sent(raw: Any, text: str, data: bytes | Iterable[bytes]) -> list[int]:
     """Answers the server's question for a file with the data; returns the numbers of its last answer.
 
     Only here: connections allow no local files otherwise, so a server that asks for a file of its own choice in
-    the answer to another statement gets none.
+    the answer to another statement gets none. If the data cannot be sent to its end, the connection is closed.
     """
     raw._execute_command(_COM_QUERY, text)
     if not raw._read_packet().is_load_local_packet():
@@ -164,9 +175,11 @@ def _sent(raw: Any, text: str, data: bytes | Iterable[bytes]) -> list[int]:
     try:
         for packet in packets(data):
             raw.write_packet(packet)
-    finally:
-        raw.write_packet(b"")
-        answer = raw._read_packet()
+    except BaseException:
+        raw._force_close()  # an end of the file would make what was sent the whole of it
+        raise
+    raw.write_packet(b"")
+    answer = raw._read_packet()
     found = _LOADED.search(answer.get_all_data())
     if found is None:
         raise RuntimeError("the server did not count the rows of LOAD DATA")

@@ -52,16 +52,39 @@ def takes_every_row(connection: Any, table: str, rows: KeyedRows) -> bool:
     ).fetchone()
 
 
+def engine_without_transactions(connection: Any, table: str) -> str | None:
+    """The engine of a plain table that is not InnoDB; None for one that is, for a view and for no table."""
+    kind, engine = _kind_and_engine(connection, table)
+    return engine if kind == "BASE TABLE" and engine != "InnoDB" else None
+
+
 def refuse_engine(connection: Any, table: str) -> bool:
     """Whether it is a plain table (and no view). Raises StateError if its engine has no transactions."""
-    text = f"SELECT table_type, engine FROM information_schema.tables WHERE {_HERE}"
-    kind, engine = connection.execute(text, (table,)).fetchone()
+    kind, engine = _kind_and_engine(connection, table)
     if kind == "BASE TABLE" and engine != "InnoDB":
         raise StateError(
             f"table {table!r} has the engine {engine}, which has no transactions: half a batch would stay. "
             f"ALTER TABLE {table} ENGINE = InnoDB"
         )
-    return bool(kind == "BASE TABLE")
+    return kind == "BASE TABLE"
+
+
+def other_unique(connection: Any, table: str, keys: set[str]) -> list[str]:
+    """Unique indexes in which a row can meet one with another key: those that lack a whole column of the key."""
+    found = connection.execute(
+        "SELECT index_name, column_name, sub_part FROM information_schema.statistics"
+        f" WHERE {_HERE} AND non_unique = 0 ORDER BY index_name",
+        (table,),
+    ).fetchall()
+    whole: dict[str, set[str]] = {}
+    for index, column, part in found:
+        whole.setdefault(index, set()).update([column] if part is None else [])
+    return [index for index, columns in whole.items() if not keys <= columns]
+
+
+def _kind_and_engine(connection: Any, table: str) -> tuple[str, str]:
+    text = f"SELECT table_type, engine FROM information_schema.tables WHERE {_HERE}"
+    return connection.execute(text, (table,)).fetchone() or ("", "")
 
 
 def _is_plain(connection: Any, table: str) -> bool:

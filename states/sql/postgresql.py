@@ -11,7 +11,7 @@ from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
 
-from .columns import DECODERS, Column
+from .columns import DECODERS, Column, Refused
 from .connection import Connection, FormatConnection, driver_connection
 from .dialect import insert_text
 from .postgresql_bulk import PostgreSqlBulk
@@ -19,11 +19,22 @@ from .postgresql_maps import CASTS, PostgreSqlMaps
 
 _LOCKS = {"40001", "40P01", "55P03"}
 _DUPLICATES = {"23505", "42P07"}
+_GONE = {"25P03", "25P04", "53300"}  # idle or too long in a transaction, too many connections
+_PASSING = re.compile(
+    "starting up|shutting down|recovery|too many|connection slots|not yet accepting|terminating connection"
+    "|no more connections|try again|timeout|cannot connect"  # of a pooler
+)
 _DECLARED = [
     (r"BOOL", "boolean"), (r"SMALLINT", "smallint"), (r"BIGINT", "bigint"), (r"INTEGER", "int"),
     (r"CHAR|TEXT", "string"), (r"BYTEA", "binary"), (r"DOUBLE", "double"), (r"TIMESTAMP", "timestamp"),
     (r"DATE", "date"), (r"JSON", "json"),
 ]  # fmt: skip
+
+_CHANGING = [
+    (r"N?CHAR\b|CHARACTER(?! VARYING)\b", "pads or drops blanks; use VARCHAR"),
+    (r"TIMESTAMP ?\([0-5]\)", "rounds times; use TIMESTAMP"),
+]
+_LIMITS = {"text": ("NUL",), "timestamp": ("zone",)}
 
 
 class PostgreSql(PostgreSqlMaps, PostgreSqlBulk):
@@ -72,7 +83,9 @@ class PostgreSql(PostgreSqlMaps, PostgreSqlBulk):
     def is_lost(self, error: BaseException) -> bool:
         state = getattr(error, "sqlstate", None)
         if state is not None:
-            return state[:2] in ("08", "57") and state != "57014"
+            return (state[:2] in ("08", "57") and state != "57014") or state in _GONE
+        if "FATAL:" in str(error) and not _PASSING.search(str(error)):
+            return False  # a wrong password, an unknown database: the server is there and says no
         return type(error).__name__ in ("OperationalError", "InterfaceError") or isinstance(error, OSError)
 
     def is_duplicate(self, error: BaseException) -> bool:
@@ -102,6 +115,7 @@ class PostgreSql(PostgreSqlMaps, PostgreSqlBulk):
         return next((ddl for pattern, ddl in _DECLARED if re.search(pattern, kind)), None)
 
     def fits(self, column: Column, type_name: str) -> bool:
+        _refuse_changing(type_name)
         known = self.declared(type_name)
         if known is None or "TIME ZONE" in type_name.upper().replace("WITHOUT TIME ZONE", ""):
             return False
@@ -116,7 +130,7 @@ class PostgreSql(PostgreSqlMaps, PostgreSqlBulk):
         return column.family == there.family
 
     def narrowed(self, column: Column, type_name: str) -> Column:
-        limits = ("NUL",) if column.family == "text" else ()
+        limits = _LIMITS.get(column.family, ())
         length = re.search(r"CHAR\((\d+)\)", type_name.upper())
         if length is None or column.family != "text":
             return Column(column.name, column.ddl, column.key, limits)
@@ -160,6 +174,12 @@ class PostgreSql(PostgreSqlMaps, PostgreSqlBulk):
 
     def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
         connection.executemany(insert_text(table, columns), rows)
+
+
+def _refuse_changing(type_name: str) -> None:
+    for pattern, why in _CHANGING:
+        if re.match(pattern, type_name.upper()):
+            raise Refused(why)
 
 
 def _loaded(value: Any) -> Any:

@@ -27,6 +27,7 @@ class PostgreSqlBulk:
     """What `PostgreSql` does with many rows at once."""
 
     temporary = "TABLE"
+    aside = "pg_temp."
     joined = "JOIN"
     same = "{0} IS NOT DISTINCT FROM {1}"
     exact = '{0}::text COLLATE "C"'
@@ -34,13 +35,14 @@ class PostgreSqlBulk:
 
     def load(
         self, connection: Any, table: str, columns: Sequence[Column], data: bytes | Iterable[bytes],
-        ignore: bool = False,
+        ignore: bool = False, temporary: bool = False,
     ) -> Loaded:  # fmt: skip
         """COPY of what `bulk.lines` made; every objection is an error. ``ignore`` is refused: COPY cannot."""
         if ignore:
             raise NotImplementedError("COPY ignores no rows; load into a temporary table")
+        where = self.aside if temporary else ""
         with connection.raw.cursor() as cursor:
-            with cursor.copy(f'COPY "{table}" ({names(columns)}) FROM STDIN') as copy:
+            with cursor.copy(f'COPY {where}"{table}" ({names(columns)}) FROM STDIN') as copy:
                 for packet in packets(data):
                     copy.write(packet)
             return Loaded(cursor.rowcount, 0, 0)
@@ -73,9 +75,18 @@ class PostgreSqlBulk:
             f' FROM "{table}" WITH NO DATA'
         )
 
-    def fill(self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array]) -> None:
+    def fill(
+        self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
+        temporary: bool = False,
+    ) -> None:  # fmt: skip
         """All rows into a table that objects to none."""
-        self.load(connection, table, columns, blocks(columns, arrays))
+        self.load(connection, table, columns, blocks(columns, arrays), temporary=temporary)
+
+    def transactional(self, connection: Any, table: str) -> str | None:
+        return None
+
+    def other_unique(self, connection: Any, table: str, keys: Sequence[Column]) -> list[str]:
+        return []  # ON CONFLICT names the key
 
     def unless_there(self, keys: Sequence[Column]) -> str:
         return f" ON CONFLICT ({names(keys)}) DO NOTHING"
@@ -102,15 +113,15 @@ def _missing_lines(dialect: PostgreSqlBulk, connection: Any, table: str, rows: K
     unique = rows.take(ordered.filter(rows.first(ordered)))
     keys = [Column("trident_row", "bigint"), *rows.keys]
     arrays = [pa.array(range(len(unique)), pa.int64()), *(unique.arrays[i] for i in rows.at)]
-    connection.execute(f"DROP TABLE IF EXISTS {_KEYS}")
+    connection.execute(f"DROP TABLE IF EXISTS pg_temp.{_KEYS}")
     connection.execute(
         f"CREATE TEMPORARY TABLE {_KEYS} ON COMMIT DROP AS"
         f' SELECT 0::bigint AS trident_row, {names(rows.keys)} FROM "{table}" WITH NO DATA'
     )
-    dialect.load(connection, _KEYS, keys, blocks(keys, arrays))
+    dialect.load(connection, _KEYS, keys, blocks(keys, arrays), temporary=True)
     same = " AND ".join(f't."{key.name}" = k."{key.name}"' for key in rows.keys)
     found = connection.execute(
-        f"SELECT string_agg(int8send(trident_row), ''::bytea) FROM {_KEYS} AS k"
+        f"SELECT string_agg(int8send(trident_row), ''::bytea) FROM pg_temp.{_KEYS} AS k"
         f' WHERE NOT EXISTS (SELECT 1 FROM "{table}" AS t WHERE {same})'
     ).fetchone()[0]
     numbers = array("q", bytes(found or b""))

@@ -37,7 +37,7 @@ class PostgreSqlMaps(PostgreSqlBulk):
                 written = self._combine_rows(connection, recipe, batch)
             else:
                 with self._staged(connection, recipe.table, recipe.columns, batch.columns) as staged:
-                    written = connection.execute(_text(recipe, f'"{staged}"'), _txid(recipe, batch)).rowcount
+                    written = connection.execute(_text(recipe, staged), _txid(recipe, batch)).rowcount
         except Exception as error:
             if (getattr(error, "sqlstate", None) or "")[:2] in ("22", "23"):
                 return None
@@ -63,7 +63,7 @@ class PostgreSqlMaps(PostgreSqlBulk):
         changes = ", ".join(f'"{each.name}" = excluded."{each.name}"' for each in columns)
         with self._staged(connection, table, whole, arrays) as staged:
             connection.execute(
-                f'INSERT INTO "{table}" ({names(whole)}) SELECT {names(whole)} FROM "{staged}"'
+                f'INSERT INTO "{table}" ({names(whole)}) SELECT {names(whole)} FROM {staged}'
                 f" ON CONFLICT ({names(keys)}) DO UPDATE SET {changes}"
             )
 
@@ -82,9 +82,9 @@ class PostgreSqlMaps(PostgreSqlBulk):
         connection.execute(
             f'CREATE TEMP TABLE "{_STAGED}" ON COMMIT DROP AS SELECT {names(columns)} FROM "{table}" WITH NO DATA'
         )
-        self.load(connection, _STAGED, columns, blocks(columns, arrays))
-        yield _STAGED
-        connection.execute(f'DROP TABLE "{_STAGED}"')
+        self.load(connection, _STAGED, columns, blocks(columns, arrays), temporary=True)
+        yield f"{self.aside}{_STAGED}"
+        connection.execute(f"DROP TABLE {self.aside}{_STAGED}")
 
 
 def _txid(recipe: Recipe, batch: Batch) -> tuple:

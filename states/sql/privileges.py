@@ -11,16 +11,21 @@ ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
 _GRANT = re.compile(r"GRANT (?P<what>.+?) ON (?:TABLE )?(?P<where>\S+) TO ", re.IGNORECASE)
 
 
-def missing(dialect: str, connection: Connection, there: Iterable[str], creates: bool) -> list[str]:
-    """The privileges that the tables which are ``there`` need and the user has not, and that to make tables."""
+def missing(
+    dialect: str, connection: Connection, there: Iterable[str], creates: bool, stages: bool = False
+) -> list[str]:
+    """The privileges that the tables which are ``there`` need and the user has not, and those to make tables.
+
+    ``creates``: tables that stay, ``stages``: temporary ones.
+    """
     if dialect == "mysql":
-        return _mysql(connection, there, creates)
+        return _mysql(connection, there, creates, stages)
     if dialect == "postgresql":
-        return _postgresql(connection, there, creates)
+        return _postgresql(connection, there, creates, stages)
     return []
 
 
-def _postgresql(connection: Connection, there: Iterable[str], creates: bool) -> list[str]:
+def _postgresql(connection: Connection, there: Iterable[str], creates: bool, stages: bool) -> list[str]:
     gone = []
     for table in there:
         may = [f"has_table_privilege(?, '{each}')" for each in ROWS]
@@ -29,10 +34,13 @@ def _postgresql(connection: Connection, there: Iterable[str], creates: bool) -> 
     if creates:
         text = "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)"
         gone += [] if connection.execute(text).fetchone()[0] else ["CREATE on the schema"]
+    if stages:
+        text = "SELECT has_database_privilege(current_database(), 'TEMPORARY')"
+        gone += [] if connection.execute(text).fetchone()[0] else ["TEMPORARY on the database"]
     return gone
 
 
-def _mysql(connection: Connection, there: Iterable[str], creates: bool) -> list[str]:
+def _mysql(connection: Connection, there: Iterable[str], creates: bool, stages: bool) -> list[str]:
     grants = [row[0] for row in connection.execute("SHOW GRANTS").fetchall()]
     if any(" ON " not in grant for grant in grants):
         return []  # a role, whose privileges are not listed: nobody can tell
@@ -41,9 +49,8 @@ def _mysql(connection: Connection, there: Iterable[str], creates: bool) -> list[
     gone = []
     for table in there:
         gone += [f"{each} on {table}" for each in ROWS if not _granted(parsed, each, database, table)]
-    if creates and not _granted(parsed, "CREATE", database, None):
-        gone.append(f"CREATE on {database}")
-    return gone
+    wanted = ["CREATE"] * creates + ["CREATE TEMPORARY TABLES"] * stages
+    return gone + [f"{each} on {database}" for each in wanted if not _granted(parsed, each, database, None)]
 
 
 def _granted(grants: list[tuple[str, str]], wanted: str, database: str, table: str | None) -> bool:

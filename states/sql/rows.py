@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from trident_py.chunks import TupleList
 from trident_py.errors import StateError
-from trident_py.state import State
+from trident_py.state import ITupleCollection, State
 from trident_py.tuples import Fields, TridentTuple
 
 from .checking import Checked, checked
@@ -18,6 +18,7 @@ from .columns import Column
 from .keyed import KeyedRows
 from .ledger import Fence
 from .rejects import Reject, Rejects, shortened
+from .rowtable import rows_of
 from .table import Shape
 from .transaction import Transaction
 from .writing import Wanted, Writer, Written, shown, told
@@ -28,16 +29,17 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("states.sql")
 
 
-class InsertIgnoreRows(State):
+class InsertIgnoreRows(State, ITupleCollection):
     """One partition of an InsertIgnoreState; lives where its tuples are.
 
     On replay: rows that an earlier attempt inserted are ignored, by their key.
     """
 
-    def __init__(self, factory: InsertIgnoreState, fence: Fence | None, partition: int) -> None:
+    def __init__(self, factory: InsertIgnoreState, fence: Fence | None, partition: int, of: int) -> None:
         stores = factory.place.stores()
         self.factory = factory
         self.partition = partition
+        self.of = of
         self.inserted = self.ignored = self.conflicts = self.rejected = 0
         self._shape: Shape | None = None
         self._calls = 0
@@ -65,6 +67,11 @@ class InsertIgnoreRows(State):
 
     def rollback(self, txid: int | None) -> None:
         self._transaction.rollback()
+
+    def getTuples(self) -> Iterator[list[Any]]:
+        """This partition's share of the rows, the key's columns first."""
+        columns = None if self.factory.columns is None else Fields.of(self.factory.columns)
+        return rows_of(self.factory.place, columns, Fields.of(self.factory.key), self.partition, self.of)
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Writes the rows; with ``tell`` returns the new ones, in order. Raises StateError for a bad row.

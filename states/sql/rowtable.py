@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trident_py.chunks import TupleList
 from trident_py.errors import StateError
 from trident_py.tuples import Fields
 
+from ..sharing import shared
 from .columns import Column, decoded
 from .dialect import names
 from .table import Place, Shape, existing, prepare, shape_of
@@ -44,13 +45,35 @@ def fields_of(tuples: Sequence[Any]) -> Fields:
 
 def stored_rows(place: Place, columns: Fields | None) -> Counter[tuple]:
     """All rows of a table and how often each is there; json columns as text. For tests."""
-    store = place.stores()[0]
-    known = existing(store, place.table)
+    return Counter(_rows(place, _fields(place, columns), as_text=("json",)))
+
+
+def rows_of(
+    place: Place, columns: Fields | None, key: Fields, partition: int, of: int
+) -> Iterator[list[Any]]:
+    """This partition's share of a table's rows, for `TupleCollectionGet`; the key's columns come first."""
+    fields = _fields(place, columns)
+    rows = _rows(place, fields.only([name for name in key if name in fields]).concat(fields.without(key)))
+    for row, _ in shared(((row, None) for row in rows), partition, of):
+        yield list(row)
+
+
+def _fields(place: Place, columns: Fields | None) -> Fields:
+    """Those declared, else those of the table; none without a table."""
+    known = existing(place.stores()[0], place.table)
     if known is None:
-        return Counter()
-    fields = Fields(list(known)) if columns is None else columns
+        return Fields()
+    return Fields(list(known)) if columns is None else columns
+
+
+def _rows(place: Place, fields: Fields, as_text: Sequence[str] = ()) -> Iterator[tuple]:
+    """The rows of all files; columns of the families ``as_text`` as they are stored."""
+    if len(fields) == 0:
+        return
     shape = prepare(place, shape_of(place, Fields(), fields))
-    with store.reading() as connection, store.errors("read"):
-        rows = connection.execute(f'SELECT {names(shape.columns)} FROM "{place.table}"').fetchall()
-    decoders = [None if each.family == "json" else store.dialect.decoder(each) for each in shape.columns]
-    return Counter(decoded(row, decoders) for row in rows)
+    for store in place.stores():
+        with store.reading() as connection, store.errors("read"):
+            rows = connection.execute(f'SELECT {names(shape.columns)} FROM "{place.table}"').fetchall()
+        decoders = [None if each.family in as_text else store.dialect.decoder(each) for each in shape.columns]
+        for row in rows:
+            yield decoded(row, decoders)

@@ -20,6 +20,7 @@ class SqliteBulk:
     """What `Sqlite` does with many rows at once."""
 
     temporary = "TABLE"
+    aside = "temp."
     joined = "CROSS JOIN"
     same = "{0} IS {1}"
     exact = "{0} COLLATE BINARY"
@@ -46,9 +47,18 @@ class SqliteBulk:
         temporary = sa.Table(name, sa.MetaData(), *made, prefixes=["TEMPORARY"])
         connection.execute(str(CreateTable(temporary).compile(dialect=store.engine.dialect)))
 
-    def fill(self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array]) -> None:
+    def fill(
+        self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
+        temporary: bool = False,
+    ) -> None:  # fmt: skip
         """All rows into a table that objects to none."""
         connection.executemany(insert_text(table, columns), KeyedRows(columns, arrays).python())
+
+    def transactional(self, connection: Any, table: str) -> str | None:
+        return None
+
+    def other_unique(self, connection: Any, table: str, keys: Sequence[Column]) -> list[str]:
+        return []  # ON CONFLICT names the key
 
     def unless_there(self, keys: Sequence[Column]) -> str:
         return f" ON CONFLICT ({names(keys)}) DO NOTHING"

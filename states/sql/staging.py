@@ -56,13 +56,15 @@ class Stage:
         self.connection = connection
         self.table = table
         self.rows = rows
+        self._stage = f"{self.dialect.aside}{STAGE}"  # never a lasting table of that name
         self._waits = True
 
     def fill(self) -> None:
         columns = [ROW, *self.rows.columns]
-        self.connection.execute(f"DROP {self.dialect.temporary} IF EXISTS {STAGE}")
+        self.connection.execute(f"DROP {self.dialect.temporary} IF EXISTS {self._stage}")
         self.dialect.stage(self.store, self.connection, self.table, columns, STAGE)
-        self.dialect.fill(self.connection, STAGE, columns, [pa.array(range(len(self.rows))), *self.rows.arrays])
+        arrays = [pa.array(range(len(self.rows))), *self.rows.arrays]
+        self.dialect.fill(self.connection, STAGE, columns, arrays, temporary=True)
 
     def insert(self, compare: bool, tell: bool, all_refused: bool) -> Outcome:
         """Inserts the rows whose key is missing. With ``all_refused`` goes on behind a row that the table refuses."""
@@ -76,7 +78,7 @@ class Stage:
         raise FailedException(f"table {self.table!r}: other transactions kept inserting the same keys")
 
     def drop(self) -> None:
-        self.connection.execute(f"DROP {self.dialect.temporary} IF EXISTS {STAGE}")
+        self.connection.execute(f"DROP {self.dialect.temporary} IF EXISTS {self._stage}")
 
     def _once(self, compare: bool, tell: bool, all_refused: bool) -> Outcome:
         conflicts, examples = self._conflicts() if compare else (0, [])
@@ -91,18 +93,19 @@ class Stage:
         return Outcome(inserted, [n for n in new if n not in refused], refused, conflicts, examples)
 
     def _drop_those_there(self) -> int:
-        text = f'DELETE FROM {STAGE} WHERE EXISTS (SELECT 1 FROM "{self.table}" AS t WHERE {self._equal(STAGE)})'
+        text = f'DELETE FROM {self._stage} WHERE EXISTS (SELECT 1 FROM "{self.table}" AS t WHERE {self._equal(STAGE)})'
         return int(self.connection.execute(text).rowcount)
 
     def _numbers(self) -> list[int]:
-        return [row[0] for row in self.connection.execute(f"SELECT {ROW.name} FROM {STAGE}").fetchall()]
+        return [row[0] for row in self.connection.execute(f"SELECT {ROW.name} FROM {self._stage}").fetchall()]
 
     def _conflicts(self) -> tuple[int, list[Conflict]]:
         others = self.rows.others
         if not others:
             return 0, []
         same = " AND ".join(self._same(column) for column in others)
-        joined = f'FROM {STAGE} AS s {self.dialect.joined} "{self.table}" AS t ON {self._equal("s")} WHERE NOT ({same})'
+        both = f'{self._stage} AS s {self.dialect.joined} "{self.table}" AS t ON {self._equal("s")}'
+        joined = f"FROM {both} WHERE NOT ({same})"
         count = self.connection.execute(f"SELECT count(*) {joined}").fetchone()[0]
         if count == 0:
             return 0, []
@@ -134,12 +137,12 @@ class Stage:
     def _text(self) -> str:
         columns = names(self.rows.columns)
         return (
-            f'INSERT INTO "{self.table}" ({columns}) SELECT {columns} FROM {STAGE}'
+            f'INSERT INTO "{self.table}" ({columns}) SELECT {columns} FROM {self._stage}'
             f" WHERE {ROW.name} BETWEEN ? AND ?{self.dialect.stage_order}{self.dialect.unless_there(self.rows.keys)}"
         )
 
     def _is_there(self, row: int) -> bool:
-        text = f'SELECT 1 FROM {STAGE} AS s {self.dialect.joined} "{self.table}" AS t ON {self._equal("s")}'
+        text = f'SELECT 1 FROM {self._stage} AS s {self.dialect.joined} "{self.table}" AS t ON {self._equal("s")}'
         return self.connection.execute(f"{text} WHERE s.{ROW.name} = ?", (row,)).fetchone() is not None
 
     def _equal(self, stage: str) -> str:

@@ -15,8 +15,9 @@ from trident_py.errors import StateError
 from trident_py.tuples import Fields
 
 from . import ledger
-from .columns import Column, typed
+from .columns import Column, Refused, typed
 from .connection import Connection
+from .naming import nameable
 from .store import Store, parsed, patiently, store_of
 
 ROUTING = "crc32-1"
@@ -29,6 +30,9 @@ class Place:
     url: str = field(repr=False)
     table: str
     files: int = 1
+
+    def __post_init__(self) -> None:
+        nameable("table", self.table)
 
     def urls(self) -> list[URL]:
         first = parsed(self.url)
@@ -88,10 +92,11 @@ def _described(store: Store, table: str) -> dict[str, str] | None:
     inspector = sa.inspect(store.engine)
     if not inspector.has_table(table):
         return None
-    return {column["name"]: _type_name(store, column["type"]) for column in inspector.get_columns(table)}
+    return {column["name"]: type_name(store, column["type"]) for column in inspector.get_columns(table)}
 
 
-def _type_name(store: Store, kind: Any) -> str:
+def type_name(store: Store, kind: Any) -> str:
+    """A column's type as its database says it."""
     try:
         return kind.compile(dialect=store.engine.dialect)
     except sa.exc.CompileError:
@@ -183,9 +188,20 @@ def _known_layout(store: Store, connection: Connection, place: Place) -> bool:
 
 def _check(store: Store, place: Place, shape: Shape) -> Shape:
     found = _described(store, place.table) or {}
-    if problems := [*column_problems(store, place.table, shape, found), *key_problems(store, place.table, shape)]:
+    problems = [*engine_problems(store, place.table), *column_problems(store, place.table, shape, found)]
+    if problems := problems or key_problems(store, place.table, shape):
         raise StateError(f"table {place.table!r} in {store.shown} {problems[0]}")
     return Shape(tuple(store.dialect.narrowed(each, found[each.name]) for each in shape.columns))
+
+
+def engine_problems(store: Store, table: str) -> list[str]:
+    """What is wrong with a table that is there if its engine keeps what a rollback should take back."""
+    with store.reading() as connection:
+        engine = store.dialect.transactional(connection, table)
+    if engine is None:
+        return []
+    why = "which has no transactions: half a batch would stay"
+    return [f'has the engine {engine}, {why}. ALTER TABLE "{table}" ENGINE = InnoDB']
 
 
 def column_problems(store: Store, table: str, shape: Shape, found: dict[str, str]) -> list[str]:
@@ -194,12 +210,18 @@ def column_problems(store: Store, table: str, shape: Shape, found: dict[str, str
     for column in shape.columns:
         if column.name not in found:
             problems.append(f"has no column {column.name!r}; it has: {', '.join(found)}")
-        elif not store.dialect.fits(column, found[column.name]):
-            problems.append(
-                f"has the column {column.name!r} as {found[column.name]}, "
-                f"which does not hold {column.ddl}. Change the declaration, or use another table"
-            )
+        elif why := _unfit(store, column, found[column.name]):
+            problems.append(f"has the column {column.name!r} as {found[column.name]}, which {why}")
     return problems
+
+
+def _unfit(store: Store, column: Column, type_name: str) -> str | None:
+    try:
+        if store.dialect.fits(column, type_name):
+            return None
+    except Refused as refused:
+        return refused.reason
+    return f"does not hold {column.ddl}. Change the declaration, or use another table"
 
 
 def key_problems(store: Store, table: str, shape: Shape) -> list[str]:

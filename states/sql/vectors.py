@@ -37,8 +37,10 @@ def encoded(column: Column, values: Any) -> pa.Array:
     if isinstance(values, pa.Array) and _passes(column, values):
         if values.null_count == len(values):
             return pa.nulls(len(values), arrow_type(column))
-        zoned = pa.types.is_timestamp(values.type) and values.type.tz is not None
-        return values.cast(pa.timestamp("us", "UTC") if zoned else arrow_type(column))
+        if pa.types.is_timestamp(values.type) and values.type.tz is not None:
+            values = values.cast(pa.timestamp("us", "UTC"))
+            return values if "zone" not in column.without else values.cast(arrow_type(column))
+        return values.cast(arrow_type(column))
     return arrow(column, column.encode(_objects(values)))
 
 

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+import sqlalchemy as sa
 
 from examples import weather
 
 ROOT = Path(__file__).parents[2]
+FILE = ROOT / "examples" / "weather.yaml"
 
 
-def rows(database: Path, statement: str) -> list[tuple]:
-    return weather.rows(database, statement)
+def rows(database: Path | str, statement: str) -> list[tuple]:
+    """The answer of a database by its URL, or of a SQLite file."""
+    url = f"sqlite:///{database}" if isinstance(database, Path) else database
+    with sa.create_engine(url, poolclass=sa.NullPool).connect() as connection:
+        return list(map(tuple, connection.execute(sa.text(statement))))
+
+
+def digest(database: Path | str) -> str:
+    return weather.digest(weather.tables(f"sqlite:///{database}" if isinstance(database, Path) else database))
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +41,7 @@ def frame() -> pd.DataFrame:
     return frame
 
 
-def assert_equals_pandas(database: Path, frame: pd.DataFrame) -> None:
+def assert_equals_pandas(database: Path | str, frame: pd.DataFrame) -> None:
     readings = rows(database, "SELECT origin, time_hour, month, temperature, rain FROM reading ORDER BY 1, 2")
     expected = frame[["origin", "time_hour", "month", "temperature", "rain"]].sort_values(["origin", "time_hour"])
     assert readings == [tuple(None if pd.isna(v) else v for v in row) for row in expected.itertuples(index=False)]
@@ -46,9 +57,37 @@ def assert_equals_pandas(database: Path, frame: pd.DataFrame) -> None:
 
 def test_in_process_the_tables_equal_one_pass_of_pandas(tmp_path: Path, frame: pd.DataFrame) -> None:
     database = tmp_path / "weather.sqlite"
-    topology = weather.build(url=f"sqlite:///{database}", batch=5_000)
+    topology = weather.build(weather.tables(f"sqlite:///{database}"), batch=5_000)
     weather.run(topology, tmp_path / "checkpoints", local=True, batches=6)
     assert_equals_pandas(database, frame)
+
+
+def test_with_states_from_a_file_every_database_gets_the_same_tables(
+    database: str, tmp_path: Path, frame: pd.DataFrame
+) -> None:
+    plain = tmp_path / "plain.sqlite"
+    weather.run(weather.build(weather.tables(f"sqlite:///{plain}"), batch=5_000), tmp_path, local=True, batches=6)
+    told = ["--out", tmp_path, "--states", FILE]
+    done = example(*told, "--local", "--batch", 5_000, url=database)
+    assert done.returncode == 0, done.stderr
+    assert "26,115 readings" in done.stdout
+    assert sa.make_url(database).render_as_string() in done.stdout.replace("\n", "")
+    assert_equals_pandas(database, frame)
+    assert example(*told, "--digest", url=database).stdout.strip() == digest(plain)
+
+    again = example(*told, "--local", "--batch", 5_000, url=database)
+    assert again.returncode == 1  # this cluster begins anew, the tables remember batch 6
+    assert "LineageError" in again.stderr and "Traceback" not in again.stderr
+    assert example(*told, "--digest", url=database).stdout.strip() == digest(plain)
+
+
+def test_a_file_without_one_of_the_states_is_refused_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "states.yaml"
+    file.write_text(FILE.read_text().replace("  rain:", "  snow:"))
+    done = example("--out", tmp_path, "--states", file, "--local", url=f"sqlite:///{tmp_path}/t.sqlite")
+    assert done.returncode == 2
+    assert "has no state named rain; it has: reading, station, snow" in " ".join(done.stderr.split())
+    assert not (tmp_path / "t.sqlite").exists()
 
 
 def test_the_utc_key_is_unique_and_the_local_one_merges_a_reading_per_station(frame: pd.DataFrame) -> None:
@@ -64,16 +103,19 @@ def test_the_utc_key_is_unique_and_the_local_one_merges_a_reading_per_station(fr
         assert db.execute("SELECT count(*) FROM reading").fetchone() == (weather.READINGS - 3,)
 
 
-def example(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def example(*arguments: Any, url: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "examples.weather", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, stdin=subprocess.DEVNULL, timeout=240)
+    environment = {**os.environ, "TRIDENT_DB": url}
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, timeout=240
+    )
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(600)  # three runs, each with a JVM of its own
 def test_on_spark_a_crash_and_a_second_run_change_nothing(tmp_path: Path, frame: pd.DataFrame) -> None:
     undisturbed, database = tmp_path / "undisturbed.sqlite", tmp_path / "weather.sqlite"
-    topology = weather.build(url=f"sqlite:///{undisturbed}", batch=5_000)
+    topology = weather.build(weather.tables(f"sqlite:///{undisturbed}"), batch=5_000)
     weather.run(topology, tmp_path / "none", local=True, batches=6)
 
     died = example("--out", tmp_path, "--batch", 5_000, "--crash-at", 3)
@@ -82,7 +124,7 @@ def test_on_spark_a_crash_and_a_second_run_change_nothing(tmp_path: Path, frame:
 
     again = example("--out", tmp_path, "--batch", 5_000)
     assert again.returncode == 0, again.stderr
-    assert weather.digest(database) == weather.digest(undisturbed)
+    assert digest(database) == digest(undisturbed)
     assert_equals_pandas(database, frame)
     readme = (ROOT / "README.md").read_text()
     assert "26,115 readings" in again.stdout
@@ -91,4 +133,4 @@ def test_on_spark_a_crash_and_a_second_run_change_nothing(tmp_path: Path, frame:
 
     second = example("--out", tmp_path, "--batch", 5_000)
     assert second.returncode == 0, second.stderr
-    assert weather.digest(database) == weather.digest(undisturbed)
+    assert digest(database) == digest(undisturbed)

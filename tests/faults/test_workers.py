@@ -1,7 +1,8 @@
 """kill -9 of the Python worker that holds a state, at every point of its commit, in every state, on Spark.
 
-Batch n + 2 is that of the n-th state: its first four attempts lose a worker, each at another point and in the
-other partition. Partitions commit at the same time here, each in a process of its own.
+Two batches are each state's own: the first two attempts of each lose a worker, every time at another point of the
+commit and in the other partition. (After four deaths in a row the engine gives up.) Partitions commit at the same
+time here, each in a process of its own.
 """
 
 from __future__ import annotations
@@ -23,20 +24,21 @@ POINTS = ("beginCommit", "put", "commit", "afterCommit")
 
 
 def dying(name: str, factory: Any) -> Any:
-    """The factory, whose states take their worker with them in four attempts of one batch."""
-    txid = EXACT.index(name) + 2
-    for attempt, point in enumerate(POINTS):
-        factory = Crashing(factory, point, {(txid, attempt)}, "kill", attempt % 2)
+    """The factory, whose states take their worker with them in two attempts of two batches."""
+    txid = 2 * EXACT.index(name) + 2
+    for number, point in enumerate(POINTS):
+        when = {(txid + number // 2, number % 2)}
+        factory = Crashing(factory, point, when, "kill", number % 2)
     return factory
 
 
 def test_a_worker_killed_at_any_point_of_a_commit_loses_and_doubles_nothing(
     spark_cluster: Callable[..., Any], database: str, tmp_path: Path
 ) -> None:
-    last = len(EXACT) + 2
+    last = 2 * len(EXACT) + 2
     topology = build(database, Readings(SEED), last, wrap=dying)
     running = spark_cluster().submitTopology("workers", {}, topology)
     assert running.awaitTermination(500)
     tries = {event.txid: event.attempt for event in running.events if event.kind == "committed"}
-    assert tries == {txid: len(POINTS) if 1 < txid < last else 0 for txid in range(1, last + 1)}
+    assert tries == {txid: 2 if 1 < txid < last else 0 for txid in range(1, last + 1)}
     assert differences(database, Fold(Readings(SEED), last)) == []

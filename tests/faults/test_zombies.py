@@ -38,7 +38,7 @@ def test_two_zombies_are_refused_in_words_and_change_nothing(drivers: Drivers, t
 
     first.touch()
     said = refusal(one)
-    assert "a newer one with generation 3 has taken over; nothing of batch 3 is written. Stop this driver" in said
+    assert "a newer one with generation 3 has taken over; nothing more is written. Stop this driver" in said
     second.touch()
     assert "was written by another driver since this one has read it; nothing is written" in refusal(two)
     after = evidence(tmp_path)

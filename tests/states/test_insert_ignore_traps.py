@@ -285,7 +285,7 @@ def test_a_server_that_asks_for_a_file_unasked_gets_none(mariadb: Any, tmp_path:
     secret.write_text("hush\n")
     url = mariadb.create_database()
     database = Database(url, "direct")
-    with database.store.reading() as connection, pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError), database.store.reading() as connection:
         connection.execute(f"LOAD DATA LOCAL INFILE '{secret}' INTO TABLE t (k)")
     assert database.rows == []
     close_stores()

@@ -12,12 +12,15 @@ import pytest
 from states.sql import SqlMapState
 from states.sql.backing import SqlBackingMap
 from states.sql.store import parsed, store_of
+from trident_py import LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, StateError, TridentError, ZombieError
 from trident_py.operations.base import CombinerAggregator
-from trident_py.operations.builtin import Count, Sum
+from trident_py.operations.builtin import Count, Maximum, Minimum, Sum
+from trident_py.spouts import FixedBatchSpout
 from trident_py.state import (
     CombinerValueUpdater,
     MemoryBackingMap,
+    MemoryMapState,
     NonTransactionalMap,
     OpaqueMap,
     TransactionalMap,
@@ -32,20 +35,6 @@ CASES = 210
 WORDS = ["a", "A", "a ", "", "ok", "OK", "ok ", "é", "tab\tnewline\n", "\\N", "back\\slash", "'quo\"te", "%s ?", "日本"]
 
 
-class Smallest(CombinerAggregator):
-    sql = "CASE WHEN {new} < {old} THEN {new} ELSE {old} END"
-
-    def combine(self, val1: Any, val2: Any) -> Any:
-        return val2 if val2 < val1 else val1
-
-
-class Largest(Smallest):
-    sql = "CASE WHEN {new} > {old} THEN {new} ELSE {old} END"
-
-    def combine(self, val1: Any, val2: Any) -> Any:
-        return val2 if val2 > val1 else val1
-
-
 class InPython(CombinerAggregator):
     """The same combiner without its SQL: the general path."""
 
@@ -56,7 +45,7 @@ class InPython(CombinerAggregator):
         return self.agg.combine(val1, val2)
 
 
-AGGREGATORS: list[CombinerAggregator] = [Count(), Sum(), Smallest(), Largest()]
+AGGREGATORS: list[CombinerAggregator] = [Count(), Sum(), Minimum(), Maximum()]
 NUMBERS: dict[str, Callable[[random.Random], Any]] = {
     "bigint": lambda draw: draw.choice([1, 2, draw.randrange(-99, 99), draw.choice([2**63 - 1, -(2**63), 2**62])]),
     "int": lambda draw: draw.choice([1, draw.randrange(-99, 99), draw.choice([2**31 - 1, -(2**31), 2**30])]),
@@ -257,7 +246,7 @@ class Product(CombinerAggregator):
 
 
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)  # the others have no NaN
-@pytest.mark.parametrize(("stored", "agg", "number"), [("inf", Product(), 0.0), ("NaN", Smallest(), 1.0)])
+@pytest.mark.parametrize(("stored", "agg", "number"), [("inf", Product(), 0.0), ("NaN", Minimum(), 1.0)])
 def test_a_result_that_is_no_number_is_refused(database: str, stored: str, agg: Any, number: float) -> None:
     factory = SqlMapState.opaque(database, "t", "k string", "n double")
     state = factory.makeState({}, None, 0, 1)
@@ -341,7 +330,7 @@ def test_only_numbers_of_the_columns_own_type_are_combined_there(database: str) 
 
 
 def test_sql_without_its_two_places_is_refused(database: str) -> None:
-    class Wrong(Smallest):
+    class Wrong(Minimum):
         sql = "{old} + 1"
 
     state = SqlMapState.opaque(database, "t", "k string", "n bigint").makeState({}, None, 0, 1)
@@ -379,3 +368,42 @@ def test_a_server_that_takes_no_files_or_no_temporary_tables_gets_rows(
     state.multiPut([key for key, _ in rows], [7] * len(rows))
     state.commit(3)
     assert factory.stored()[(4999,)] == (3, 7, 2 * 4999)
+
+
+@pytest.mark.parametrize("agg", [Minimum(), Maximum()])
+@pytest.mark.parametrize(
+    ("ddl", "numbers"),
+    [
+        ("bigint", lambda draw: draw.choice([None, 2**62, draw.randrange(-99, 99), draw.randrange(-99, 99)])),
+        ("bigint", lambda draw: draw.randrange(-99, 99)),
+        ("double", lambda draw: draw.choice([0.0, -0.0, draw.uniform(-1, 1), 10.0 ** draw.randrange(-300, 300)])),
+    ],
+)
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_minimum_and_maximum_of_a_topology_are_those_in_memory(
+    database: str, agg: Any, ddl: str, numbers: Any, partitions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[bool] = []
+    inner = SqlBackingMap.multiCombine
+    monkeypatch.setattr(
+        SqlBackingMap, "multiCombine",
+        lambda self, *args: (found := inner(self, *args), done.append(found is not None))[0],
+    )  # fmt: skip
+    draw = random.Random(partitions)
+    rows = [(draw.choice("abcdefgh"), numbers(draw)) for _ in range(120)]
+    topology = TridentTopology()
+    stream = topology.newStream("rows", FixedBatchSpout(["k", "n"], 30, *rows)).shuffle().parallelismHint(partitions)
+    grouped = [SqlMapState.opaque(database, "t", "k string", f"n {ddl}"), MemoryMapState.Factory()]
+    single = [SqlMapState.opaque(database, "one", None, f"n {ddl}"), MemoryMapState.Factory()]
+    for factory in grouped:
+        stream.groupBy("k").persistentAggregate(factory, "n", agg, "best").parallelismHint(partitions)
+    for factory in single:
+        stream.persistentAggregate(factory, "n", agg, "best")
+    with LocalCluster() as cluster:
+        assert cluster.submitTopology("best", {}, topology.build()).awaitTermination(60)
+    for ours, memory in (grouped, single):
+        assert shown(sorted(ours.stored().items())) == shown(sorted(memory.stored().items()))
+    pick = min if isinstance(agg, Minimum) and not isinstance(agg, Maximum) else max
+    best = {(key,): pick(n for k, n in rows if k == key and n is not None) for key in {k for k, _ in rows}}
+    assert {key: value.curr for key, value in grouped[0].stored().items()} == best
+    assert any(done)  # the database did choose

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import pytest
 
 from states.sequence import SequenceState
-from states.sql import RowUpdater, SqlMapState
+from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SqlMapState
 from states.sql.store import close_stores, parsed, store_of
 from trident_py import LocalCluster, TridentTopology
 from trident_py.operations.builtin import Count, FilterNull, MapGet, SnapshotGet, Sum, TupleCollectionGet
 from trident_py.spouts import FixedBatchSpout
 from trident_py.testing import collect
+from trident_py.tuples import TridentTuple
 
 KINDS = ["nonTransactional", "transactional", "opaque"]
 WORDS = ["the", "cow", "jumped", "over", "the", "moon", "the", "man", "went", "to", "the", "store"]
@@ -191,6 +193,50 @@ def test_tuple_collection_get_gives_the_rows_of_a_sequence_state(database: str) 
     found = stream.stateQuery(topology.newStaticState(factory), TupleCollectionGet(), ["who", "n", "v"])
     collect(found.parallelismHint(3), "rows")
     assert sorted(run(topology).collected("rows")[1]) == [(7, *row) for row in rows if row[1] < 4]
+
+
+READINGS = [(who, n, f"{who}{n}", {"n": [n]}) for who in "abcdefgh" for n in (1, 2, 4)]
+READING = ["n bigint", "what string", "who string", "more json"]
+
+
+@pytest.mark.parametrize(("columns", "partitions"), [(READING, 3), (None, 4)])
+@pytest.mark.parametrize(
+    ("kind", "key", "times"),
+    [(InsertIgnoreState, ["who", "n"], 1), (AppendState, [], 2), (BatchState, ["who", "n"], 1), (BatchState, [], 2)],
+)
+def test_tuple_collection_get_gives_every_row_of_a_state_of_rows_once(
+    database: str, kind: Any, key: list[str], times: int, columns: Any, partitions: int
+) -> None:
+    given = {"key": key} if key else {}
+    topology = TridentTopology()
+    spout = FixedBatchSpout(["who", "n", "what", "more"], 10, *READINGS * 2)
+    stream = topology.newStream("rows", spout).partitionBy("who")
+    factory = kind(database, "rows", columns=READING, **given)
+    stream.partitionPersist(factory, ["who", "n", "what", "more"], RowUpdater()).parallelismHint(2)
+    run(topology)
+    names = [*key, *(name for name in ("n", "what", "who", "more") if name not in key)]
+    topology = TridentTopology()
+    state = topology.newStaticState(kind(database, "rows", columns=columns, **given))
+    stream = topology.newStream("asked", numbered("q", [7, 8])).broadcast()
+    collect(stream.stateQuery(state, TupleCollectionGet(), names).parallelismHint(partitions), "rows")
+    rows = [dict(zip(("who", "n", "what", "more"), row, strict=True)) for row in READINGS]
+    if columns is None:  # the table does not say that a text is json
+        rows = [{**row, "more": json.dumps(row["more"], separators=(",", ":"))} for row in rows]
+    expected = [(q, *(row[name] for name in names)) for q in (7, 8) for row in rows * times]
+    assert sorted(run(topology).collected("rows")[1], key=repr) == sorted(expected, key=repr)
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_rows_in_several_files_are_given_too_and_a_missing_table_has_none(database: str) -> None:
+    factory = InsertIgnoreState(database, "rows", key="n", columns=["n bigint", "what string"], files=3)
+    keeper = factory.makeState({}, None, 0, 1)
+    keeper.beginCommit(1)
+    keeper.insert([TridentTuple.of(["n", "what"], (n, str(n))) for n in range(20)], tell=False)
+    keeper.commit(1)
+    parts = [list(factory.makeState({}, None, index, 4).getTuples()) for index in range(4)]
+    assert sorted(row for part in parts for row in part) == [[n, str(n)] for n in range(20)]
+    assert len([part for part in parts if part]) > 1
+    assert list(AppendState(database, "none").makeState({}, None, 0, 1).getTuples()) == []
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)

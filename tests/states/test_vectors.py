@@ -39,6 +39,10 @@ ALWAYS = {  # the values that matter, each with Arrow types that hold it
     "bytes": (st.binary(max_size=5), [pa.binary(), pa.large_binary()]),
     "dates": (st.dates(), [pa.date32()]),
     "times": (st.datetimes(), [pa.timestamp("us"), pa.timestamp("us", "UTC")]),
+    "zoned": (
+        st.datetimes(datetime.datetime(2, 1, 1), datetime.datetime(9998, 1, 1)),
+        [pa.timestamp("us", "+02:00"), pa.timestamp("us", "America/New_York")],
+    ),
     "decimals": (
         st.decimals(allow_nan=False, allow_infinity=False, places=3, min_value=-2000, max_value=2000),
         [pa.decimal128(20, 3), pa.decimal256(60, 3)],
@@ -49,7 +53,7 @@ ALWAYS = {  # the values that matter, each with Arrow types that hold it
 @st.composite
 def cases(draw: Any) -> tuple[Column, pa.Array]:
     values, types = ALWAYS[draw(st.sampled_from(sorted(ALWAYS)))]
-    without = draw(st.sampled_from([(), ("NUL",), ("infinity",)]))
+    without = draw(st.sampled_from([(), ("NUL",), ("infinity",), ("zone",)]))
     column = Column("c", draw(st.sampled_from(DDLS)), draw(st.booleans()), without)
     return column, pa.array(draw(st.lists(st.none() | values, max_size=5)), draw(st.sampled_from(types)))
 

@@ -35,8 +35,10 @@ __all__ = [
     "FirstNSortedAgg",
     "Max",
     "MaxWithComparator",
+    "Maximum",
     "Min",
     "MinWithComparator",
+    "Minimum",
     "Negate",
     "Sum",
     *_QUERIES,
@@ -80,7 +82,7 @@ class Sum(CombinerAggregator):
     def init(self, tuple: TridentTuple) -> Any:
         value = tuple[0]
         if type(value) is not int and type(value) is not float:
-            _check_number(value, tuple)
+            _check_number("Sum", value, tuple)
         return value
 
     def combine(self, val1: Any, val2: Any) -> Any:
@@ -93,13 +95,55 @@ class Sum(CombinerAggregator):
         return 0
 
 
-def _check_number(value: Any, where: TridentTuple) -> None:
+class Minimum(CombinerAggregator):
+    """The smallest number of the first input field, as a combiner: for `persistentAggregate`. `Min` keeps whole tuples.
+
+    Nulls are skipped; where there was no number it is None. Of equal numbers the first stays; -0.0 enters as 0.0.
+    Raises TridentError for NaN, which has no order, and for what is no number.
+    """
+
+    sql: ClassVar[str | None] = "CASE WHEN {new} < {old} THEN {new} ELSE {old} END"
+
+    def init(self, tuple: TridentTuple) -> Any:
+        value = tuple[0]
+        if value is None or type(value) is int:
+            return value
+        _check_number(type(self).__name__, value, tuple)
+        if value != value:
+            raise TridentError(f"{type(self).__name__}: NaN{_in_field(tuple)} has no order; filter such tuples before")
+        return value + 0.0 if isinstance(value, float) else value  # so that no order of tuples tells on a zero's sign
+
+    def combine(self, val1: Any, val2: Any) -> Any:
+        if val1 is None or val2 is None:
+            return val2 if val1 is None else val1
+        return val2 if val2 < val1 else val1
+
+    def zero(self) -> Any:
+        return None
+
+
+class Maximum(Minimum):
+    """The largest number of the first input field, as a combiner; else as `Minimum`. `Max` keeps whole tuples."""
+
+    sql: ClassVar[str | None] = "CASE WHEN {new} > {old} THEN {new} ELSE {old} END"
+
+    def combine(self, val1: Any, val2: Any) -> Any:
+        if val1 is None or val2 is None:
+            return val2 if val1 is None else val1
+        return val2 if val2 > val1 else val1
+
+
+def _check_number(name: str, value: Any, where: TridentTuple) -> None:
     if isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool):
         return
-    field = where.getFields().names[:1]
-    name = f" in field {field[0]!r}" if field else ""
     what = "null" if value is None else f"{value!r}, a {type(value).__name__},"
-    raise TridentError(f"Sum: {what}{name} is no number; filter such tuples before (FilterNull)")
+    hint = " (FilterNull)" if value is None else ""
+    raise TridentError(f"{name}: {what}{_in_field(where)} is no number; filter such tuples before{hint}")
+
+
+def _in_field(where: TridentTuple) -> str:
+    field = where.getFields().names[:1]
+    return f" in field {field[0]!r}" if field else ""
 
 
 def _add(a: Any, b: Any) -> Any:

@@ -20,7 +20,8 @@ class BatchParticipant(Protocol):
 
     A participant with ``decides = True`` makes a batch visible in `publish`. Then the batch loop writes the receipts
     (plain JSON values) into the checkpoint first, and after that no attempt of the batch runs any more: `publish`
-    comes with those receipts until it succeeds, in the next driver too.
+    comes with those receipts until it succeeds, in the next driver too. It has ``published(txid) -> bool`` besides: if
+    `publish` is refused, that tells whether the batch is visible nevertheless; if not, it may be run again.
     """
 
     def open(self, conf: dict) -> int: ...

@@ -1,0 +1,66 @@
+"""Spark forgets that a batch is over: what a driver killed before ``commits/N`` leaves, for every state and store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from states.sql import BatchState, RowUpdater
+from trident_py import TridentTopology
+
+from . import story
+from .readings import Fold, Readings
+from .spouts import ROW, Drifting
+from .stores import build, differences, read
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+SEED = 11
+
+
+def forget(checkpoint: Path) -> None:
+    """Removes the mark of the last batch."""
+    marks = [file for file in checkpoint.glob("*/*/commits/*") if file.name.isdigit()]
+    last = max(marks, key=lambda file: int(file.name))
+    for file in last.parent.glob(f"*{last.name}*"):
+        file.unlink()
+
+
+def run(cluster: Any, name: str, topology: Any) -> Any:
+    running = cluster.submitTopology(name, {}, topology)
+    assert running.awaitTermination(200)
+    return running
+
+
+def test_a_batch_that_spark_forgot_is_in_every_state_once(
+    spark_cluster: Callable[..., Any], database: str, tmp_path: Path
+) -> None:
+    checkpoint, readings = tmp_path / "checkpoint", Readings(SEED)
+    for last in (3, 4, 5):
+        topology = build(database, readings, last, wrap=lambda _, factory: factory)
+        running = run(spark_cluster(checkpoint), "forgetful", topology)
+        again = [event.txid for event in running.events if event.kind == "committed"]
+        assert again == ([1, 2, 3] if last == 3 else [last - 1, last])  # the forgotten one came again
+        assert differences(database, Fold(readings, last)) == []
+        forget(checkpoint)
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_batch_that_readers_have_seen_is_not_emitted_with_other_tuples(
+    spark_cluster: Callable[..., Any], database: str, tmp_path: Path
+) -> None:
+    """The opaque spout would emit another number of tuples in its next try: the batch was decided before."""
+    checkpoint = tmp_path / "checkpoint"
+    for last in (3, 5):
+        topology = TridentTopology()
+        rows = topology.newStream("drifting", Drifting(last, str(tmp_path))).partitionBy("id")
+        rows.partitionPersist(BatchState(database, "drift", columns=ROW), ROW.names, RowUpdater()).parallelismHint(2)
+        run(spark_cluster(checkpoint), "drifting", topology.build())
+        found = Counter(read(database, "SELECT id, word, n FROM drift"))
+        counts = [sum(id_.startswith(f"d{partition}-") for id_, _, _ in found) for partition in range(2)]
+        assert found == Counter(story.drifted(counts))
+        assert all(count >= 8 * last for count in counts)
+        forget(checkpoint)

@@ -1,0 +1,68 @@
+"""The ways on after a lost checkpoint, each one setting away."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from states.sql import AppendState, InsertIgnoreState, RowUpdater, SqlMapState
+from trident_py.errors import LineageError
+from trident_py.state import SILENT, persist
+from trident_py.tuples import Fields, TridentTuple
+
+ROW = Fields("word string", "n bigint")
+
+
+def conf_of(lineage: str, **more: Any) -> dict:
+    return {"topology.name": "choices", "trident.state.name": "s", "trident.lineage": lineage, **more}
+
+
+def start(factory: Any, lineage: str, **more: Any) -> tuple[Any, dict]:
+    participant = factory.participant()
+    conf = conf_of(lineage, **more)
+    conf["trident.generation"] = participant.open(conf)
+    return participant, conf
+
+
+def write(factory: Any, participant: Any, conf: dict, txid: int, *words: str) -> None:
+    participant.prepare(txid, 0, 1)
+    state = factory.makeState(conf, None, 0, 1)
+    receipt = persist(state, txid, RowUpdater(), [TridentTuple.of(ROW, (word, txid)) for word in words], SILENT)
+    participant.publish(txid, 0, [receipt])
+
+
+@pytest.mark.parametrize("kind", ["insert-ignore", "append"])
+def test_a_new_lineage_begins_at_txid_1_where_no_value_carries_a_txid(database: str, kind: str) -> None:
+    rows: Any = AppendState(database, "rows", ROW)
+    if kind == "insert-ignore":
+        rows = InsertIgnoreState(database, "rows", "word", ROW)
+    old, conf = start(rows, "first")
+    for txid in (1, 2, 3):
+        write(rows, old, conf, txid, f"w{txid}")
+    with pytest.raises(LineageError) as told:
+        start(rows, "second")
+    (named,) = re.findall(r'conf\["topology.lineage.abandon"\] = \'(\w+)\'', str(told.value))
+    assert named == "first"
+    with pytest.raises(LineageError, match="is 'third', which is another lineage"):
+        start(rows, "second", **{"topology.lineage.abandon": "third"})
+    new, conf = start(rows, "second", **{"topology.lineage.abandon": "first"})
+    assert new.last_txid(conf) == 0
+    write(rows, new, conf, 1, "v1")
+    assert len(rows.stored()) == 4
+    start(rows, "second", **{"topology.lineage.abandon": "first"})  # the setting may stay: it means nothing now
+    with pytest.raises(LineageError, match="remembers batch 1"):
+        start(rows, "third", **{"topology.lineage.abandon": "first"})
+
+
+def test_a_map_whose_values_carry_txids_cannot_begin_anew(database: str) -> None:
+    words = SqlMapState.opaque(database, "words", "word string", "n bigint")
+    old, conf = start(words, "first")
+    state = words.makeState(conf, None, 0, 1)
+    state.beginCommit(4)
+    state.multiPut([("a",)], [1])
+    state.commit(4)
+    old.publish(4, 0, [])
+    with pytest.raises(LineageError, match="cannot help: the table's values carry txids up to 4"):
+        start(words, "second", **{"topology.lineage.abandon": "first"})

@@ -1,0 +1,149 @@
+"""Tables that a state does not expect: engines, further unique indexes, names like its own temporary ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pymysql
+import pytest
+from sqlalchemy import make_url
+
+from states.sql import BatchState, InsertIgnoreState, RowUpdater, SqlMapState
+from states.sql.columns import Column
+from states.sql.connection import FormatConnection
+from states.sql.store import close_stores, parsed, store_of
+from trident_py.errors import StateError
+from trident_py.state import SILENT, persist
+from trident_py.tuples import TridentTuple
+
+MARIADB = pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+POSTGRES = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    close_stores()
+
+
+def run(url: str, *texts: str) -> list[tuple]:
+    with store_of(parsed(url)).reading() as connection:
+        cursors = [connection.execute(text) for text in texts]
+        return list(cursors[-1].fetchall()) if cursors[-1].description else []
+
+
+def write(factory: InsertIgnoreState, *rows: tuple, txid: int = 1) -> dict:
+    tuples = [TridentTuple.of(["k", "v"], row) for row in rows]
+    return persist(factory.makeState({}, None, 0, 1), txid, RowUpdater(), tuples, SILENT)
+
+
+def test_a_dialect_names_an_engine_without_transactions(database: str) -> None:
+    store = store_of(parsed(database))
+    engines = ["InnoDB", "MyISAM", "Aria"] if store.dialect.name == "mysql" else [None]
+    for number, engine in enumerate(engines):
+        run(database, f"CREATE TABLE t{number} (a bigint PRIMARY KEY){f' ENGINE={engine}' if engine else ''}")
+        with store.reading() as connection:
+            found = store.dialect.transactional(connection, f"t{number}")
+        assert found == (None if engine in (None, "InnoDB") else engine)
+    run(database, "CREATE VIEW seen AS SELECT a FROM t0")
+    with store.reading() as connection:
+        assert store.dialect.transactional(connection, "seen") is None
+        assert store.dialect.transactional(connection, "nowhere") is None
+
+
+INDEXES = {  # what stands beside the key (id, part): whether an upsert by that key can meet it
+    "UNIQUE INDEX other (email)": True,
+    "UNIQUE INDEX other (id)": True,
+    "UNIQUE INDEX other (part, id)": False,
+    "UNIQUE INDEX other (id, email, part)": False,
+    "UNIQUE INDEX other (id, part(2))": True,
+    "UNIQUE INDEX other (id, part, email(1))": False,
+    "INDEX other (email)": False,
+}
+
+
+@MARIADB
+@pytest.mark.parametrize("index", INDEXES)
+def test_a_further_unique_index_is_one_that_another_key_can_meet(database: str, index: str) -> None:
+    run(database, f"CREATE TABLE u (id bigint, part varchar(9), email varchar(20), PRIMARY KEY (id, part), {index})")
+    store = store_of(parsed(database))
+    keys = [Column("id", "bigint", True), Column("part", "string", True)]
+    with store.reading() as connection:
+        assert store.dialect.other_unique(connection, "u", keys) == (["other"] if INDEXES[index] else [])
+
+
+UNIQUE = "CREATE TABLE u (id bigint PRIMARY KEY, email bigint, CONSTRAINT one_email UNIQUE (email))"
+
+
+@MARIADB
+def test_states_that_replace_rows_refuse_a_further_unique_index(database: str) -> None:
+    run(database, UNIQUE)
+    batch = BatchState(database, "u", ["id bigint", "email bigint"], "id")
+    for made in (batch, SqlMapState.nonTransactional(database, "u", "id bigint", "email bigint")):
+        with pytest.raises(StateError, match=r"'one_email'.*another row.*Drop the index"):
+            made.makeState({}, None, 0, 1)
+    with pytest.raises(StateError, match="'one_email'"):
+        SqlMapState.nonTransactional(database, "u", "id bigint", "email bigint").participant().open({})
+    BatchState(database, "u", ["id bigint", "email bigint"]).makeState({}, None, 0, 1)  # adds rows: an error is seen
+
+
+@POSTGRES
+def test_where_the_upsert_names_its_key_a_further_unique_index_objects(database: str) -> None:
+    run(database, UNIQUE, "INSERT INTO u VALUES (1, 7)")
+    state = SqlMapState.nonTransactional(database, "u", "id bigint", "email bigint").makeState({}, None, 0, 1)
+    state.beginCommit(None)
+    with pytest.raises(StateError, match="one_email"):
+        state.multiPut([[2]], [7])
+    state.rollback(None)
+    assert run(database, "SELECT * FROM u") == [(1, 7)]
+
+
+MINE = ["trident_keys", "trident_stage", "trident_staged"]
+
+
+@pytest.mark.parametrize("path", ["", ", pg_temp"])
+def test_tables_of_a_user_with_the_names_of_temporary_ones_stay(database: str, path: str) -> None:
+    kind = make_url(database).get_backend_name()
+    if path and kind != "postgresql":
+        return  # temporary tables come first there, always
+    if path:
+        here = make_url(database).database
+        run(database, f'ALTER DATABASE "{here}" SET search_path = public{path}')
+        close_stores()
+    for name in MINE:
+        run(database, f"CREATE TABLE {name} (x int)", f"INSERT INTO {name} VALUES (1)")
+    factory = InsertIgnoreState(database, "ii", "k", ["k bigint", "v bigint"])
+    for txid in range(1, 4):
+        write(factory, (1, 1), (txid, txid), txid=txid)
+    write(InsertIgnoreState(database, "ii", "k", ["k bigint", "v bigint"], onConflict="fail"), (9, 9), txid=4)
+    maps = SqlMapState.nonTransactional(database, "m", "k bigint").makeState({}, None, 0, 1)
+    for count in (3, 300, 12_000):
+        maps.beginCommit(None)
+        maps.multiPut([[k] for k in range(count)], [count] * count)
+        maps.commit(None)
+    close_stores()
+    assert [run(database, f"SELECT x FROM {name}") for name in MINE] == [[(1,)]] * 3
+    assert factory.stored() == {(1,): (1,), (2,): (2,), (3,): (3,), (9,): (9,)}
+    assert run(database, "SELECT count(*), min(count) FROM m") == [(12_000, 12_000)]
+
+
+@MARIADB
+def test_a_server_that_wants_primary_keys_is_written_to_without_temporary_tables(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = FormatConnection.execute
+
+    def strict(self: Any, text: str, parameters: Any = ()) -> Any:
+        if text.startswith("CREATE TEMPORARY TABLE") and "PRIMARY KEY" not in text:
+            raise pymysql.OperationalError(3750, "Unable to create or change a table without a primary key")
+        return plain(self, text, parameters)
+
+    monkeypatch.setattr(FormatConnection, "execute", strict)
+    state = SqlMapState.nonTransactional(database, "m", "k bigint").makeState({}, None, 0, 1)
+    state.beginCommit(None)
+    state.multiPut([[k] for k in range(12_000)], [1] * 12_000)
+    state.commit(None)
+    assert run(database, "SELECT count(*), sum(count) FROM m") == [(12_000, 12_000)]
+    write(InsertIgnoreState(database, "ii", "k", ["k bigint", "v bigint"], onConflict="fail"), (1, 1))
+    assert run(database, "SELECT * FROM ii") == [(1, 1)]
