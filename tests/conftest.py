@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import databases
 import pytest
 
+from states.sql.store import close_stores
 from trident_py.testing.servers import ServiceMissing
 
 _missing: dict[str, str] = {}
@@ -69,9 +70,11 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """
     if request.param == "sqlite":
         yield databases.sqlite(tmp_path)
+        close_stores()
         return
     with databases.fresh(request.getfixturevalue(request.param)) as url:
         yield url
+        close_stores()
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from .bulk import Loaded, blocks, packets
 from .columns import Column
-from .dialect import names, replacing_text
+from .dialect import names
 from .keyed import KeyedRows
+from .on_conflict import OnConflict
 from .store import Store
 
 _OBJECTIONS = ("22", "23", "44")
@@ -23,7 +24,7 @@ _KEYS = "trident_keys"
 _UNSUPPORTED = "0A000"
 
 
-class PostgreSqlBulk:
+class PostgreSqlBulk(OnConflict):
     """What `PostgreSql` does with many rows at once."""
 
     temporary = "TABLE"
@@ -81,19 +82,6 @@ class PostgreSqlBulk:
     ) -> None:  # fmt: skip
         """All rows into a table that objects to none."""
         self.load(connection, table, columns, blocks(columns, arrays), temporary=temporary)
-
-    def transactional(self, connection: Any, table: str) -> str | None:
-        return None
-
-    def other_unique(self, connection: Any, table: str, keys: Sequence[Column]) -> list[str]:
-        return []  # ON CONFLICT names the key
-
-    def unless_there(self, keys: Sequence[Column]) -> str:
-        return f" ON CONFLICT ({names(keys)}) DO NOTHING"
-
-    def instead(self, keys: Sequence[str], others: Sequence[str]) -> str:
-        """What ends INSERT ... SELECT: a row whose key is there takes the new values."""
-        return replacing_text(keys, others)
 
     def refuses(self, error: BaseException) -> bool:
         """Whether the table objected to a row (and not the server to the work)."""

@@ -11,12 +11,13 @@ import sqlalchemy as sa
 from sqlalchemy.schema import CreateTable
 
 from .columns import Column
-from .dialect import insert_text, names, replacing_text
+from .dialect import insert_text
 from .keyed import KeyedRows
+from .on_conflict import OnConflict
 from .store import Store
 
 
-class SqliteBulk:
+class SqliteBulk(OnConflict):
     """What `Sqlite` does with many rows at once."""
 
     temporary = "TABLE"
@@ -53,19 +54,6 @@ class SqliteBulk:
     ) -> None:  # fmt: skip
         """All rows into a table that objects to none."""
         connection.executemany(insert_text(table, columns), KeyedRows(columns, arrays).python())
-
-    def transactional(self, connection: Any, table: str) -> str | None:
-        return None
-
-    def other_unique(self, connection: Any, table: str, keys: Sequence[Column]) -> list[str]:
-        return []  # ON CONFLICT names the key
-
-    def unless_there(self, keys: Sequence[Column]) -> str:
-        return f" ON CONFLICT ({names(keys)}) DO NOTHING"
-
-    def instead(self, keys: Sequence[str], others: Sequence[str]) -> str:
-        """What ends INSERT ... SELECT: a row whose key is there takes the new values."""
-        return replacing_text(keys, others)
 
     def refuses(self, error: BaseException) -> bool:
         """Whether the table objected to a row."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pymysql
 import pytest
+from asking import MARIADB, POSTGRES, run
 from sqlalchemy import make_url
 
 from states.sql import InsertIgnoreState, RowUpdater
@@ -23,21 +24,6 @@ from trident_py.state import SILENT, persist
 from trident_py.tuples import TridentTuple
 
 A = [Column("a", "bigint", True)]
-MARIADB = pytest.mark.parametrize("database", ["mariadb"], indirect=True)
-POSTGRES = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
-
-
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    close_stores()
-
-
-def run(url: str, *texts: str) -> list[tuple]:
-    with store_of(parsed(url)).reading() as connection:
-        cursors = [connection.execute(text) for text in texts]
-        return list(cursors[-1].fetchall()) if cursors[-1].description else []
-
 
 def load(store: Store, connection: Any, data: Iterator[bytes]) -> None:
     with store.errors("load"):

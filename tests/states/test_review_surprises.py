@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pymysql
 import pytest
+from asking import MARIADB, POSTGRES, run
 from sqlalchemy import make_url
 
 from states.sql import BatchState, InsertIgnoreState, RowUpdater, SqlMapState
@@ -16,21 +16,6 @@ from states.sql.store import close_stores, parsed, store_of
 from trident_py.errors import StateError
 from trident_py.state import SILENT, persist
 from trident_py.tuples import TridentTuple
-
-MARIADB = pytest.mark.parametrize("database", ["mariadb"], indirect=True)
-POSTGRES = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
-
-
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    close_stores()
-
-
-def run(url: str, *texts: str) -> list[tuple]:
-    with store_of(parsed(url)).reading() as connection:
-        cursors = [connection.execute(text) for text in texts]
-        return list(cursors[-1].fetchall()) if cursors[-1].description else []
 
 
 def write(factory: InsertIgnoreState, *rows: tuple, txid: int = 1) -> dict:
