@@ -221,10 +221,10 @@ class Ledger:
             known = [(row, last_of(first, topology, state, row))]
             known += [self._peek(store, topology, state) for store in stores[1:]]
             found = [each for each, _ in known if each is not None]
-            valued = self._remembered()
-            last, anew = max(traces for _, traces in known) if found else valued, False
+            last, anew = max(traces for _, traces in known) if found else self._remembered(), False
             if last > 0 and (row is None or row.lineage != lineage):
                 wrote = "" if row is None else row.lineage
+                valued = self._remembered() if found else last  # it may read the whole table
                 anew = begins_anew(conf, Remembered(topology, state, stores[0].shown, wrote, last, valued))
             generation = max((each.generation for each in found), default=0) + 1
             fence = Fence(topology, state, generation, lineage)

@@ -81,9 +81,11 @@ class MySql(MySqlMaps, MySqlBulk):
             return False
         return True
 
-    def begin(self, connection: Connection, seconds: float) -> None:
+    def begin(self, connection: Any, seconds: float) -> None:
         wait = max(int(seconds), 1)  # for rows and for tables: the server's own for those is a day
-        connection.execute(f"SET SESSION innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}")
+        if getattr(connection, "wait", None) != wait:
+            connection.execute(f"SET SESSION innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}")
+            connection.wait = wait
         connection.execute("START TRANSACTION")
 
     def relaxed(self, connection: Connection, on: bool) -> None:

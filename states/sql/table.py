@@ -63,11 +63,12 @@ class Shape:
 
 
 def shape_of(place: Place, keys: Fields, others: Fields) -> Shape:
-    """The columns with their types, from the declaration or from the table that is there.
+    """The columns with their types, from the declaration or, where one is missing, from the table that is there.
 
     Raises StateError if a type is neither declared nor known.
     """
-    known = existing(place.stores()[0], place.table) or {}
+    declared = all(name in fields.types for fields in (keys, others) for name in fields)
+    known = {} if declared else existing(place.stores()[0], place.table) or {}
     made = [typed(keys, True, known), typed(others, False, known)]
     for each in made:
         if isinstance(each, str):
@@ -154,9 +155,13 @@ def _make(store: Store, place: Place, shape: Shape, index: int) -> None:
 
 
 def _make_ledger(store: Store) -> None:
+    """Once per process: the driver asks for the ledger's stores in every batch."""
+    if "ledger" in store.ready:
+        return
     with store.writing() as connection:
         for table in ledger.tables(store.dialect.table_options(connection, True)):
             create(store, connection, table)
+    store.ready["ledger"] = True
 
 
 def _known_layout(store: Store, connection: Connection, place: Place) -> bool:
