@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError
-from trident_py.state import BatchParticipant, StateFactory
+from trident_py.state import BatchParticipant
 from trident_py.tuples import Fields, FieldsLike
 
 from .sequencing_rows import SequenceRows
@@ -15,12 +15,14 @@ from .sequencing_tables import RESERVED, Tables, make_beside
 from .sql.columns import Column, decoded
 from .sql.dialect import names
 from .sql.ledger import Fence, Ledger
+from .sql.naming import nameable
+from .sql.rowtable import RowFactory, declared, keyed_shape
 from .sql.store import parsed, shown
-from .sql.table import Place, existing, prepare, prepare_ledger, shape_of
+from .sql.table import existing
 
 
 @dataclass(frozen=True, repr=False)
-class SequenceState(StateFactory):
+class SequenceState(RowFactory):
     """Rows that carry their sender and its number, in one SQL table, written by `RowUpdater`.
 
     ``sender`` names the fields of the sender, ``sequence`` that of the number: whole, counted by the sender one by
@@ -57,6 +59,8 @@ class SequenceState(StateFactory):
         for name in ("sender", "sequence"):
             object.__setattr__(self, name, Fields.of(getattr(self, name)))
         object.__setattr__(self, "columns", None if self.columns is None else Fields.of(self.columns))
+        for name in [self.table, *self.key, *(self.columns or ())]:
+            nameable("table or column", name)
         for problem in self._problems():
             raise DefinitionError(f"table {self.table!r}: {problem}")
 
@@ -64,9 +68,6 @@ class SequenceState(StateFactory):
         sender, columns = Fields.of(self.sender), Fields() if self.columns is None else Fields.of(self.columns)
         if len(sender) == 0 or len(Fields.of(self.sequence)) != 1:
             yield f"needs the sender's fields and one field for its number, got {sender} and {self.sequence}"
-        for name in dict.fromkeys([self.table, *self.key, *columns]):
-            if '"' in name or not name:
-                yield f"{name!r} cannot name a table or column"
         if self.columns is not None and (gone := [name for name in self.key if name not in columns]):
             yield f"{gone} of sender and sequence are not among {columns}"
         if taken := [name for name in sender if name in RESERVED]:
@@ -88,16 +89,8 @@ class SequenceState(StateFactory):
     def number(self) -> str:
         return Fields.of(self.sequence)[0]
 
-    @property
-    def place(self) -> Place:
-        return Place(self.url, self.table)
-
-    @property
-    def stateName(self) -> str:
-        return self.table
-
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SequenceRows:
-        tables = None if self.columns is None else self.tables(Fields.of(self.columns))
+        tables = None if self._fields is None else self.tables(self._fields)
         return SequenceRows(self, Fence.of(conf), partitionIndex, numPartitions, tables)
 
     def participant(self) -> BatchParticipant:
@@ -106,18 +99,12 @@ class SequenceState(StateFactory):
 
     def tables(self, fields: Fields) -> Tables:
         """The tables and their columns; made now if they are missing. ``fields`` are those of the tuples."""
-        store, key = self.place.stores()[0], self.key
-        known = existing(store, self.table)
-        declared = Fields.of(self.columns) if self.columns is not None else fields
-        if self.columns is None and known is not None:
-            declared = fields.only([name for name in fields if name in known])
-            if unknown := [name for name in fields if name not in known]:
-                raise StateError(f"table {self.table!r} has no columns {unknown}; it has: {', '.join(known)}")
-        if gone := [name for name in key if name not in declared]:
+        store, row = self.place.stores()[0], declared(self.place, self._fields, fields)
+        if gone := [name for name in self.key if name not in row]:
             raise StateError(f"table {self.table!r} needs {gone} for sender and number; the tuples have {fields}")
-        types = {self.number: (known or {}).get(self.number, "bigint"), **declared.types, **key.types}
-        both = Fields([f"{name} {types[name]}" if name in types else name for name in declared])
-        shape = prepare(self.place, shape_of(self.place, both.only(key), both.without(key)))
+        known = existing(store, self.table) or {}
+        usual = {self.number: known.get(self.number, "bigint")}
+        shape = keyed_shape(self.place, row, self.key, usual)
         tables = Tables(store.dialect, self.table, shape.columns, self.first)
         make_beside(self.place, tables, self.onGap)
         return tables
@@ -143,7 +130,7 @@ class SequenceState(StateFactory):
         known = existing(store, self.table)
         if known is None:
             return {}
-        tables = self.tables(Fields(list(known)) if self.columns is None else Fields.of(self.columns))
+        tables = self.tables(self._fields or Fields(list(known)))
         name = f"{self.table}{suffix}"
         columns = {self.table: list(tables.columns), **tables.beside(self.onGap)}.get(name)
         if columns is None:
@@ -153,11 +140,6 @@ class SequenceState(StateFactory):
         decoders = [store.dialect.decoder(column) for column in columns]
         done = [decoded(row, decoders) for row in rows]
         return {row[:width]: row[width:] for row in done}
-
-    def _stores(self) -> list[Any]:
-        """The stores with the ledger's tables, also before the first row decides the columns."""
-        prepare_ledger(self.place)
-        return self.place.stores()
 
     def __repr__(self) -> str:
         return (

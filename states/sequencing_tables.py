@@ -100,11 +100,9 @@ class Tables:
 
     def _make(self, connection: Connection, senders: Sequence[tuple]) -> None:
         """A row for each that has none; one that another transaction is making at this moment is waited for."""
-        again = f"ON CONFLICT ({names(self.sender)}) DO NOTHING"
-        if self.dialect.name == "mysql":
-            again = 'ON DUPLICATE KEY UPDATE "last" = "last"'
+        unless_there = self.dialect.instead([column.name for column in self.sender], [])
         rows = [(*sender, *Known(self.first - 1)) for sender in senders]
-        connection.executemany(f"{insert_text(self.senders, [*self.sender, *_KNOWN])} {again}", rows)
+        connection.executemany(insert_text(self.senders, [*self.sender, *_KNOWN]) + unless_there, rows)
 
     # -- what has come before
 

@@ -51,7 +51,7 @@ class Publisher:
         Raises TopologyError where it may not: it is decided, and stays so for the next start.
         """
         if not self.deciding:
-            self._tell(batch, receipts)
+            self._tell(batch, receipts, [])
             return
         record = {"attempt": batch.attempt, "metadata": metadata}
         self._store.put(_DECIDED, batch.txid, {**record, "receipts": {name: receipts[name] for name in self.deciding}})
@@ -66,8 +66,9 @@ class Publisher:
         """Tells again what failed, until it succeeds. Raises StateError if the batch is not decided any more."""
         tries = 0
         while True:
+            told: list[str] = []
             try:
-                return self._tell(batch, receipts)
+                return self._tell(batch, receipts, told)
             except FailedException as error:
                 tries += 1
                 if self.running.stopping.is_set():
@@ -78,22 +79,19 @@ class Publisher:
                 self.running.event(self.program.component, "reported", batch.txid, batch.attempt, reason)
                 self.running.stopping.wait(back_off_seconds(tries))
             except Exception as error:
-                if self._withdrawn(batch, error):
+                refused = not told and isinstance(error, StateError) and not isinstance(error, ZombieError)
+                if refused and self._withdrawn(batch):
                     raise
                 raise _stuck(batch, error) from error
 
-    def _tell(self, batch: BatchInfo, receipts: Receipts) -> None:
-        for at, (name, participant) in enumerate(self.participants.items()):
-            try:
-                participant.publish(batch.txid, batch.attempt, receipts.get(name, []))
-            except StateError as error:
-                error.first = at == 0  # type: ignore[attr-defined]
-                raise
+    def _tell(self, batch: BatchInfo, receipts: Receipts, told: list[str]) -> None:
+        """``told`` gets the names of those that have been told, whatever the next one raises."""
+        for name, participant in self.participants.items():
+            participant.publish(batch.txid, batch.attempt, receipts.get(name, []))
+            told.append(name)
 
-    def _withdrawn(self, batch: BatchInfo, error: Exception) -> bool:
+    def _withdrawn(self, batch: BatchInfo) -> bool:
         """The first participant refuses to show the batch: if nothing of it is visible, it is not decided any more."""
-        if isinstance(error, ZombieError) or not getattr(error, "first", False):
-            return False
         first: Any = self.participants[self.deciding[0]]
         try:
             if first.published(batch.txid):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError
-from trident_py.state import BatchParticipant, ITupleCollection, State, StateFactory
+from trident_py.state import BatchParticipant, ITupleCollection, State
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from .checking import Checked, checked
@@ -17,10 +17,10 @@ from .dialect import names
 from .keyed import KeyedRows
 from .layout import LAYOUT_PART, AppendLedger, Claim, Unfenced, claim_of
 from .rejects import Reject, Rejects, shortened
-from .rowtable import columns_of, fields_of, row_shape, rows_of, stored_rows
+from .rowtable import RowFactory, columns_of, fields_of, row_shape, rows_of, stored_rows
 from .staging import ROW, Stage
-from .store import Store, parsed, shown
-from .table import Place, Shape, prepare_ledger
+from .store import parsed, shown
+from .table import Shape
 from .transaction import Transaction
 from .writing import shown as told
 
@@ -63,8 +63,7 @@ class AppendRows(State, ITupleCollection):
 
     def getTuples(self) -> Iterator[list[Any]]:
         """This partition's share of the rows; equal ones as often as they are there."""
-        columns = None if self.factory.columns is None else Fields.of(self.factory.columns)
-        return rows_of(self.factory.place, columns, Fields(), self.partition, self.partitions)
+        return rows_of(self.factory.place, self.factory._fields, Fields(), self.partition, self.partitions)
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Writes the rows; with ``tell`` returns those written now. Raises StateError for a bad row."""
@@ -145,7 +144,7 @@ class AppendRows(State, ITupleCollection):
     def _write(self, connection: Connection, rows: KeyedRows) -> dict[int, str]:
         """In bulk; if the table objects, again through a temporary table, to name the rows that it refuses."""
         store, table = self._transaction.stores[0], self.factory.table
-        dialect: Any = store.dialect
+        dialect = store.dialect
         connection.execute("SAVEPOINT trident_append")
         try:
             dialect.fill(connection, table, rows.columns, rows.arrays)
@@ -180,7 +179,7 @@ class _Strictly(Stage):
 
 
 @dataclass(frozen=True, repr=False)
-class AppendState(StateFactory):
+class AppendState(RowFactory):
     """Rows without a key in one SQL table, written by `RowUpdater`; equal rows stay as many as they were.
 
     ``columns`` are the fields of a row (None: those of the table, or the typed fields of the tuples if it is
@@ -204,18 +203,10 @@ class AppendState(StateFactory):
                 f"table {self.table!r}: onBadRow is one of ['fail', 'dead-letter'], got {self.onBadRow!r}"
             )
 
-    @property
-    def place(self) -> Place:
-        return Place(self.url, self.table)
-
-    @property
-    def stateName(self) -> str:
-        return self.table
-
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> AppendRows:
         state = AppendRows(self, claim_of(conf, self.table), partitionIndex, numPartitions)
-        if self.columns is not None:
-            state._columns(Fields.of(self.columns))
+        if self._fields is not None:
+            state._columns(self._fields)
         return state
 
     def participant(self) -> BatchParticipant:
@@ -224,17 +215,11 @@ class AppendState(StateFactory):
 
     def shape(self, fields: Fields) -> Shape:
         """The table's columns; made now if it is missing. ``fields`` are those of the tuples."""
-        columns = None if self.columns is None else Fields.of(self.columns)
-        return row_shape(self.place, columns, Fields(), fields)
+        return row_shape(self.place, self._fields, Fields(), fields)
 
     def stored(self) -> dict[tuple, int]:
         """All rows, and how often each is there."""
-        return dict(stored_rows(self.place, None if self.columns is None else Fields.of(self.columns)))
-
-    def _stores(self) -> list[Store]:
-        """The store with the ledger's tables in it, also before the first row decides the columns."""
-        prepare_ledger(self.place)
-        return self.place.stores()
+        return dict(stored_rows(self.place, self._fields))
 
     def __repr__(self) -> str:
         where = f"{shown(parsed(self.url))!r}, {self.table!r}"

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
-from trident_py.state import BatchParticipant, ITupleCollection, State, StateFactory
+from trident_py.state import BatchParticipant, ITupleCollection, State
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from .checking import checked
 from .columns import Column
 from .ledger import Fence, Ledger
 from .replacing import one_key
-from .rowtable import columns_of, fields_of, row_shape, rows_of, stored_rows
+from .rowtable import RowFactory, columns_of, fields_of, row_shape, rows_of, stored_rows
 from .staged import Owner, Staged
-from .store import ConnectionLost, Store, parsed, shown
-from .table import Place, Shape, existing, prepare_ledger
+from .store import ConnectionLost, parsed, shown
+from .table import Shape, existing
 from .transaction import Transaction
 
 log = logging.getLogger("trident_py")
@@ -180,7 +180,7 @@ class BatchLedger(Ledger):
 
 
 @dataclass(frozen=True, repr=False)
-class BatchState(StateFactory):
+class BatchState(RowFactory):
     """Rows in one SQL table, written by `RowUpdater`: those of a whole batch are there at once, or none is.
 
     Partitions stage their rows in ``<table>_staged``; when all have, the driver moves them into the table and the
@@ -210,20 +210,8 @@ class BatchState(StateFactory):
             raise DefinitionError(f"table {self.table!r}: the key {gone} is not among {self.columns}")
 
     @property
-    def place(self) -> Place:
-        return Place(self.url, self.table)
-
-    @property
-    def stateName(self) -> str:
-        return self.table
-
-    @property
     def _key(self) -> Fields:
         return Fields() if self.key is None else Fields.of(self.key)
-
-    @property
-    def _fields(self) -> Fields | None:
-        return None if self.columns is None else Fields.of(self.columns)
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> BatchRows:
         state = BatchRows(self, Fence.of(conf), partitionIndex, numPartitions)
@@ -251,11 +239,6 @@ class BatchState(StateFactory):
         keys = [columns.fieldIndex(name) for name in self._key]
         others = [index for index in range(len(columns)) if index not in keys]
         return {tuple(row[i] for i in keys): tuple(row[i] for i in others) for row in rows}
-
-    def _stores(self) -> list[Store]:
-        """The store with the ledger's tables in it, also before the first row decides the columns."""
-        prepare_ledger(self.place)
-        return self.place.stores()
 
     def __repr__(self) -> str:
         where = f"{shown(parsed(self.url))!r}, {self.table!r}"

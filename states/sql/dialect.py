@@ -138,6 +138,13 @@ class Dialect(Protocol):
         """Inserts the rows as they are; every objection of the table is an error."""
         ...
 
+    def instead(self, keys: Sequence[str], others: Sequence[str]) -> str:
+        """What ends an INSERT whose rows give these columns to those that have their key; without any: nothing changes.
+
+        A row that another transaction is inserting at this moment is waited for.
+        """
+        ...
+
     def direct(self, connection: Connection, table: str, rows: KeyedRows, all_new: bool) -> int | None:
         """Inserts the rows that have a new key, of equal keys the first, in the order of their keys.
 
@@ -174,8 +181,8 @@ def marks(count: int) -> str:
 
 def upsert_text(table: str, keys: Sequence[Column], columns: Sequence[Column]) -> str:
     """One row in the SQL that SQLite and PostgreSQL share."""
-    changes = ", ".join(f'"{each.name}" = excluded."{each.name}"' for each in columns)
-    return f"{insert_text(table, [*keys, *columns])} ON CONFLICT ({names(keys)}) DO UPDATE SET {changes}"
+    tail = replacing_text([each.name for each in keys], [each.name for each in columns])
+    return insert_text(table, [*keys, *columns]) + tail
 
 
 def replacing_text(keys: Sequence[str], others: Sequence[str]) -> str:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from trident_py.errors import DefinitionError, StateError
-from trident_py.state import BatchParticipant, StateFactory
+from trident_py.errors import DefinitionError
+from trident_py.state import BatchParticipant
 from trident_py.tuples import Fields, FieldsLike
 
 from .columns import decoded
 from .ledger import Fence, Ledger
 from .rows import InsertIgnoreRows
+from .rowtable import RowFactory, row_shape
 from .store import parsed, shown
-from .table import Place, Shape, existing, prepare, prepare_ledger, shape_of
+from .table import Shape, existing
 
 
 @dataclass(frozen=True, repr=False)
-class InsertIgnoreState(StateFactory):
+class InsertIgnoreState(RowFactory):
     """Rows with a deterministic key in one SQL table, written by `RowUpdater`.
 
     ``key`` names the key's fields, ``columns`` all fields of a row (None: those of the table, or the fields
@@ -60,19 +61,11 @@ class InsertIgnoreState(StateFactory):
         if gone:
             raise DefinitionError(f"table {self.table!r}: the key {gone} is not among {self.columns}")
 
-    @property
-    def place(self) -> Place:
-        return Place(self.url, self.table, self.files)
-
-    @property
-    def stateName(self) -> str:
-        return self.table
-
     def makeState(
         self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int
     ) -> InsertIgnoreRows:
-        if self.columns is not None:
-            self.shape(Fields.of(self.columns))
+        if self._fields is not None:
+            self.shape(self._fields)
         return InsertIgnoreRows(self, Fence.of(conf), partitionIndex, numPartitions)
 
     def participant(self) -> BatchParticipant:
@@ -81,17 +74,7 @@ class InsertIgnoreState(StateFactory):
 
     def shape(self, fields: Fields) -> Shape:
         """The table's columns; made now if it is missing. ``fields`` are those of the tuples."""
-        known = existing(self.place.stores()[0], self.table)
-        declared = Fields.of(self.columns) if self.columns is not None else fields
-        if self.columns is None and known is not None:
-            declared = fields.only([name for name in fields if name in known])
-            if unknown := [name for name in fields if name not in known]:
-                raise StateError(f"table {self.table!r} has no columns {unknown}; it has: {', '.join(known)}")
-        key = Fields.of(self.key)
-        types = {**declared.types, **key.types}
-        both = Fields([f"{name} {types[name]}" if name in types else name for name in declared])
-        shape = shape_of(self.place, both.only(key), both.without(key))
-        return prepare(self.place, shape)
+        return row_shape(self.place, self._fields, Fields.of(self.key), fields)
 
     def stored(self) -> dict[tuple, Any]:
         """All rows: key tuple -> tuple of the other columns, in the order of their declaration."""
@@ -99,8 +82,7 @@ class InsertIgnoreState(StateFactory):
         known = existing(store, self.table)
         if known is None:
             return {}
-        names = Fields.of(self.columns) if self.columns is not None else Fields(list(known))
-        shape = self.shape(names)
+        shape = self.shape(self._fields or Fields(list(known)))
         found: dict[tuple, Any] = {}
         for each in self.place.stores():
             columns = ", ".join(f'"{column.name}"' for column in shape.columns)
@@ -111,11 +93,6 @@ class InsertIgnoreState(StateFactory):
                 done = decoded(row, decoders)
                 found[done[: len(shape.keys)]] = done[len(shape.keys) :]
         return found
-
-    def _stores(self) -> list[Any]:
-        """The stores with the ledger's table in each, also before the first row decides the columns."""
-        prepare_ledger(self.place)
-        return self.place.stores()
 
     def __repr__(self) -> str:
         return (

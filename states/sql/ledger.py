@@ -22,10 +22,10 @@ import sqlalchemy as sa
 
 from trident_py.errors import StateError, ZombieError
 
+from ..lineage import Remembered, begins_anew
 from .columns import Column
 from .connection import Connection
 from .dialect import Dialect
-from .lineage import Remembered, begins_anew
 from .naming import recordable
 from .store import Store, patiently
 
@@ -155,12 +155,12 @@ class Fence:
             row = (*self.own, txid, part, self.attempt, 0, token)
             dialect.write(connection, "trident_part", _PART_KEY, _PART_REST, [row])
 
-    def has(self, connection: Connection, txid: int, part: int, token: str | None = None) -> bool:
-        """Whether this partition of the batch is written; with ``token``, by that very transaction."""
+    def has(self, connection: Connection, txid: int, part: int, token: str) -> bool:
+        """Whether this partition of the batch is written, by the very transaction that has this token."""
         found = connection.execute(
             f"SELECT token FROM trident_part {_OWN} AND txid = ? AND part = ?", (*self.own, txid, part)
         ).fetchone()
-        return found is not None and token in (None, found[0])
+        return found is not None and found[0] == token
 
     def parts(self, connection: Connection, txid: int) -> dict[int, int]:
         """The partitions that have written the batch; under -1, if recorded, how many there are."""

@@ -24,6 +24,7 @@ from trident_py.tuples import Fields, FieldsLike
 from ..sharing import shared
 from .backing import SqlBackingMap
 from .ledger import Fence, Ledger
+from .naming import nameable
 from .replacing import one_key
 from .store import parsed, shown
 from .table import Place, Shape, prepare, shape_of
@@ -144,8 +145,7 @@ class SqlMapState(StateFactory):
         if self.files < 1:
             raise DefinitionError(f"table {self.table!r}: files must be at least 1, got {self.files}")
         for name in [self.table, *(self.keys or ()), *self.value]:
-            if '"' in name or not name:
-                raise DefinitionError(f"{name!r} cannot name a table or column")
+            nameable("table or column", name)
         if len(self.value) == 0 or (self.keys is not None and len(self.keys) == 0):
             raise DefinitionError(f"table {self.table!r}: keys and value need at least one field each")
         self._fields()[0].concat(self._fields()[1])  # no column twice

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import datetime
-import re
 from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any
 
 from sqlalchemy.dialects import mysql as types
 from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
 
-from .columns import DECODERS, Column, Refused
+from .columns import DECODERS, Column
 from .connection import Connection, FormatConnection, driver_connection
-from .dialect import insert_text, names
-from .mysql_bulk import MySqlBulk
+from .dialect import names
+from .mysql_bulk import MySqlBulk, code_of
 from .mysql_maps import MySqlMaps
+from .server import ServerDialect
 
 _KEYS_PER_READ = 1_000
 _KEY_LENGTH = 190
@@ -44,22 +44,20 @@ _CHANGING = [
 _LIMITS = {"double": ("infinity",), "timestamp": ("zone",)}
 
 
-class MySql(MySqlMaps, MySqlBulk):
+class MySql(ServerDialect, MySqlMaps, MySqlBulk):
     """The dialect of ``mysql+pymysql://`` and ``mariadb+pymysql://``."""
 
     name = "mysql"
-    pool: ClassVar[dict[str, Any]] = {"pool_size": 1, "pool_pre_ping": True}
+    title = "MySQL"
+    families = _DECLARED
+    changing = _CHANGING
+    limits = _LIMITS
     shared = " LOCK IN SHARE MODE"
     exclusive = " FOR UPDATE"
 
     def absolute(self, url: URL) -> URL:
         if url.get_driver_name() != "pymysql" or not url.database:
             raise DefinitionError("a MySQL state needs a URL such as mysql+pymysql://user:password@host:3306/database")
-        return url
-
-    def part(self, url: URL, index: int) -> URL:
-        if index > 0:
-            raise DefinitionError("files=N spreads SQLite tables only; a MySQL table needs no more than one")
         return url
 
     def connect(self, engine: Engine) -> Connection:
@@ -92,13 +90,13 @@ class MySql(MySqlMaps, MySqlBulk):
         """The server decides when it writes its log."""
 
     def is_lock(self, error: BaseException) -> bool:
-        return _code(error) in _LOCKS
+        return code_of(error) in _LOCKS
 
     def is_lost(self, error: BaseException) -> bool:
-        return _code(error) in _LOST or isinstance(error, OSError)
+        return code_of(error) in _LOST or isinstance(error, OSError)
 
     def is_duplicate(self, error: BaseException) -> bool:
-        return _code(error) in _DUPLICATES
+        return code_of(error) in _DUPLICATES
 
     def storage(self, column: Column) -> Any:
         sizes = column.sizes
@@ -117,14 +115,8 @@ class MySql(MySqlMaps, MySqlBulk):
         }
         return made[column.family]()
 
-    def declared(self, type_name: str) -> str | None:
-        kind = type_name.upper()
-        if found := re.search(r"(?:DECIMAL|NUMERIC)\s*(\(\d+(?:,\s*\d+)?\))?", kind):
-            return f"decimal{found.group(1) or ''}".replace(" ", "")
-        return next((ddl for pattern, ddl in _DECLARED if re.search(pattern, kind)), None)
-
     def fits(self, column: Column, type_name: str) -> bool:
-        _refuse_changing(type_name)
+        self.refuse_changing(type_name)
         known = self.declared(type_name)
         if known is None or "UNSIGNED" in type_name.upper():
             return False
@@ -140,14 +132,6 @@ class MySql(MySqlMaps, MySqlBulk):
         if column.family == "decimal":
             return there.family == "decimal" and there.sizes == ([*column.sizes, 0] if column.sizes else [10, 0])[:2]
         return column.family == there.family
-
-    def narrowed(self, column: Column, type_name: str) -> Column:
-        limits = _LIMITS.get(column.family, ())
-        length = re.search(r"(?:CHAR|BINARY)\((\d+)\)", type_name.upper())
-        if length is None or column.family not in ("text", "binary"):
-            return Column(column.name, column.ddl, column.key, limits)
-        size = min([int(length.group(1)), *column.sizes[:1]])
-        return Column(column.name, f"{column.base}({size})", column.key, limits)
 
     def decoder(self, column: Column) -> Callable[[Any], Any] | None:
         return DECODERS[column.family] if column.family in ("boolean", "json") else None
@@ -187,15 +171,6 @@ class MySql(MySqlMaps, MySqlBulk):
                 found[_comparable(key)] = row[width:]
         return [found.get(_comparable(key)) for key in asked]
 
-    def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
-        connection.executemany(insert_text(table, columns), rows)
-
-
-def _refuse_changing(type_name: str) -> None:
-    for pattern, why in _CHANGING:
-        if re.match(pattern, type_name.upper()):
-            raise Refused(why)
-
 
 def _comparable(key: tuple) -> tuple:
     """Dates, times and decimals as the text that was asked for."""
@@ -206,11 +181,6 @@ def _text(value: Any) -> str:
     if isinstance(value, datetime.datetime):
         return value.isoformat(sep=" ", timespec="microseconds")
     return str(value)
-
-
-def _code(error: BaseException) -> int | None:
-    arguments = getattr(error, "args", ())
-    return arguments[0] if arguments and isinstance(arguments[0], int) else None
 
 
 MYSQL = MySql()

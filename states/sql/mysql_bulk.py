@@ -125,7 +125,7 @@ class MySqlBulk:
 
     def refuses(self, error: BaseException) -> bool:
         """Whether the table objected to a row (and not the server to the work)."""
-        return bool(error.args) and error.args[0] in _OBJECTIONS
+        return code_of(error) in _OBJECTIONS
 
     def _ignoring(self, connection: Any, table: str, rows: KeyedRows) -> Loaded:
         try:
@@ -144,6 +144,11 @@ class MySqlBulk:
         return Loaded(len(rows), len(rows) - inserted, warnings)
 
 
+def code_of(error: BaseException) -> int | None:
+    """The server's (or the driver's) number of an error."""
+    return error.args[0] if error.args and isinstance(error.args[0], int) else None
+
+
 def _insert_text(verb: str, table: str, columns: Sequence[Column]) -> bytes:
     return f'{verb} INTO "{table}" ({names(columns)}) VALUES '.encode()
 
@@ -160,7 +165,7 @@ def _first_warning(connection: Any) -> str:
 
 
 def _is_closed_to_files(error: BaseException) -> bool:
-    return bool(error.args) and error.args[0] in _NO_LOCAL
+    return code_of(error) in _NO_LOCAL
 
 
 def _sent(raw: Any, text: str, data: bytes | Iterable[bytes]) -> list[int]:

@@ -16,7 +16,7 @@ from .bulk import arrow, blocks, insertions
 from .columns import Column, transposed
 from .combining import Batch, Recipe
 from .dialect import insert_text, names
-from .mysql_bulk import MySqlBulk
+from .mysql_bulk import MySqlBulk, code_of
 
 _STAGED = "trident_staged"
 _ROWS_TO_STAGE = 2_000  # from here on the longer way is the faster one
@@ -47,15 +47,14 @@ class MySqlMaps(MySqlBulk):
                     connection.stages = error.__cause__ is None  # an odd row says nothing of the server
             return self._combine_rows(connection, recipe, batch, wanted)
         except Exception as error:
-            if self.refuses(error) or _code(error) == _DIVISION_BY_ZERO:
+            if self.refuses(error) or code_of(error) == _DIVISION_BY_ZERO:
                 return None
             raise
 
     def write(
         self, connection: Any, table: str, keys: Sequence[Column], columns: Sequence[Column], rows: Sequence[tuple]
     ) -> None:
-        changes = ", ".join(f'"{each.name}" = VALUES("{each.name}")' for each in columns)
-        tail = f" ON DUPLICATE KEY UPDATE {changes}"
+        tail = self.instead([each.name for each in keys], [each.name for each in columns])
         if len(rows) < _ROWS_TO_BUILD:
             connection.executemany(insert_text(table, [*keys, *columns]) + tail, rows)
             return
@@ -114,7 +113,7 @@ class MySqlMaps(MySqlBulk):
             try:
                 done = self.load(connection, _STAGED, columns, blocks(columns, arrays))
             except Exception as error:
-                if _code(error) in _NO_STAGE:
+                if code_of(error) in _NO_STAGE:
                     raise NotStaged from error
                 raise
             if done.warnings or done.records != len(arrays[0]):  # the table itself will say what it objects to
@@ -137,7 +136,7 @@ def _create(connection: Any, table: str, columns: Sequence[Column]) -> None:
         text = f'SELECT {", ".join(own)} FROM "{table}" LIMIT 0'
         connection.execute(f'CREATE TEMPORARY TABLE "{_STAGED}"{engine} AS {text}')
     except Exception as error:
-        if _code(error) in _NO_STAGE:
+        if code_of(error) in _NO_STAGE:
             raise NotStaged from error
         raise
 
@@ -187,7 +186,3 @@ def _stored(array: pa.Array) -> pa.Array:
 
 def _failing(column: str) -> str:
     return f"9223372036854775807 + greatest(coalesce({column}, 1), 1)"
-
-
-def _code(error: BaseException) -> int | None:
-    return error.args[0] if error.args and isinstance(error.args[0], int) else None

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from sqlalchemy.dialects import postgresql as types
 from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
 
-from .columns import DECODERS, Column, Refused
+from .columns import DECODERS, Column
 from .connection import Connection, FormatConnection, driver_connection
-from .dialect import insert_text
 from .postgresql_bulk import PostgreSqlBulk
 from .postgresql_maps import CASTS, PostgreSqlMaps
+from .server import ServerDialect
 
 _LOCKS = {"40001", "40P01", "55P03"}
 _DUPLICATES = {"23505", "42P07"}
@@ -37,11 +37,14 @@ _CHANGING = [
 _LIMITS = {"text": ("NUL",), "timestamp": ("zone",)}
 
 
-class PostgreSql(PostgreSqlMaps, PostgreSqlBulk):
+class PostgreSql(ServerDialect, PostgreSqlMaps, PostgreSqlBulk):
     """The dialect of ``postgresql+psycopg://``."""
 
     name = "postgresql"
-    pool: ClassVar[dict[str, Any]] = {"pool_size": 1, "pool_pre_ping": True}
+    title = "PostgreSQL"
+    families = _DECLARED
+    changing = _CHANGING
+    limits = _LIMITS
     shared = " FOR SHARE"
     exclusive = " FOR UPDATE"
 
@@ -50,11 +53,6 @@ class PostgreSql(PostgreSqlMaps, PostgreSqlBulk):
             raise DefinitionError(
                 "a PostgreSQL state needs a URL such as postgresql+psycopg://user:password@host:5432/database"
             )
-        return url
-
-    def part(self, url: URL, index: int) -> URL:
-        if index > 0:
-            raise DefinitionError("files=N spreads SQLite tables only; a PostgreSQL table needs no more than one")
         return url
 
     def connect(self, engine: Engine) -> Connection:
@@ -108,14 +106,8 @@ class PostgreSql(PostgreSqlMaps, PostgreSqlBulk):
         }
         return made[column.family]()
 
-    def declared(self, type_name: str) -> str | None:
-        kind = type_name.upper()
-        if found := re.search(r"NUMERIC\s*(\(\d+(?:,\s*\d+)?\))?", kind):
-            return f"decimal{found.group(1) or ''}".replace(" ", "")
-        return next((ddl for pattern, ddl in _DECLARED if re.search(pattern, kind)), None)
-
     def fits(self, column: Column, type_name: str) -> bool:
-        _refuse_changing(type_name)
+        self.refuse_changing(type_name)
         known = self.declared(type_name)
         if known is None or "TIME ZONE" in type_name.upper().replace("WITHOUT TIME ZONE", ""):
             return False
@@ -128,14 +120,6 @@ class PostgreSql(PostgreSqlMaps, PostgreSqlBulk):
             exact = ([*column.sizes, 0] if column.sizes else [10, 0])[:2]
             return there.family == "decimal" and there.sizes in ([], exact)
         return column.family == there.family
-
-    def narrowed(self, column: Column, type_name: str) -> Column:
-        limits = _LIMITS.get(column.family, ())
-        length = re.search(r"CHAR\((\d+)\)", type_name.upper())
-        if length is None or column.family != "text":
-            return Column(column.name, column.ddl, column.key, limits)
-        size = min([int(length.group(1)), *column.sizes[:1]])
-        return Column(column.name, f"{column.base}({size})", column.key, limits)
 
     def decoder(self, column: Column) -> Callable[[Any], Any] | None:
         return _loaded if column.family == "json" else None
@@ -171,15 +155,6 @@ class PostgreSql(PostgreSqlMaps, PostgreSqlBulk):
         )
         rows = connection.execute(text, [list(values) for values in zip(*asked, strict=True)]).fetchall()
         return [None if row[0] is None else row[1:] for row in rows]
-
-    def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
-        connection.executemany(insert_text(table, columns), rows)
-
-
-def _refuse_changing(type_name: str) -> None:
-    for pattern, why in _CHANGING:
-        if re.match(pattern, type_name.upper()):
-            raise Refused(why)
 
 
 def _loaded(value: Any) -> Any:

@@ -60,12 +60,10 @@ class PostgreSqlMaps(PostgreSqlBulk):
         whole = [*keys, *columns]
         lists = transposed(list(last.values()), len(whole)) or []
         arrays = [arrow(c, v) for c, v in zip(whole, lists, strict=True)]
-        changes = ", ".join(f'"{each.name}" = excluded."{each.name}"' for each in columns)
+        tail = self.instead([each.name for each in keys], [each.name for each in columns])
         with self._staged(connection, table, whole, arrays) as staged:
-            connection.execute(
-                f'INSERT INTO "{table}" ({names(whole)}) SELECT {names(whole)} FROM {staged}'
-                f" ON CONFLICT ({names(keys)}) DO UPDATE SET {changes}"
-            )
+            text = f'INSERT INTO "{table}" ({names(whole)}) SELECT {names(whole)} FROM {staged}{tail}'
+            connection.execute(text)
 
     def _combine_rows(self, connection: Any, recipe: Recipe, batch: Batch) -> int:
         arrays = ", ".join(f"?::{CASTS[each.family]}" for each in recipe.columns)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from trident_py.chunks import TupleList
 from trident_py.errors import StateError
 from trident_py.state import ITupleCollection, State
 from trident_py.tuples import Fields, TridentTuple
@@ -18,7 +17,7 @@ from .columns import Column
 from .keyed import KeyedRows
 from .ledger import Fence
 from .rejects import Reject, Rejects, shortened
-from .rowtable import rows_of
+from .rowtable import columns_of, fields_of, rows_of
 from .table import Shape
 from .transaction import Transaction
 from .writing import Wanted, Writer, Written, shown, told
@@ -70,8 +69,8 @@ class InsertIgnoreRows(State, ITupleCollection):
 
     def getTuples(self) -> Iterator[list[Any]]:
         """This partition's share of the rows, the key's columns first."""
-        columns = None if self.factory.columns is None else Fields.of(self.factory.columns)
-        return rows_of(self.factory.place, columns, Fields.of(self.factory.key), self.partition, self.of)
+        factory = self.factory
+        return rows_of(factory.place, factory._fields, Fields.of(factory.key), self.partition, self.of)
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Writes the rows; with ``tell`` returns the new ones, in order. Raises StateError for a bad row.
@@ -80,7 +79,7 @@ class InsertIgnoreRows(State, ITupleCollection):
         """
         if len(tuples) == 0:
             return []
-        fields = tuples.fields if isinstance(tuples, TupleList) else tuples[0].getFields()
+        fields = fields_of(tuples)
         columns = self._columns(fields)
         batch = checked(self.factory.table, columns, fields, tuples, self._rejects is not None)
         self._calls += 1
@@ -92,12 +91,7 @@ class InsertIgnoreRows(State, ITupleCollection):
         """The table's columns that the tuples fill, in the order of the tuples' fields."""
         if self._shape is None:
             self._shape = self.factory.shape(fields)
-        by_name = {column.name: column for column in self._shape.columns}
-        if missing := [name for name in by_name if name not in fields]:
-            raise StateError(
-                f"table {self.factory.table!r} needs the columns {', '.join(missing)}; the tuples have {fields}"
-            )
-        return [by_name[name] for name in fields if name in by_name]
+        return columns_of(self.factory.table, self._shape, fields)
 
     def _written(self, batch: Checked, tell: bool) -> set[int]:
         """All of the rows, in every file; returns the positions of the new ones."""

@@ -3,30 +3,66 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from trident_py.chunks import TupleList
 from trident_py.errors import StateError
-from trident_py.tuples import Fields
+from trident_py.state import StateFactory
+from trident_py.tuples import Fields, FieldsLike
 
 from ..sharing import shared
 from .columns import Column, decoded
 from .dialect import names
-from .table import Place, Shape, existing, prepare, shape_of
+from .store import Store
+from .table import Place, Shape, existing, prepare, prepare_ledger, shape_of
+
+
+class RowFactory(StateFactory):
+    """What the factories of row states share: frozen dataclasses with these fields."""
+
+    url: str
+    table: str
+    columns: FieldsLike | None
+    files: int = 1
+
+    @property
+    def place(self) -> Place:
+        return Place(self.url, self.table, self.files)
+
+    @property
+    def stateName(self) -> str:
+        return self.table
+
+    @property
+    def _fields(self) -> Fields | None:
+        return None if self.columns is None else Fields.of(self.columns)
+
+    def _stores(self) -> list[Store]:
+        """The stores with the ledger's tables in each, also before the first row decides the columns."""
+        prepare_ledger(self.place)
+        return self.place.stores()
 
 
 def row_shape(place: Place, columns: Fields | None, key: Fields, fields: Fields) -> Shape:
-    """The table's columns, made now if it is missing; ``fields`` are those of the tuples.
+    """The table's columns, made now if it is missing; ``fields`` are those of the tuples."""
+    return keyed_shape(place, declared(place, columns, fields), key)
 
-    Raises StateError for fields that a table without declared columns does not have.
-    """
+
+def declared(place: Place, columns: Fields | None, fields: Fields) -> Fields:
+    """The fields of a row: ``columns``, else those of the tuples. Raises StateError for one that the table has not."""
+    if columns is not None:
+        return columns
     known = existing(place.stores()[0], place.table)
-    declared = fields if columns is None else columns
-    if columns is None and known is not None and (unknown := [name for name in fields if name not in known]):
+    if known is not None and (unknown := [name for name in fields if name not in known]):
         raise StateError(f"table {place.table!r} has no columns {unknown}; it has: {', '.join(known)}")
-    types = {**declared.types, **key.types}
-    both = Fields([f"{name} {types[name]}" if name in types else name for name in declared])
+    return fields
+
+
+def keyed_shape(place: Place, fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> Shape:
+    """The table of these fields, made now if it is missing; a type is the key's, the field's, or a ``usual`` one."""
+    types = {**(usual or {}), **fields.types, **key.types}
+    both = Fields([f"{name} {types[name]}" if name in types else name for name in fields])
     return prepare(place, shape_of(place, both.only(key), both.without(key)))
 
 

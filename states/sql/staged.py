@@ -75,8 +75,7 @@ class Staged:
         """Lays down rows of one task; ``first`` is the number of the first of them."""
         own = [pa.repeat(pa.scalar(each, _type(each)), len(rows)) for each in owner]
         own.insert(4, pa.array(range(first, first + len(rows)), pa.int64()))
-        dialect: Any = self.store.dialect
-        dialect.fill(connection, self.name, [*_OWN, *rows.columns], [*own, *rows.arrays])
+        self.store.dialect.fill(connection, self.name, [*_OWN, *rows.columns], [*own, *rows.arrays])
 
     def show(
         self, connection: Connection, fence: Fence, txid: int, stages: dict[str, int], columns: Sequence[str],
@@ -114,8 +113,7 @@ class Staged:
         ranked = f'SELECT {wanted}, row_number() OVER ({last}) AS trident_rank FROM "{self.name}" {which}'
         others = [name for name in columns if name not in keys]
         chosen = f"SELECT {wanted} FROM ({ranked}) AS q WHERE trident_rank = 1 ORDER BY {names(keys)}"
-        dialect: Any = self.store.dialect
-        return f"{into} {chosen}{dialect.instead(keys, others)}"
+        return f"{into} {chosen}{self.store.dialect.instead(keys, others)}"
 
     def _make(self, shape: Shape) -> None:
         found = sa.inspect(self.store.engine).get_columns(self.table)

@@ -96,18 +96,24 @@ class Transaction:
             with store.errors("commit"):
                 if self.fence is not None:
                     self.fence.wrote(connection, self.txid, self.partition, self._token, store.dialect)
-                try:
-                    with store.errors("commit"):
-                        connection.execute("COMMIT")
-                except ConnectionLost:
-                    if not self._happened(store):
-                        raise
-                    store.drop(connection)
-                    del self._open[index]
-                    continue
+            answered = self._committed(store, connection)
             del self._open[index]
-            store.give(connection)
+            if answered:
+                store.give(connection)
+            else:
+                store.drop(connection)
         self.active = False
+
+    def _committed(self, store: Store, connection: Connection) -> bool:
+        """COMMIT; False if nobody answered but the ledger says that it happened. Raises if it does not."""
+        try:
+            with store.errors("commit"):
+                connection.execute("COMMIT")
+        except ConnectionLost:
+            if not self._happened(store):
+                raise
+            return False
+        return True
 
     def rollback(self) -> None:
         """Nothing of the open files is written; their locks are gone when it returns."""

@@ -47,9 +47,8 @@ class Writer:
 
     def write(self, connection: Any, rows: KeyedRows, wanted: Wanted) -> Written:
         """Inserts the rows whose key is missing, of equal keys the first. Called in a transaction."""
-        dialect: Any = self.store.dialect
         if not wanted.compare and not wanted.tell:
-            inserted = dialect.direct(connection, self.table, rows, self._all_new)
+            inserted = self.store.dialect.direct(connection, self.table, rows, self._all_new)
             if inserted is not None:
                 self._all_new = inserted == len(rows)
                 return Written(inserted, [], {}, 0, [])

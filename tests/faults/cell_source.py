@@ -27,6 +27,8 @@ from trident_py import Fields
 from trident_py.operations import Consumer, Function, nondeterministic
 from trident_py.spouts import IBatchSpout, IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
 
+from .spouts import OneForAll
+
 PARTITIONS = 2
 SIZE = 16
 WORDS = 8
@@ -54,8 +56,8 @@ def count_up(folder: str, name: str, by: int = 1) -> int:
 
 
 @dataclass(frozen=True)
-class _Source:
-    """What the partitioned spouts share: coordinator and emitter in one."""
+class _Source(OneForAll):
+    """What the partitioned spouts share."""
 
     last: int
     folder: str
@@ -63,29 +65,9 @@ class _Source:
     def getOutputFields(self) -> Fields:
         return ROW
 
-    def getCoordinator(self, conf: dict, context: Any) -> Any:
-        return self
-
-    def getEmitter(self, conf: dict, context: Any) -> Any:
-        return self
-
-    def isReady(self, txid: int) -> bool:
-        return txid <= self.last
-
-    def isExhaustedAt(self, txid: int) -> bool:
-        return txid > self.last
-
-    def getPartitionsForBatch(self) -> list[int]:
-        return list(range(PARTITIONS))
-
-    def getOrderedPartitions(self, allPartitionInfo: list[int]) -> Sequence[int]:
-        return allPartitionInfo
-
     def emit(self, collector: Any, partition: int, txid: int, tries: int, numbers: Sequence[int]) -> None:
         for number in numbers:
             collector.emit(row(partition, number, txid, tries))
-
-    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)

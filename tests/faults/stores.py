@@ -17,6 +17,7 @@ from trident_py.spouts import IPartitionedTridentSpout
 from trident_py.state import MapCombinerAggStateUpdater
 
 from .readings import PARTITIONS, Fold, Readings
+from .spouts import OneForAll
 from .steps import InHalves, Stepped
 from .topology import Plus
 
@@ -25,7 +26,7 @@ NAMES = ", ".join(ROW)
 
 
 @dataclass(frozen=True)
-class Source(IPartitionedTridentSpout):
+class Source(OneForAll, IPartitionedTridentSpout):
     """Transactional: batch n is `Readings.batch` n, up to ``last``."""
 
     readings: Readings
@@ -33,24 +34,6 @@ class Source(IPartitionedTridentSpout):
 
     def getOutputFields(self) -> Fields:
         return ROW
-
-    def getCoordinator(self, conf: dict, context: Any) -> Source:
-        return self
-
-    def getEmitter(self, conf: dict, context: Any) -> Source:
-        return self
-
-    def isReady(self, txid: int) -> bool:
-        return txid <= self.last
-
-    def isExhaustedAt(self, txid: int) -> bool:
-        return txid > self.last
-
-    def getPartitionsForBatch(self) -> list[int]:
-        return list(range(PARTITIONS))
-
-    def getOrderedPartitions(self, allPartitionInfo: list[int]) -> Sequence[int]:
-        return allPartitionInfo
 
     def emitBatchNew(self, tx: Any, collector: Any, partitions: Sequence[int], lastPartitionMeta: dict) -> dict:
         for partition in partitions:
@@ -60,8 +43,6 @@ class Source(IPartitionedTridentSpout):
     def reEmitPartitionBatch(self, tx: Any, collector: Any, partition: int, partitionMeta: int) -> None:
         for row in self.readings.part(partitionMeta, partition):
             collector.emit(row)
-
-    def close(self) -> None: ...
 
 
 TABLES = {

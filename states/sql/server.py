@@ -1,0 +1,59 @@
+"""What MySQL and PostgreSQL have in common: one server behind a URL, with typed columns that have limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from sqlalchemy.engine import URL
+
+from trident_py.errors import DefinitionError
+
+from .columns import Column, Refused
+from .connection import Connection
+from .dialect import insert_text
+
+_DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC)\s*(\(\d+(?:,\s*\d+)?\))?")
+_LENGTH = re.compile(r"(?:CHAR|BINARY)\((\d+)\)")
+
+
+class ServerDialect:
+    """The methods of such a dialect; patterns are matched against the upper-case name of a column's type."""
+
+    pool: ClassVar[dict[str, Any]] = {"pool_size": 1, "pool_pre_ping": True}
+    title: ClassVar[str]
+    families: ClassVar[Sequence[tuple[str, str]]]
+    """Pattern to DDL type, the first that is found counts."""
+    changing: ClassVar[Sequence[tuple[str, str]]]
+    """Types that keep another value than they are given, and why."""
+    limits: ClassVar[Mapping[str, tuple[str, ...]]]
+    """What the columns of a family cannot hold, see `Column.without`."""
+
+    def part(self, url: URL, index: int) -> URL:
+        if index > 0:
+            raise DefinitionError(f"files=N spreads SQLite tables only; a {self.title} table needs no more than one")
+        return url
+
+    def declared(self, type_name: str) -> str | None:
+        kind = type_name.upper()
+        if found := _DECIMAL.search(kind):
+            return f"decimal{found.group(1) or ''}".replace(" ", "")
+        return next((ddl for pattern, ddl in self.families if re.search(pattern, kind)), None)
+
+    def refuse_changing(self, type_name: str) -> None:
+        """Raises Refused for a type that keeps another value than it is given."""
+        for pattern, why in self.changing:
+            if re.match(pattern, type_name.upper()):
+                raise Refused(why)
+
+    def narrowed(self, column: Column, type_name: str) -> Column:
+        limits = self.limits.get(column.family, ())
+        length = _LENGTH.search(type_name.upper())
+        if length is None or column.family not in ("text", "binary"):
+            return Column(column.name, column.ddl, column.key, limits)
+        size = min([int(length.group(1)), *column.sizes[:1]])
+        return Column(column.name, f"{column.base}({size})", column.key, limits)
+
+    def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
+        connection.executemany(insert_text(table, columns), rows)
