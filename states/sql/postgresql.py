@@ -18,7 +18,7 @@ from .postgresql_maps import CASTS, PostgreSqlMaps
 from .server import ServerDialect
 
 _LOCKS = {"40001", "40P01", "55P03"}
-_DUPLICATES = {"23505", "42P07"}
+_DUPLICATES = {"23505", "42P07", "42710"}  # two that make one table at once see any of the three
 _GONE = {"25P03", "25P04", "53300"}  # idle or too long in a transaction, too many connections
 _PASSING = re.compile(
     "starting up|shutting down|recovery|too many|connection slots|not yet accepting|terminating connection"

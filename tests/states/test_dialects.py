@@ -8,6 +8,8 @@ import databases
 import pytest
 from dialect_contract import DialectContract
 
+from states.sql.store import Store
+
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 class TestSqlite(DialectContract):
@@ -32,6 +34,14 @@ class TestPostgreSql(DialectContract):
     )
     number = "SELECT pg_backend_pid()"
     cut = "SELECT pg_terminate_backend({})"
+
+    def test_a_table_that_another_makes_at_the_same_time_is_a_duplicate(self, store: Store) -> None:
+        """Its row type is there before the table is seen: CREATE TABLE IF NOT EXISTS raises then."""
+        with store.writing() as connection:
+            connection.execute("CREATE TYPE made AS ENUM ('a')")
+        with pytest.raises(Exception) as caught, store.writing() as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS made (a int)")
+        assert caught.value.sqlstate == "42710" and store.dialect.is_duplicate(caught.value)  # type: ignore[attr-defined]
 
 
 if os.environ.get(databases.variable("mysql")):
