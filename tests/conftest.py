@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
+import brokers
 import databases
 import pytest
 
 from states.sql.store import close_stores
+from trident_py.testing.kafka_broker import KafkaBroker
 from trident_py.testing.servers import ServiceMissing
 
 _missing: dict[str, str] = {}
@@ -62,6 +64,37 @@ def mysql() -> Iterator[Any]:
     yield from _served("mysql")
 
 
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Any]:
+    """The Kafka broker of all tests (``kafka.bootstrap``, ``kafka.create_topic()``), or that of KAFKA_BOOTSTRAP.
+
+    Leave it running; a test that kills has ``own_kafka``.
+    """
+    try:
+        broker = brokers.serve()
+    except ServiceMissing as error:
+        _without("kafka", error)
+    yield broker
+    broker.close()
+
+
+@pytest.fixture
+def own_kafka() -> Iterator[Callable[..., Any]]:
+    """``own_kafka(**options)``: a broker of this test alone, to be killed and restarted at will."""
+    made: list[Any] = []
+
+    def start(**options: Any) -> Any:
+        made.append(KafkaBroker(**options))
+        try:
+            return made[-1].start()
+        except ServiceMissing as error:
+            _without("kafka", error)
+
+    yield start
+    for broker in made:
+        broker.close()
+
+
 @pytest.fixture(params=databases.kinds())
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of an empty database, on each kind in turn.
@@ -105,7 +138,8 @@ def _served(kind: str) -> Iterator[Any]:
 
 def _without(kind: str, error: ServiceMissing) -> NoReturn:
     """No database, no test: loud here, an error where a run must be complete."""
-    _missing[kind] = f"NOT TESTED on {kind}: {error}; or name a server: {databases.variable(kind)}"
+    variable = brokers.VARIABLE if kind == "kafka" else databases.variable(kind)
+    _missing[kind] = f"NOT TESTED on {kind}: {error}; or name a server: {variable}"
     if os.environ.get("CI") == "true":
         pytest.fail(_missing[kind], pytrace=False)
     pytest.skip(_missing[kind])

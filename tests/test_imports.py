@@ -20,6 +20,7 @@ LAYERS = [
     {"chunks", "home"},
     {"operations"},
     {"state", "spouts"},
+    {"kafka"},
     {"partitioning"},
     {"plan"},
     {"processors"},
@@ -40,7 +41,7 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # Found nowhere in the table: the package itself (the list of public names) and `python -m trident_py`.
 ENTRANCES = {"__init__", "__main__"}
-STATES_MAY_IMPORT = {"errors", "tuples", "chunks", "operations", "state", "home"}
+STATES_MAY_IMPORT = {"errors", "tuples", "chunks", "operations", "state", "home", "kafka"}
 # Our own modules that a function may import when it runs, and why.
 LAZY = {
     "trident_py/__init__.py": "SparkCluster is loaded on first use: LocalCluster must not pay for pyspark",

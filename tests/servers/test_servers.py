@@ -19,7 +19,7 @@ from sqlalchemy import NullPool, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from trident_py.errors import TridentError
-from trident_py.testing import servers
+from trident_py.testing import servers, services
 from trident_py.testing.servers import ServiceMissing
 
 PATIENCE = 20
@@ -203,7 +203,7 @@ def test_a_running_server_is_not_started_twice(own_server: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["MariaDb", "PostgreSql"])
 def test_a_missing_program_names_the_package(kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(servers.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(services.shutil, "which", lambda *_, **__: None)
     package = {"MariaDb": "mariadb-server", "PostgreSql": "postgresql"}[kind]
     with pytest.raises(ServiceMissing, match=f"apt-get install --no-install-recommends {package} "):
         getattr(servers, kind)(base=tmp_path).start()

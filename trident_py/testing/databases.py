@@ -9,10 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import TridentError
-
-
-class ServiceMissing(TridentError):
-    """A program or driver that a server needs is not installed here; names it and how to install it."""
+from .services import ServiceMissing
 
 
 def create_database(url: str, name: str | None = None) -> str:

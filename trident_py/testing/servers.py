@@ -12,55 +12,25 @@ The programs are Debian's ``mariadb-server`` and ``postgresql``. A server and it
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import random
 import re
-import shutil
 import signal
-import socket
-import subprocess
-import sys
-import tempfile
-import threading
-import time
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
-from ..errors import TridentError
-from . import keeper
-from .databases import ServiceMissing, connection, connection_errors, create_database, drop_database
+from .databases import connection, connection_errors, create_database, drop_database
+from .services import HOST, Service, ServiceMissing, find
 
 __all__ = ["MariaDb", "PostgreSql", "Server", "ServiceMissing", "create_database", "drop_database"]
 
-PATIENCE = 60
-PORTS = (15_000, 32_000)  # below those that systems give to outgoing connections: a stopped server keeps its port
-HOST = "127.0.0.1"
 
+class Server(Service):
+    """A database server. ``url`` names the database ``trident``, which the first start makes."""
 
-class Server:
-    """One server of its own: folder, port, process. All methods are called in the process that made it.
-
-    ``options`` are the server's own settings (``local_infile=0``, ``max_connections=20``). ``base`` is the folder
-    that its temporary folder is made in. Several servers run side by side. Threads may share one.
-    """
-
-    name: ClassVar[str]
     scheme: ClassVar[str]
     user: ClassVar[str]
     _maintenance: ClassVar[str]
     _query: ClassVar[str] = ""
-    _stop_signal: ClassVar[int] = signal.SIGTERM
-
-    def __init__(self, base: str | Path | None = None, **options: Any) -> None:
-        self.options: dict[str, Any] = options
-        self.folder: Path | None = None
-        self.port = 0
-        self.pid: int | None = None
-        self._base = base
-        self._keeper: subprocess.Popen[bytes] | None = None
-        self._one_order = threading.Lock()
 
     @property
     def url(self) -> str:
@@ -70,64 +40,6 @@ class Server:
     def url_of(self, database: str) -> str:
         return f"{self.scheme}://{self.user}@{HOST}:{self.port}/{database}{self._query}"
 
-    @property
-    def running(self) -> bool:
-        return self._keeper is not None and bool(self._order("alive"))
-
-    @property
-    def log(self) -> str:
-        """What the server wrote since it was first started."""
-        return "" if self.folder is None else (self.folder / "log").read_text(errors="replace")
-
-    def start(self, **options: Any) -> Self:
-        """Starts the server and returns when it answers a connection; ``options`` change its settings from now on.
-
-        The first start makes the data folder and chooses the port; later ones keep both. Raises ServiceMissing,
-        or TridentError with the end of the server's log when it does not answer within a minute.
-        """
-        if self.running:
-            raise TridentError(f"{self.name} on port {self.port} is already running; restart() starts it again")
-        self.options.update(options)
-        new = self.folder is None
-        if new:
-            self._make()
-        try:
-            self.pid = self._order("start", command=self._command(), user=self._account())
-            self._until_it_answers()
-            if new:
-                create_database(self.url_of(self._maintenance), "trident")
-        except BaseException:
-            if new:
-                self.close()
-            raise
-        return self
-
-    def stop(self) -> None:
-        """Ends the server in order; the data stays. Nothing happens when it is down."""
-        if self._keeper is not None:
-            self._order("stop", number=int(self._stop_signal), seconds=PATIENCE)
-        self.pid = None
-
-    def kill(self) -> None:
-        """SIGKILL, at once: what a crash does. The data folder stays; ``start()`` recovers it."""
-        if self._keeper is not None:
-            self._order("kill")
-        self.pid = None
-
-    def restart(self, **options: Any) -> Self:
-        """Ends the server in order if it runs and starts it on the same data and port."""
-        self.stop()
-        return self.start(**options)
-
-    def close(self) -> None:
-        """Ends the server and removes its folder. The next start begins with an empty one."""
-        if self._keeper is not None:
-            with self._one_order:
-                self._keeper.communicate(b"end\n", timeout=PATIENCE)
-            assert self.folder is not None
-            keeper.remove(self.folder)  # if the keeper was killed itself
-        self._keeper, self.folder, self.pid = None, None, None
-
     def create_database(self, name: str | None = None) -> str:
         """The URL of a new, empty database; without a name it gets a free one."""
         return create_database(self.url_of(self._maintenance), name)
@@ -136,70 +48,15 @@ class Server:
         """Removes a database with all connections to it. Nothing happens if there is none."""
         drop_database(self.url_of(name))
 
-    def __enter__(self) -> Self:
-        return self if self.running else self.start()
+    def _first_started(self) -> None:
+        create_database(self.url_of(self._maintenance), "trident")
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def _answer(self) -> None:
+        with connection(self.url_of(self._maintenance)):
+            return
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(port={self.port}, pid={self.pid})"
-
-    def _make(self) -> None:
-        """Folder, keeper, empty data folder, port."""
-        programs = self._programs()  # before anything is made
-        folder = Path(tempfile.mkdtemp(prefix="trident-", dir=self._base or _open_folder()))
-        command = [sys.executable, "-I", "-S", keeper.__file__, str(os.getpid()), str(folder)]
-        self._keeper = subprocess.Popen(
-            command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-        )
-        self.folder, self.port = folder, _free_port()
-        try:
-            folder.chmod(0o755)
-            (folder / "data").mkdir(mode=0o700)
-            if (account := self._account()) is not None:
-                shutil.chown(folder / "data", account, account)
-            done = self._order("run", command=self._make_data(programs), user=account)
-            if done["code"] != 0:
-                raise TridentError(f"{self.name} could not make its data folder:\n{done['output'][-2000:]}")
-        except BaseException:
-            self.close()
-            raise
-
-    def _order(self, order: str, **arguments: Any) -> Any:
-        answer = b""
-        with self._one_order, contextlib.suppress(BrokenPipeError):
-            assert self._keeper is not None and self._keeper.stdin is not None and self._keeper.stdout is not None
-            self._keeper.stdin.write(json.dumps({"order": order, **arguments}).encode() + b"\n")
-            answer = self._keeper.stdout.readline()
-        if not answer:
-            raise TridentError(f"the process that keeps {self.name} has ended; close() and start again")
-        return json.loads(answer)
-
-    def _until_it_answers(self) -> None:
-        end = time.monotonic() + PATIENCE
-        while True:
-            try:
-                with connection(self.url_of(self._maintenance)):
-                    return
-            except connection_errors() as error:
-                if self.running and time.monotonic() < end:
-                    time.sleep(0.02)
-                    continue
-                raise TridentError(f"{self.name} does not answer on port {self.port}:\n{self.log[-2000:]}") from error
-
-    def _account(self) -> str | None:
-        return None  # that of this process
-
-    def _programs(self) -> Path:
-        """Where the server's programs are. Raises ServiceMissing."""
-        raise NotImplementedError
-
-    def _make_data(self, programs: Path) -> list[str]:
-        raise NotImplementedError
-
-    def _command(self) -> list[str]:
-        raise NotImplementedError
+    def _no_answer(self) -> tuple[type[BaseException], ...]:
+        return connection_errors()
 
 
 class MariaDb(Server):
@@ -212,10 +69,10 @@ class MariaDb(Server):
     _query = "?ssl_disabled=true"  # PyMySQL reads all certificates of the system for every connection
 
     def _programs(self) -> Path:
-        return _find("mariadbd", ["/usr/sbin", "/usr/libexec", "/usr/local/sbin"], "mariadb-server")
+        return find("mariadbd", ["/usr/sbin", "/usr/libexec", "/usr/local/sbin"], "mariadb-server")
 
     def _make_data(self, programs: Path) -> list[str]:
-        install = _find("mariadb-install-db", ["/usr/bin", str(programs)], "mariadb-server") / "mariadb-install-db"
+        install = find("mariadb-install-db", ["/usr/bin", str(programs)], "mariadb-server") / "mariadb-install-db"
         return [
             str(install), "--no-defaults", f"--datadir={self.folder}/data", f"--tmpdir={self.folder}", "--skip-test-db",
             "--auth-root-authentication-method=normal", *self._as_root(),
@@ -249,7 +106,7 @@ class PostgreSql(Server):
 
     def _programs(self) -> Path:
         versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_version, reverse=True)
-        return _find("initdb", [*map(str, versions), "/usr/pgsql/bin"], "postgresql")
+        return find("initdb", [*map(str, versions), "/usr/pgsql/bin"], "postgresql")
 
     def _account(self) -> str | None:
         return "postgres" if os.geteuid() == 0 else None
@@ -265,33 +122,6 @@ class PostgreSql(Server):
         options = {**fixed, "fsync": "off", **self.options}
         settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         return [str(self._programs() / "postgres"), "-D", f"{self.folder}/data", "-p", str(self.port), *settings]
-
-
-def _find(program: str, folders: list[str], package: str) -> Path:
-    """The folder of a program: the first of PATH and these."""
-    found = shutil.which(program) or shutil.which(program, path=os.pathsep.join(folders))
-    if found is None:
-        raise ServiceMissing(
-            f"{program} is not installed: sudo apt-get install --no-install-recommends {package} "
-            f"(looked in PATH, {', '.join(folders)})"
-        )
-    return Path(found).parent
-
-
-def _open_folder() -> str:
-    """A folder for temporary ones that every account may enter, short enough for the path of a socket."""
-    folder = Path(tempfile.gettempdir()).resolve()
-    open_to_all = all(parent.stat().st_mode & 0o001 for parent in (folder, *folder.parents))
-    return str(folder) if open_to_all and len(str(folder)) < 60 else "/tmp"
-
-
-def _free_port() -> int:
-    for port in random.SystemRandom().sample(range(*PORTS), 100):
-        with socket.socket() as found, contextlib.suppress(OSError):
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.bind((HOST, port))
-            return port
-    raise TridentError(f"no free port on {HOST} between {PORTS[0]} and {PORTS[1]}")
 
 
 def _version(folder: Path) -> int:

@@ -1,0 +1,123 @@
+"""The Kafka clients: how they are configured, and their errors as ours. Used by the spout and by the states.
+
+librdkafka's log goes to the logger ``trident_py.kafka``. Settings may hold secrets: they are never shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import DefinitionError, FailedException, StateError, TridentError
+
+log = logging.getLogger("trident_py.kafka")
+
+_SECRET = re.compile(r"pass|secret|token|jaas|\.key|\.pem|credential", re.IGNORECASE)
+_PASSING = (
+    "_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "_RESOLVE", "_WAIT_COORD",
+    "_IN_PROGRESS", "_STATE", "_RETRY", "REQUEST_TIMED_OUT", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION",
+    "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR", "NETWORK_EXCEPTION",
+    "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "BROKER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE",
+    "KAFKA_STORAGE_ERROR", "NOT_CONTROLLER", "CONCURRENT_TRANSACTIONS", "UNSTABLE_OFFSET_COMMIT",
+    "PREFERRED_LEADER_NOT_AVAILABLE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE",
+    "THROTTLING_QUOTA_EXCEEDED",
+)  # fmt: skip
+_FENCED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Which cluster, and how to reach it: ``bootstrap.servers`` and librdkafka's settings (``security.protocol``, ...).
+
+    A plain value that can be pickled; its repr shows the addresses only.
+    """
+
+    bootstrap: str
+    settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, bootstrap: str, settings: Mapping[str, Any] | None = None) -> Cluster:
+        """Raises DefinitionError for addresses that are none."""
+        if not isinstance(bootstrap, str) or not re.fullmatch(r"[^\s,]+:\d+(,\s*[^\s,]+:\d+)*", bootstrap):
+            raise DefinitionError(f"bootstrap names brokers as 'host:port,host:port', got {bootstrap!r}")
+        return cls(bootstrap, tuple(sorted((name, str(value)) for name, value in (settings or {}).items())))
+
+    def config(self, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """A client's configuration."""
+        return {"bootstrap.servers": self.bootstrap, **dict(self.settings), **(more or {})}
+
+    def hidden(self, text: str) -> str:
+        """A message without the secrets of the settings."""
+        for name, value in self.settings:
+            if _SECRET.search(name) and value:
+                text = text.replace(value, "***")
+        return text
+
+    def admin(self) -> Any:
+        """Keep it in a variable while its futures are open: they fail with _DESTROY when it is collected."""
+        from confluent_kafka.admin import AdminClient
+
+        return self._made(AdminClient, {})
+
+    def consumer(self, more: Mapping[str, Any]) -> Any:
+        from confluent_kafka import Consumer
+
+        return self._made(Consumer, more)
+
+    def producer(self, more: Mapping[str, Any]) -> Any:
+        from confluent_kafka import Producer
+
+        return self._made(Producer, more)
+
+    def _made(self, client: Any, more: Mapping[str, Any]) -> Any:
+        """Raises DefinitionError for a setting that librdkafka does not know."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return client(self.config(more), logger=log)
+        except KafkaException as error:
+            text = self.hidden(str(error.args[0].str() if error.args else error))
+            raise DefinitionError(f"Kafka at {self.bootstrap}: a client cannot be made: {text}") from None
+
+
+def code_of(error: BaseException) -> str:
+    """The name of a Kafka error's code, such as ``_FENCED``; "" for other errors."""
+    found = kafka_error(error)
+    return "" if found is None else found.name()
+
+
+def kafka_error(error: BaseException) -> Any:
+    """The KafkaError in a KafkaException, or None."""
+    first = error.args[0] if error.args else None
+    return first if hasattr(first, "retriable") else None
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether the broker is away, starting, or busy: the same call may succeed later."""
+    found = kafka_error(error)
+    return found is not None and (found.retriable() or found.name() in _PASSING)
+
+
+def is_fenced(error: BaseException) -> bool:
+    """Whether another producer with the same transactional id has taken over, or the transaction timed out."""
+    return code_of(error) in _FENCED
+
+
+@contextlib.contextmanager
+def errors(cluster: Cluster, doing: str, raised: type[TridentError] = StateError) -> Iterator[None]:
+    """Kafka's errors as ours: one that passes fails the batch (FailedException), others are ``raised``."""
+    from confluent_kafka import KafkaException
+
+    try:
+        yield
+    except KafkaException as error:
+        found = kafka_error(error)
+        told = str(error) if found is None else f"{found.name()}: {found.str()}"
+        text = cluster.hidden(f"Kafka at {cluster.bootstrap}: could not {doing}: {told}")
+        if is_passing(error):
+            raise FailedException(f"{text}. The broker is away or busy; the batch is tried again") from error
+        raise raised(text) from error

@@ -1,0 +1,151 @@
+"""A real Kafka broker for tests: one KRaft process on loopback, killed and restarted at will.
+
+    with KafkaBroker() as broker:
+        broker.create_topic("words", partitions=2)
+        spout = KafkaSpout(broker.bootstrap, "words")
+        ...
+        broker.kill()       # SIGKILL, in the middle of whatever it does
+        broker.restart()    # same log, same port
+
+The jars come from Maven (see `kafka_jars`), Java 17 or newer from PATH or JAVA_HOME. The broker and its folder are gone
+after ``close()`` (or the ``with`` block), and also when the process that started it ends in any way.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import TridentError
+from .kafka_jars import jars
+from .services import HOST, Service, ServiceMissing, free_port
+
+__all__ = ["KafkaBroker", "create_topic"]
+
+ANSWER = 1.0
+PATIENCE = 60
+SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": 1,
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "num.partitions": 1,
+    "auto.create.topics.enable": "false",
+    "offsets.topic.replication.factor": 1,
+    "offsets.topic.num.partitions": 4,
+    "transaction.state.log.replication.factor": 1,
+    "transaction.state.log.min.isr": 1,
+    "transaction.state.log.num.partitions": 4,
+    "share.coordinator.state.topic.replication.factor": 1,
+    "share.coordinator.state.topic.min.isr": 1,
+    "group.initial.rebalance.delay.ms": 0,
+    "log.cleaner.backoff.ms": 100,
+    "log.cleaner.dedupe.buffer.size": 16 << 20,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
+    "broker.session.timeout.ms": 1000,  # with the default of 9 s a broker that was killed starts 10 s later
+    "broker.heartbeat.interval.ms": 250,
+    "log.retention.check.interval.ms": 1000,
+    "log.initial.task.delay.ms": 100,
+}
+
+
+class KafkaBroker(Service):
+    """One broker with its controller. ``options`` are its own settings: ``KafkaBroker(**{"num.partitions": 2})``.
+
+    Nothing is flushed to the disk by force: what is acknowledged survives the death of the process, which is what
+    ``kill()`` tests, but not that of the machine. Topics are not made by writing to them: `create_topic`.
+    """
+
+    name = "Kafka"
+
+    @property
+    def bootstrap(self) -> str:
+        """``bootstrap.servers`` of this broker."""
+        return f"{HOST}:{self.port}"
+
+    def create_topic(self, name: str | None = None, partitions: int = 1, **config: Any) -> str:
+        """Makes an empty topic and returns its name; without a name it gets a free one.
+
+        ``config`` with underscores for dots: ``cleanup_policy="compact"``.
+        """
+        return create_topic(self.bootstrap, name, partitions, {k.replace("_", "."): v for k, v in config.items()})
+
+    def _make(self) -> None:
+        super()._make()
+        self.controller_port = free_port()
+        done = self._order("run", command=self._java("kafka.tools.StorageTool", *self._format()), user=None)
+        if done["code"] != 0:
+            output = done["output"][-2000:]
+            self.close()
+            raise TridentError(f"{self.name} could not format its log:\n{output}")
+
+    def _programs(self) -> Any:
+        java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"  # noqa: PTH118
+        if (found := shutil.which(java)) is None:
+            raise ServiceMissing(f"{java} is not installed: sudo apt-get install openjdk-17-jre-headless")
+        jars()
+        return found
+
+    def _make_data(self, programs: Any) -> list[str]:
+        return ["true"]  # the log is formatted once the ports are known
+
+    def _format(self) -> list[str]:
+        self._write_settings()
+        cluster = uuid.uuid4().hex[:22]
+        return ["format", "--cluster-id", cluster, "--config", f"{self.folder}/server.properties"]
+
+    def _write_settings(self) -> None:
+        assert self.folder is not None
+        own = {
+            "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{self.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "controller.quorum.voters": f"1@{HOST}:{self.controller_port}",
+            "log.dirs": f"{self.folder}/data",
+        }
+        lines = [f"{name}={value}\n" for name, value in {**SETTINGS, **own, **self.options}.items()]
+        (self.folder / "server.properties").write_text("".join(lines))
+
+    def _java(self, main: str, *arguments: str) -> list[str]:
+        memory = ["-Xms64m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        return [self._programs(), *memory, "-cp", f"{jars()}/*", main, *arguments]
+
+    def _command(self) -> list[str]:
+        self._write_settings()
+        return self._java("kafka.Kafka", f"{self.folder}/server.properties")
+
+    def _answer(self) -> None:
+        admin = _admin(self.bootstrap)
+        topics = admin.list_topics(timeout=ANSWER)
+        if not topics.brokers:
+            raise TridentError("no broker yet")
+
+    def _no_answer(self) -> tuple[type[BaseException], ...]:
+        from confluent_kafka import KafkaException
+
+        return (KafkaException, TridentError)
+
+
+def create_topic(
+    bootstrap: str, name: str | None = None, partitions: int = 1, config: Mapping[str, Any] | None = None
+) -> str:
+    """Makes an empty topic on any broker and returns its name; without a name it gets a free one."""
+    from confluent_kafka.admin import NewTopic
+
+    name = name or f"trident-{uuid.uuid4().hex[:12]}"
+    settings = {key: str(value) for key, value in (config or {}).items()}
+    admin = _admin(bootstrap)  # kept in a variable: the futures fail when it is collected
+    made = admin.create_topics([NewTopic(name, partitions, 1, config=settings)], operation_timeout=PATIENCE)
+    made[name].result(PATIENCE)
+    return name
+
+
+def _admin(bootstrap: str) -> Any:
+    try:
+        from confluent_kafka.admin import AdminClient
+    except ImportError as error:
+        raise ServiceMissing(f"the client {error.name} is missing: pip install 'trident-py[kafka]'") from error
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})

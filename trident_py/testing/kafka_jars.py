@@ -1,0 +1,68 @@
+"""The jars of the Kafka broker that tests start: pinned in jvm/pom.xml, fetched by Maven once for each version.
+
+    python -m trident_py.testing.kafka_jars       fetches them if they are missing and prints their folder
+
+They lie outside the sources, in ``$TRIDENT_KAFKA_JARS`` or the user's cache (``~/.cache/trident_py/kafka-4.3.1``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from .services import ServiceMissing
+
+POM = Path(__file__).parent / "jvm" / "pom.xml"
+FETCH = "dependency:copy-dependencies"
+VARIABLE = "TRIDENT_KAFKA_JARS"
+
+
+def version() -> str:
+    """The broker's version, as the pom names it."""
+    found = re.search(r"<kafka\.version>(.+?)</kafka\.version>", POM.read_text())
+    assert found is not None
+    return found.group(1)
+
+
+def folder() -> Path:
+    """Where the jars are, or will be."""
+    if given := os.environ.get(VARIABLE):
+        return Path(given)
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser() / "trident_py" / f"kafka-{version()}"
+
+
+def jars() -> Path:
+    """The folder with the jars, fetched first if it is missing (some 45 MB). Raises ServiceMissing.
+
+    Several processes may ask at once: each fetches into a folder of its own, the first one's stays.
+    """
+    wanted = folder()
+    if not wanted.is_dir():
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="kafka-", dir=wanted.parent) as scratch:
+            _fetch(Path(scratch) / "jars")
+            with contextlib.suppress(FileExistsError, OSError):
+                (Path(scratch) / "jars").rename(wanted)
+    if not any(wanted.glob("kafka_2.13-*.jar")):
+        raise ServiceMissing(f"{wanted} holds no Kafka broker; remove it, or point {VARIABLE} to the broker's jars")
+    return wanted
+
+
+def _fetch(into: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise ServiceMissing("mvn, which fetches Kafka's jars, is not installed: sudo apt-get install maven")
+    command = [maven, "-q", "-B", "-f", str(POM), FETCH, "-DincludeScope=runtime", f"-DoutputDirectory={into}"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise ServiceMissing(f"mvn could not fetch the Kafka broker of {POM}:\n{(done.stdout + done.stderr)[-2000:]}")
+
+
+if __name__ == "__main__":
+    print(jars())
