@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS = [
     {"errors"},
     {"tuples"},
-    {"chunks", "home"},
+    {"chunks", "home", "documents"},
     {"operations"},
     {"state", "spouts"},
     {"kafka"},
@@ -36,12 +36,13 @@ LAYERS = [
     {"testing"},
     {"config", "display"},
     {"cli_states"},
+    {"events"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # Found nowhere in the table: the package itself (the list of public names) and `python -m trident_py`.
 ENTRANCES = {"__init__", "__main__"}
-STATES_MAY_IMPORT = {"errors", "tuples", "chunks", "operations", "state", "home", "kafka"}
+STATES_MAY_IMPORT = {"errors", "tuples", "chunks", "operations", "state", "home", "documents", "kafka"}
 # Our own modules that a function may import when it runs, and why.
 LAZY = {
     "trident_py/__init__.py": "SparkCluster is loaded on first use: LocalCluster must not pay for pyspark",
@@ -54,6 +55,8 @@ LAZY = {
 
 PUBLIC = {
     "trident_py",
+    "trident_py.events",
+    "trident_py.kafka",
     "trident_py.operations",
     "trident_py.operations.builtin",
     "trident_py.spouts",

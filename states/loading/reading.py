@@ -8,12 +8,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from trident_py.documents import Document, Where, close, read, tell
 from trident_py.errors import TridentError
 from trident_py.state import StateFactory
 
-from .document import Document, Where, read
 from .installed import Installed, installed
-from .problems import close, tell
 from .settings import StateSettings
 
 
@@ -39,7 +38,7 @@ def load(path: str | Path) -> dict[str, StateFactory]:
 
 def definitions(path: str | Path) -> list[Definition]:
     """The states of a file with their settings, in its order. Raises DefinitionError as `load` does."""
-    document = read(path)
+    document = read(path, "that names the states", "states:", free=2)
     types = installed()
     made = [_definition(document, name, given, types) for name, given in _states(document).items()]
     document.stop()

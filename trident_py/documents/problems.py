@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -12,7 +12,7 @@ from .document import Document, Where
 
 
 def tell(document: Document, where: Where, settings: type[BaseModel], type_name: str, error: ValidationError) -> None:
-    """Adds pydantic's objections to a state's settings to the document."""
+    """Adds pydantic's objections to settings to the document; ``type_name`` is what they are called."""
     for each in error.errors(include_url=False, include_input=False):
         at = (*where, *each["loc"])
         if not _already(document, at):
@@ -21,13 +21,14 @@ def tell(document: Document, where: Where, settings: type[BaseModel], type_name:
 
 def _already(document: Document, where: Where) -> bool:
     """Whether the value, or one that it lies in, has a problem already: what follows from it is noise."""
-    return any(where[: len(each.where)] == each.where for each in document.problems if len(each.where) > 2)
+    return any(where[: len(each.where)] == each.where for each in document.problems if len(each.where) > document.free)
 
 
 def _words(document: Document, at: Where, settings: type[BaseModel], type_name: str, each: dict[str, Any]) -> str:
     kind, context = each["type"], each.get("ctx", {})
     if kind == "missing":
-        needed = [name for name, field in settings.model_fields.items() if field.is_required()]
+        inside = getattr(_model_at(settings, each["loc"][:-1]), "model_fields", {})
+        needed = [name for name, field in inside.items() if field.is_required()]
         return f"is missing; {type_name} needs: {', '.join(needed)}"
     if kind == "extra_forbidden":
         known = keys_of(settings, each["loc"][:-1])
@@ -41,10 +42,21 @@ def _words(document: Document, at: Where, settings: type[BaseModel], type_name: 
 
 def keys_of(settings: type[BaseModel], inside: Iterable[Any]) -> list[str]:
     """The keys that exist at a place within the settings."""
+    return list(getattr(_model_at(settings, inside), "model_fields", ()))
+
+
+def _model_at(settings: type[BaseModel], inside: Iterable[Any]) -> Any:
+    """The model of a mapping within the settings; None where there is none."""
     model: Any = settings
     for part in inside:
-        model = model.model_fields[part].annotation
-    return list(model.model_fields)
+        model = _model_in(getattr(model, "model_fields", {}).get(part))
+    return model
+
+
+def _model_in(field: Any) -> Any:
+    """The model that a field holds, also in ``Model | None``."""
+    kind = getattr(field, "annotation", None)
+    return next((each for each in (kind, *get_args(kind)) if hasattr(each, "model_fields")), None)
 
 
 def _meant(document: Document, at: Where, known: list[str]) -> str:

@@ -11,8 +11,7 @@ from urllib.parse import unquote
 
 import yaml
 
-from trident_py.errors import DefinitionError
-
+from ..errors import DefinitionError
 from .environment import Unusable, expanded
 
 Where = tuple[str | int, ...]
@@ -32,9 +31,13 @@ class Problem(NamedTuple):
 
 @dataclass
 class Document:
-    """The values of a file, and for each where it stands and what the file says there."""
+    """The values of a file, and for each where it stands and what the file says there.
+
+    ``free`` is how many of the first parts of a place are names that the user chose: they say nothing of a secret.
+    """
 
     file: str
+    free: int = 0
     data: Any = None
     lines: dict[Where, int] = field(default_factory=dict)
     written: dict[Where, str] = field(default_factory=dict)
@@ -55,7 +58,7 @@ class Document:
         if where not in self.written:
             items = [at for at in self.written if at[:-1] == where and isinstance(at[-1], int)]
             return f"[{', '.join(map(self.found, items))}]" if items else "a list or mapping"
-        if any(isinstance(part, str) and _SECRET_NAME.search(part) for part in where[2:]):
+        if any(isinstance(part, str) and _SECRET_NAME.search(part) for part in where[self.free :]):
             return "***"
         return repr(_PARAMETER.sub(r"\g<before>***", _PASSWORD.sub(r"\g<before>***@", self.written[where])))
 
@@ -90,12 +93,15 @@ def dotted(where: Where) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where).lstrip(".")
 
 
-def read(path: str | Path) -> Document:
-    """The file's values. Raises DefinitionError if it cannot be read, or is no YAML."""
-    document = Document(str(path))
-    node = _composed(document, _text(path))
+def read(path: str | Path, what: str, begins: str, free: int = 0) -> Document:
+    """The file's values. Raises DefinitionError if it cannot be read, or is no YAML.
+
+    ``what`` the file is for and how it ``begins`` are said in the errors.
+    """
+    document = Document(str(path), free)
+    node = _composed(document, _text(path, what))
     if node is None:
-        document.add((), "the file is empty; it begins with states:")
+        document.add((), f"the file is empty; it begins with {begins}")
         document.stop()
     loader = yaml.SafeLoader("")
     try:
@@ -106,12 +112,12 @@ def read(path: str | Path) -> Document:
     return document
 
 
-def _text(path: str | Path) -> str:
+def _text(path: str | Path, what: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise DefinitionError(f"{path}: cannot be read: {why}. It is the YAML file that names the states") from None
+        raise DefinitionError(f"{path}: cannot be read: {why}. It is the YAML file {what}") from None
 
 
 def _composed(document: Document, text: str) -> Any:
