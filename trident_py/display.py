@@ -59,6 +59,8 @@ class JsonLines:
         if progress is not None and event.kind == "committed":
             record |= {"component": progress.component, "emitted": progress.emitted}
             record |= {"persisted": progress.persisted, "seconds": progress.seconds}
+            if progress.backlog:
+                record["backlog"] = progress.backlog
         print(json.dumps(record, default=str), flush=True)
 
 
@@ -94,5 +96,6 @@ def standing(progress: Progress) -> str:
     """Where a component stands, in one line."""
     tuples = [f"{count:,} from {spout}" for spout, count in progress.emitted.items()]
     written = [f"{count:,} into {state}" for state, count in progress.persisted.items()]
+    waiting = [f"{sum(lag.values()):,} waiting for {spout}" for spout, lag in progress.backlog.items()]
     seconds = f"{sum(progress.seconds.values()):.3f} s for the last batch"
-    return ", ".join([f"txid {progress.txid}", *tuples, *written, seconds])
+    return ", ".join([f"txid {progress.txid}", *tuples, *written, *waiting, seconds])

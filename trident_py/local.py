@@ -119,18 +119,20 @@ class LocalComponent:
     def run(self) -> None:
         """Batch after batch until the spouts are exhausted or the run is stopped."""
         lineage, txid, metadata = self._restore()
+        begun = self.store.get("begun", txid + 1)
         coordination = Coordination(self.program.spouts, self.program.conf, self.store, self._reported)
         try:
-            coordination.restore(txid, metadata)
+            coordination.restore(txid, metadata, begun)
             loop = BatchLoop(self.program, coordination, self.running, self.run_id)
+            loop.begun = self._begun
             loop.open(lineage)
             self._keep(lineage, txid)
             self.running.event(self.program.component, "started", txid, None)
-            while not self.running.stopping.is_set() and not coordination.exhausted(txid + 1):
-                if not coordination.ready(txid + 1):
+            while not self.running.stopping.is_set() and (begun or not coordination.exhausted(txid + 1)):
+                if not (begun or coordination.ready(txid + 1)):
                     self.running.stopping.wait(IDLE_SECONDS)
                     continue
-                txid += 1
+                txid, begun = txid + 1, None
                 metadata = loop.run(txid, self._execute, metadata)
                 self._save(txid, metadata)
         finally:
@@ -150,6 +152,12 @@ class LocalComponent:
         """Settles a new checkpoint, once no state refuses it: a start that was refused leaves the choices open."""
         if self.store.get("component", 0) is None:
             self.store.put("component", 0, {"lineage": lineage, "base": base})
+
+    def _begun(self, txid: int, metadata: dict) -> None:
+        """Before a batch is emitted: a restart must not make another one of it, whose states may be written."""
+        if any(each is not None for each in metadata.values()) and self.store.get("begun", txid) != metadata:
+            self.store.put("begun", txid, metadata)
+            self.store.cleanup_before("begun", txid)
 
     def _save(self, txid: int, metadata: dict) -> None:
         self.store.put("batches", txid, {"txid": txid, "metadata": metadata})

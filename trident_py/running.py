@@ -28,7 +28,8 @@ class Progress:
     """Where a component stands. Counts are tuples, of all committed batches of this run; seconds per phase.
 
     ``seconds``: "emit" (coordination and emitting in the driver), "process" (the tasks), "commit" (publishing,
-    spout metadata), of the last batch.
+    spout metadata), of the last batch. ``backlog``: by spout and partition what waited behind the last batch when it
+    was made, of the spouts that know it.
     """
 
     component: str
@@ -40,6 +41,7 @@ class Progress:
     new_values: dict[str, int] = field(default_factory=dict)
     receipts: dict[str, list[Any]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    backlog: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 Listener = Callable[[Event, Progress | None], None]

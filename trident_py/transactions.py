@@ -49,7 +49,10 @@ def txid_base(program: Program, lineage: str = "") -> int:
 
 
 class BatchLoop:
-    """Runs the batches of one component, each until one attempt of it is committed."""
+    """Runs the batches of one component, each until one attempt of it is committed.
+
+    ``begun(txid, metadata)`` keeps what a batch is, before anything of it is emitted; Spark has its offset log for it.
+    """
 
     def __init__(self, program: Program, coordination: Coordination, running: RunningTopology, run: str) -> None:
         self.program = program
@@ -65,6 +68,7 @@ class BatchLoop:
         self._made: dict | None = None
         self.publisher = Publisher(program, self.participants, running)
         self._first = True
+        self.begun: Callable[[int, dict], None] = lambda txid, metadata: None
         self._names = {
             node.id: node.state.name
             for node in program.lowered.plan.nodes
@@ -147,6 +151,7 @@ class BatchLoop:
                 return None, None
             at = "spout"
             self._made = self.coordination.initialize(batch.txid, batch.attempt, previous, self._made)
+            self.begun(batch.txid, self._made)
             return self.coordination.descriptors(batch.txid, batch.attempt, self._made), None
         except Exception as error:
             return None, failure_of(at, 0, error)
@@ -216,6 +221,7 @@ class BatchLoop:
                 progress.new_values[name] = progress.new_values.get(name, 0) + made
                 progress.receipts.setdefault(name, []).append(receipt)
         progress.txid, progress.seconds = batch.txid, seconds
+        progress.backlog = self.coordination.backlog()
         progress.batches += 1
         self.coordination.success(batch.txid)
         self._event("committed", batch, "")

@@ -36,14 +36,14 @@ class Player:
         self.logged = dict(restored or {})
         self.infos = [SpoutNodeInfo(f"s{i}", spout, partitions, output_fields(spout)) for i, spout in enumerate(spouts)]
         self.reported: list[tuple[str, str]] = []
+        conf = (conf or {}) | {"trident.metadata": self.store}
         self.coordination = Coordination(
-            self.infos, conf or {}, self.store, lambda spout, error: self.reported.append((spout, str(error)))
+            self.infos, conf, self.store, lambda spout, error: self.reported.append((spout, str(error)))
         )
         if committed:
             self.coordination.restore(committed, self.logged.get(committed))
-        task_conf = (conf or {}) | {"trident.metadata": self.store}
         self.tasks = {
-            (at, index): make_emitter(info, index, task_conf)
+            (at, index): make_emitter(info, index, conf)
             for at, info in enumerate(self.infos)
             for index in range(partitions)
         }

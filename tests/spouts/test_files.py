@@ -366,6 +366,29 @@ def test_a_bad_json_line_is_named(tmp_path, line, message):
         flat(Player(FileSpout(tmp_path, "a", batchSize=2)).to_end())
 
 
+@pytest.mark.parametrize(
+    "lines, bad",
+    [
+        ([b'{"a":', b'"x"}{"a":"y"}'], 1),
+        ([b'{"a": "x"}', b'{"a":', b'"x"} {"a": "y"}', b""], 2),
+        ([b'{"a": "x"}{"a": "y"}'], 1),
+        ([b"", b'  {"a": "x"}  ', b'{"a": "x"}{"a": "y"}', b'{"a": "x"}'], 3),
+        ([b'{"a": "x"}\r', b'{"a": "x"}{"a": "y"}\r'], 2),
+        ([b'{"a": "x"}', b'{"a": "\xff"}'], 2),
+        ([b'{"a": "x"}', b'{"b": "\xff"}'], 2),
+    ],
+)
+def test_typed_json_lines_that_are_not_one_object_each_are_never_taken_for_it(tmp_path, lines, bad):
+    (tmp_path / "x.json").write_bytes(b"\n".join(lines) + b"\n")
+    with pytest.raises(SpoutError, match=rf"x\.json, line {bad}: not JSON"):
+        Player(FileSpout(tmp_path / "x.json", "a string")).to_end()
+
+
+def test_blank_lines_and_line_ends_of_windows_are_no_rows_of_typed_json(tmp_path):
+    (tmp_path / "x.json").write_bytes(b'\n{"a": "x"}\r\n{"a": "y"}\r\n  \n {"a": "z"} \n\n')
+    assert flat(Player(FileSpout(tmp_path / "x.json", "a string")).to_end()) == [("x",), ("y",), ("z",)]
+
+
 def test_a_json_value_of_another_type_than_declared_is_refused(tmp_path):
     (tmp_path / "x.json").write_text('{"a": "warm"}\n')
     with pytest.raises(SpoutError, match=r"x\.json.*'a' is declared double.*'warm'"):

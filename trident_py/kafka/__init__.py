@@ -1,3 +1,19 @@
 """Kafka: the spout that reads it, and the clients that the states of `states.kafka` share with it."""
 
-from __future__ import annotations
+from .consumed import Consumed, consumed, partitions_of_task
+from .formats import Avro, Bytes, Format, Json, Text
+from .records import KafkaRecord
+from .spout import KafkaSpout
+
+__all__ = [
+    "Avro",
+    "Bytes",
+    "Consumed",
+    "Format",
+    "Json",
+    "KafkaRecord",
+    "KafkaSpout",
+    "Text",
+    "consumed",
+    "partitions_of_task",
+]

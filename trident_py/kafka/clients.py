@@ -1,6 +1,6 @@
 """The Kafka clients: how they are configured, and their errors as ours. Used by the spout and by the states.
 
-librdkafka's log goes to the logger ``trident_py.kafka``. Settings may hold secrets: they are never shown.
+librdkafka's log goes to the logger ``trident_py.kafka.librdkafka``. Settings may hold secrets: they are never shown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,26 @@ from ..errors import DefinitionError, FailedException, StateError, TridentError
 
 log = logging.getLogger("trident_py.kafka")
 
-_SECRET = re.compile(r"pass|secret|token|jaas|\.key|\.pem|credential", re.IGNORECASE)
+
+class Once(logging.Filter):
+    """Tells a thing again only after a while: clients of a broker that is away repeat themselves every moment."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._seconds = seconds
+        self._told: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text, now = re.sub(r"\d+", "", record.getMessage()), record.created
+        self._told = {known: at for known, at in self._told.items() if 0 <= now - at < self._seconds}
+        return self._told.setdefault(text, now) == now
+
+
+librdkafka = logging.getLogger("trident_py.kafka.librdkafka")
+librdkafka.addFilter(Once(30.0))
+PATIENT = {"reconnect.backoff.max.ms": 1_000, "enable.sparse.connections": False}
+
+_SECRET = re.compile(r"pass|secret|token|jaas|oauthbearer\.config|\.key|\.pem|credential", re.IGNORECASE)
 _PASSING = (
     "_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "_RESOLVE", "_WAIT_COORD",
     "_IN_PROGRESS", "_STATE", "_RETRY", "REQUEST_TIMED_OUT", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION",
@@ -44,6 +63,9 @@ class Cluster:
         """Raises DefinitionError for addresses that are none."""
         if not isinstance(bootstrap, str) or not re.fullmatch(r"[^\s,]+:\d+(,\s*[^\s,]+:\d+)*", bootstrap):
             raise DefinitionError(f"bootstrap names brokers as 'host:port,host:port', got {bootstrap!r}")
+        for name, value in (settings or {}).items():
+            if not isinstance(value, str | int | float):
+                raise DefinitionError(f"the setting {name} is a text, a number or True or False, not {type(value)}")
         return cls(bootstrap, tuple(sorted((name, str(value)) for name, value in (settings or {}).items())))
 
     def config(self, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -61,7 +83,8 @@ class Cluster:
         """Keep it in a variable while its futures are open: they fail with _DESTROY when it is collected."""
         from confluent_kafka.admin import AdminClient
 
-        return self._made(AdminClient, {})
+        own = dict(self.settings)
+        return self._made(AdminClient, {name: value for name, value in PATIENT.items() if name not in own})
 
     def consumer(self, more: Mapping[str, Any]) -> Any:
         from confluent_kafka import Consumer
@@ -78,7 +101,7 @@ class Cluster:
         from confluent_kafka import KafkaException
 
         try:
-            return client(self.config(more), logger=log)
+            return client(self.config(more), logger=librdkafka)
         except KafkaException as error:
             text = self.hidden(str(error.args[0].str() if error.args else error))
             raise DefinitionError(f"Kafka at {self.bootstrap}: a client cannot be made: {text}") from None

@@ -102,6 +102,7 @@ class BatchPlanner:
         try:
             metadata = self._coordination.initialize(txid, 0, previous, current)
         except BaseException as error:
+            self._metadata = (txid, previous, current)  # the next attempt is still of this batch
             return self._failure_rows(error)
         self._metadata = (txid, previous, metadata)
         return self._rows(txid, metadata)

@@ -16,6 +16,7 @@ from ..errors import FailedException
 from ..tuples import TransactionAttempt
 from .coordinators import make_coordinator
 from .descriptors import Descriptor, SpoutNodeInfo
+from .inspection import optional
 from .metadata import MetadataStore, to_json
 
 __all__ = ["Coordination", "Descriptor", "SpoutNodeInfo"]
@@ -46,13 +47,17 @@ class Coordination:
             self.close()
             raise
 
-    def restore(self, txid: int, metadata: dict | None) -> None:
+    def restore(self, txid: int, metadata: dict | None, begun: dict | None = None) -> None:
         """A run goes on after ``txid``, whose metadata this is. Called once, before anything else.
+
+        ``begun`` is the metadata of the txid behind it, where that one has been begun: it stays that batch.
 
         Without it a spout that knows its position only by metadata (FileSpout) takes an ended run for a
         new one until the next `initialize`, and one empty batch may run.
         """
         self._next = txid + 1
+        if begun is not None:
+            self._initialized[txid + 1] = begun
         for info, coordinator in self._each():
             coordinator.restore(txid, (metadata or {}).get(info.id))
 
@@ -137,6 +142,16 @@ class Coordination:
                 coordinator.success(txid)
             except FailedException as error:
                 log.warning("spout %s failed after the commit of txid %d: %s", info.id, txid, error)
+
+    def backlog(self) -> dict[str, dict[str, int]]:
+        """What still waits, by spout and partition, of the spouts that know. Never raises."""
+        found: dict[str, dict[str, int]] = {}
+        for info, coordinator in self._each():
+            try:
+                found[info.id] = optional(coordinator, "backlog")() or {}
+            except Exception as error:
+                log.warning("spout %s could not tell its backlog: %s", info.id, error)
+        return {spout: waiting for spout, waiting in found.items() if waiting}
 
     def close(self) -> None:
         """Closes every spout, also after one that fails to; then raises the first error."""

@@ -62,7 +62,8 @@ class TridentSpoutCoordinator:
         self._tasks = Instances(info, report)
         self._spout = snapshot(info.spout)
         count = len(self._tasks.contexts)
-        self._coordinator = self._spout.getCoordinator(info.id, conf, SpoutContext(info.id, 0, count))
+        told = {"trident.report": lambda error: report(info.id, error) if report is not None else None}
+        self._coordinator = self._spout.getCoordinator(info.id, conf | told, SpoutContext(info.id, 0, count))
         contexts = self._tasks.contexts if self.home else []
         self._emitters = [self._spout.getEmitter(info.id, conf, context) for context in contexts]
         self._active: dict[int, TransactionAttempt] = {}
@@ -83,6 +84,9 @@ class TridentSpoutCoordinator:
         rows = self._tasks.emit(tx, lambda index, out: self._emitters[index].emitBatch(tx, metadata, out))
         self._active[tx.txid] = tx
         return rows
+
+    def backlog(self) -> dict[str, int]:
+        return optional(self._coordinator, "backlog")() or {}
 
     def commit(self, tx: TransactionAttempt, reports: list) -> None:
         if not self._committer:

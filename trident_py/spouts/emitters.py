@@ -51,6 +51,9 @@ class TaskEmitter:
         """
         raise NotImplementedError
 
+    def report_to(self, report: Callable[[BaseException], Any]) -> None:
+        """Where errors go that become events; called once, before the first batch."""
+
     def success(self, txid: int) -> None:
         """The batch is committed. Not guaranteed."""
 
@@ -107,6 +110,9 @@ class TridentEmitter(TaskEmitter):
         self._emitter = snapshot(info.spout).getEmitter(info.id, conf, context)
         self._pending: TransactionAttempt | None = None
         self.columnar = callable(getattr(self._emitter, "emitChunks", None))
+
+    def report_to(self, report: Callable[[BaseException], Any]) -> None:
+        optional(self._emitter, "reportTo")(report)
 
     def chunks(
         self, attempt: TransactionAttempt, payload: Any, wanted: Iterable[str] | None = None

@@ -156,8 +156,9 @@ class JsonReader:
 
     def read(self, path: str, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
         for at, block in blocks(path, start, end, BLOCK):
-            table = json_table(block, fields)
-            if table is not None:
+            objects = objects_in(block)
+            table = json_table(block, fields) if objects is not None else None
+            if table is not None and table.num_rows == objects:
                 yield from sliced({name: single(table.column(name)) for name in fields}, table.num_rows)
                 continue
             rows = [self._row(path, at, number, line) for number, line in enumerate(block.split(b"\n")) if line.strip()]
@@ -178,9 +179,32 @@ class JsonReader:
         values = [row.get(name) for row in rows]
         if name not in fields.types:
             return values
-        return json_typed(values, fields.types[name], name, f"{path}, behind byte {at}")
+        return json_typed(values, fields.types[name], name, f"FileSpout: {path}, behind byte {at}")
 
     def close(self) -> None: ...
+
+
+def objects_in(block: bytes) -> int | None:
+    """How many lines hold something, if each looks like one object, in UTF-8; else None.
+
+    Arrow's reader takes the lines as one stream: what begins in one line must not be able to end in another.
+    """
+    body = block.strip()
+    newlines = body.count(b"\n")
+    if body[:1] == b"{" and body[-1:] == b"}" and newlines == body.count(b"}\n{") + body.count(b"}\r\n{"):
+        return newlines + 1 if is_text(body) else None
+    lines = [stripped for line in body.split(b"\n") if (stripped := line.strip())]
+    whole = all(line.startswith(b"{") and line.endswith(b"}") for line in lines)
+    return len(lines) if whole and is_text(body) else None
+
+
+def is_text(block: bytes) -> bool:
+    """Whether it is UTF-8."""
+    try:
+        pa.array([block], pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def json_table(block: bytes, fields: Fields) -> pa.Table | None:
@@ -213,4 +237,4 @@ def json_typed(values: list, ddl: str, name: str, where: str) -> pa.Array:
             return pa.array([v if v is None else str(v) for v in values], pa.string()).cast(wanted)
         return typed(values, ddl, name)
     except (TridentError, pa.ArrowInvalid) as error:
-        raise SpoutError(f"FileSpout: {where}: {error}") from error
+        raise SpoutError(f"{where}: {error}") from error

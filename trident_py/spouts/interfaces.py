@@ -120,6 +120,11 @@ class ITridentSpout(ITridentDataSource):
             """Whether there is something for this txid; one ready spout starts a batch for all."""
             return True
 
+        def backlog(self) -> dict[str, int]:
+            """How many tuples still wait, by partition, as far as is known; shown as progress. Called often, while
+            batches are made: look nothing up here."""
+            return {}
+
         def restore(self, txid: int, metadata: Any) -> None:
             """A run goes on after ``txid``, whose metadata this is. Called before its first batch."""
 
@@ -129,7 +134,8 @@ class ITridentSpout(ITridentDataSource):
         """One per partition; in the tasks, or in the driver process for a committer.
 
         An emitter may have ``emitChunks(tx, coordinatorMeta, wanted) -> Iterator[Chunk]``, which is then
-        called instead of `emitBatch`: columns, never rows. ``wanted`` names the fields that are read.
+        called instead of `emitBatch`: columns, never rows. ``wanted`` names the fields that are read. It may have
+        ``reportTo(report)``: called first, with what makes events of errors that do not fail the batch.
         """
 
         def emitBatch(self, tx: TransactionAttempt, coordinatorMeta: Any, collector: TridentCollector) -> None:
@@ -141,7 +147,7 @@ class ITridentSpout(ITridentDataSource):
         def close(self) -> None: ...
 
     def getCoordinator(self, txStateId: str, conf: dict, context: SpoutContext) -> Any:
-        """Called once in the driver process (Storm: twice)."""
+        """Called once in the driver process (Storm: twice). ``conf["trident.report"](error)`` makes an event."""
         raise NotImplementedError
 
     def getEmitter(self, txStateId: str, conf: dict, context: SpoutContext) -> Any:

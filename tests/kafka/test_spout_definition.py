@@ -1,0 +1,127 @@
+"""KafkaSpout as a value: what fits together, what it shows of itself, and what needs no broker."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from trident_py.errors import DefinitionError
+from trident_py.kafka import Avro, Json, KafkaSpout
+from trident_py.kafka.batches import shares
+from trident_py.spouts import output_fields, snapshot
+
+BROKER = "localhost:9092"
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        ({}, "name the topics, or give pattern="),
+        ({"topics": "a", "pattern": "b"}, "name the topics, or give pattern="),
+        ({"topics": []}, "name the topics, or give pattern="),
+        ({"topics": "a.*"}, "for a regular expression say pattern="),
+        ({"pattern": "("}, "no regular expression"),
+        ({"topics": "a", "kind": "non-transactional"}, "there are: transactional, opaque"),
+        ({"topics": "a", "fields": "valeu"}, "no field 'valeu'; there are: topic, partition, offset, key, value"),
+        ({"topics": "a", "value": "utf8"}, 'there are "bytes", "string", Json'),
+        ({"topics": "a", "value": Json}, 'there are "bytes", "string", Json'),
+        ({"topics": "a", "value": Json("topic string")}, "duplicate field 'topic'"),
+        ({"topics": "a", "onBadRecord": "drop"}, "there are: fail, skip"),
+        ({"topics": "a", "firstPollOffsetStrategy": "earliest"}, "there are: EARLIEST, LATEST"),
+        ({"topics": "a", "firstPollOffsetStrategy": "TIMESTAMP"}, "startTimestamp"),
+        ({"topics": "a", "startTimestamp": 5}, "startTimestamp"),
+        ({"topics": "a", "isolationLevel": "none"}, "there are: read_committed, read_uncommitted"),
+        ({"topics": "a", "endingOffsets": "earliest"}, "there are: None, latest"),
+        ({"topics": "a", "maxRecordsPerBatch": 0}, "maxRecordsPerBatch is a whole number from 1 on, got 0"),
+        ({"topics": "a", "maxRecordsPerSecond": 0.5}, "maxRecordsPerSecond is a whole number from 1 on"),
+        ({"topics": "a", "shareOffsets": True}, "shareOffsets needs groupId"),
+        ({"topics": "a", "settings": {"group.id": "g"}}, "say it with groupId"),
+        ({"topics": "a", "settings": {"isolation.level": "x"}}, "say it with isolationLevel"),
+        ({"topics": "a", "translator": len}, "with fields= it makes"),
+        ({"topics": "a", "translator": 5, "fields": "n"}, "a translator is a function"),
+        ({"topics": ["a", "b"], "translator": {"a": len}, "fields": "n"}, "no translator for topic 'b'"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_together_is_told_at_the_definition(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(DefinitionError) as raised:
+        KafkaSpout(BROKER, **options)
+    assert told in str(raised.value)
+
+
+def test_a_bootstrap_that_is_none_is_told() -> None:
+    with pytest.raises(DefinitionError, match="host:port"):
+        KafkaSpout("localhost", "words")
+
+
+def test_a_spout_is_a_value_that_can_be_compared_copied_and_sent() -> None:
+    spout = KafkaSpout(BROKER, ["a", "b"], value=Json("n bigint"), settings={"security.protocol": "SSL"})
+    same = KafkaSpout(BROKER, ["a", "b"], value=Json("n bigint"), settings={"security.protocol": "SSL"})
+    assert spout == same and hash(spout) == hash(same)
+    for copied in (pickle.loads(pickle.dumps(spout)), copy.deepcopy(spout), snapshot(spout)):
+        assert copied == spout and repr(copied) == repr(spout)
+        assert copied.cluster.config() == spout.cluster.config()
+    with pytest.raises(AttributeError):
+        spout.kind = "opaque"  # type: ignore[misc]
+    assert spout != KafkaSpout(BROKER, ["a", "b"], value=Json("n bigint"), kind="opaque")
+
+
+def test_no_secret_is_ever_shown() -> None:
+    spout = KafkaSpout(BROKER, "a", settings={"sasl.password": "hunter2", "ssl.key.pem": "PRIVATE"})
+    assert "hunter2" not in repr(spout) and "PRIVATE" not in repr(spout)
+    assert spout.cluster.config()["sasl.password"] == "hunter2"
+
+
+def test_the_fields_come_in_the_order_they_are_named() -> None:
+    spout = KafkaSpout(BROKER, "a", fields=["offset", "value", "topic"], value=Json("s string, d decimal(10, 2)", "x"))
+    declared = ["offset bigint", "s string", "d decimal(10, 2)", "x", "topic string"]
+    assert output_fields(spout).declarations() == declared
+
+
+def test_a_schema_that_is_none_is_told() -> None:
+    with pytest.raises(DefinitionError, match="not JSON"):
+        Avro("{")
+    with pytest.raises(DefinitionError, match="must be that of a record"):
+        Avro('"string"')
+
+
+@pytest.mark.parametrize(
+    "module, statement, told",
+    [
+        ("confluent_kafka", "KafkaSpout('h:1', 'a')", "pip install 'trident-py[kafka]'"),
+        ("fastavro", "Avro({'type': 'record', 'name': 'R', 'fields': []})", "pip install 'trident-py[avro]'"),
+    ],
+)
+def test_without_the_client_it_says_what_to_install(module: str, statement: str, told: str) -> None:
+    code = (
+        f"import sys; sys.modules[{module!r}] = None\n"
+        "from trident_py.kafka import Avro, KafkaSpout\n"
+        "from trident_py.errors import DefinitionError\n"
+        f"try:\n    {statement}\nexcept DefinitionError as error:\n    print(error)\n"
+    )
+    said = subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, capture_output=True, text=True)
+    assert told in said.stdout
+
+
+def test_the_clients_are_loaded_when_they_are_needed() -> None:
+    code = (
+        "import sys\nfrom trident_py.kafka import KafkaSpout\nKafkaSpout('h:1', 'a')\n"
+        "assert 'confluent_kafka' not in sys.modules and 'fastavro' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 10, 99, 100])
+def test_shares_fill_a_batch_and_never_more(limit: int) -> None:
+    waiting = {("t", 0): 50, ("t", 1): 0, ("t", 2): 49, ("u", 0): 1}
+    for turn in range(4):
+        given = shares(waiting, limit, turn)
+        assert sum(given.values()) == limit
+        assert all(0 < count <= waiting[place] for place, count in given.items())
+    served = {place for turn in range(4) for place in shares(waiting, limit, turn)}
+    assert served == {("t", 0), ("t", 2), ("u", 0)}, "in turn everybody gets something"

@@ -1,0 +1,62 @@
+"""What a batch has consumed, for a state that commits the offsets in its own Kafka transaction.
+
+A `KafkaSpout` with ``groupId`` and ``shareOffsets=True`` notes it in the driver's metadata store before each attempt;
+tasks read it there. Read-process-write as in Kafka Streams: the offsets become visible with what was made of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..errors import SpoutError
+from .batches import Positions, dealt
+
+METADATA = "trident.metadata"
+
+
+class Consumed(NamedTuple):
+    """The group, and by topic and partition the offset behind the batch; None where nothing was ever read."""
+
+    group: str
+    offsets: dict[str, dict[int, int | None]]
+
+
+def path(spout_id: str) -> str:
+    """Where the metadata store keeps it, by txid."""
+    return f"{spout_id}/kafka-offsets"
+
+
+def share(conf: Mapping[str, Any], spout_id: str, txid: int, group: str, positions: Positions) -> None:
+    """Called by the coordinator on the driver, before each attempt. A replay writes the same again."""
+    offsets = {name: dict(enumerate(topic.next)) for name, topic in positions.items()}
+    conf[METADATA].put(path(spout_id), txid, {"group": group, "offsets": offsets})
+    conf[METADATA].cleanup_before(path(spout_id), txid)
+
+
+def consumed(conf: Mapping[str, Any], spout_id: str, txid: int) -> Consumed:
+    """What the batch has consumed. Called on the driver or in a task, during the batch; a replay reads the same.
+
+    ``spout_id`` is the stream's name in ``newStream``. Raises SpoutError if the spout shares no offsets.
+    """
+    found = conf[METADATA].get(path(spout_id), txid)
+    if found is None:
+        raise SpoutError(
+            f"spout {spout_id!r} has noted no consumed offsets for txid {txid}; "
+            "make it KafkaSpout(..., groupId=..., shareOffsets=True)"
+        )
+    offsets = {
+        name: {int(partition): offset for partition, offset in entries.items()}
+        for name, entries in found["offsets"].items()
+    }
+    return Consumed(found["group"], offsets)
+
+
+def partitions_of_task(batch: Consumed, index: int, numPartitions: int) -> dict[tuple[str, int], int]:
+    """The part of it that the spout's task ``index`` of ``numPartitions`` has read: offset by (topic, partition).
+
+    For a state without an exchange between it and the spout: its partitions are the spout's.
+    """
+    places = [(name, partition) for name in sorted(batch.offsets) for partition in sorted(batch.offsets[name])]
+    mine = {place: batch.offsets[place[0]][place[1]] for place in dealt(places, index, numPartitions)}
+    return {place: offset for place, offset in mine.items() if offset is not None}

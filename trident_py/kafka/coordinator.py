@@ -1,0 +1,266 @@
+"""The driver side of `KafkaSpout`: what each batch is."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..errors import FailedException, SpoutError, TridentError
+from ..spouts.interfaces import OPAQUE, ITridentSpout
+from .batches import Place, Positions, Rate, Topic, metadata_of, positions_of, ranges_of, shares
+from .clients import log
+from .consumed import METADATA, share
+from .settling import Finding, Gone, Judge, View, settle
+from .starting import starting
+from .watch import Watch
+
+if TYPE_CHECKING:
+    from .spout import KafkaSpout
+
+IDLE = 0.010  # between two looks at the ends of the logs, while nothing comes
+CALM = 5  # ... and so many times as long as a look takes
+FRESH = 0.005  # so old may they be when a batch is made
+LOOK = 1.0  # between two looks at the topics
+POLICY = 30.0  # between two looks at their settings
+AWAY = 0.25  # between two tries while the brokers are away
+
+
+class KafkaCoordinator(ITridentSpout.BatchCoordinator):
+    """Fixes the offset ranges of each batch. Asks the cluster at its own pace, however often it is asked itself.
+
+    What ends the run is found by `isReady` and raised by `initializeTransaction`, where it is told to the user.
+    """
+
+    def __init__(self, spout: KafkaSpout, txStateId: str, conf: dict) -> None:
+        self._spout = spout
+        self._id = txStateId
+        self._conf = conf
+        self._watch = Watch(spout)
+        self._judge = Judge(txStateId, spout.kind == OPAQUE, conf.get("trident.report") or (lambda error: None))
+        self._gone = Gone(conf.get(METADATA), txStateId)
+        self._rate = Rate(spout.maxRecordsPerSecond)
+        self._view: View | None = None
+        self._positions: Positions | None = None
+        self._behind: Any = None  # the metadata of the batch that the positions are behind
+        self._final: dict[tuple[str, int], int] | None = None
+        self._waiting = 0
+        self._unread = True
+        self._took = 0.0
+        self._away = False
+        self._problem: TridentError | None = None
+        self._policies: set[str] = set()
+        self._ends_at = self._looked_at = self._policy_at = self._away_until = float("-inf")
+
+    # -- what the engine asks -----------------------------------------------------------------------------------
+
+    def restore(self, txid: int, metadata: Any) -> None:
+        if metadata is not None:
+            self._positions, self._behind = positions_of(metadata), metadata
+
+    def isReady(self, txid: int) -> bool:
+        """Whether there are records to read."""
+        self._look_if_due()
+        return self._problem is not None or (not self._away and self._rate.worth(self._waiting))
+
+    def isExhausted(self) -> bool:
+        """With endingOffsets: whether all that was there when the run began is in batches."""
+        if self._spout.endingOffsets is None:
+            return False
+        if self._final is None:
+            self._look_if_due()
+        return self._problem is None and self._final is not None and not self._unread
+
+    def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
+        """The ranges of the batch; on replay the same, after a look whether they can still be read."""
+        if self._problem is not None:
+            problem, self._problem = self._problem, None
+            raise problem
+        if currMetadata is not None:
+            metadata = self._again(currMetadata)
+        else:
+            metadata = self._new(txid, self._base(prevMetadata))
+        self._go_to(positions_of(metadata))
+        self._behind = metadata
+        if self._spout.shareOffsets and self._spout.groupId is not None:
+            share(self._conf, self._id, txid, self._spout.groupId, positions_of(metadata))
+        return metadata
+
+    def close(self) -> None:
+        """The client goes with its threads and connections."""
+        self._watch.close()
+
+    def backlog(self) -> dict[str, int]:
+        """For each partition how many offsets wait behind the last batch, as last seen. Asks nobody."""
+        view, positions = self._view, self._positions
+        if view is None or positions is None:
+            return {}
+        waiting = {}
+        for (name, p), end in sorted(view.ends.items()):
+            after = positions[name].next if name in positions else []
+            at = after[p] if p < len(after) else None
+            waiting[f"{name}-{p}"] = 0 if at is None else max(0, end - at)
+        return waiting
+
+    # -- looking at the cluster ---------------------------------------------------------------------------------
+
+    def _look_if_due(self) -> None:
+        """Every 10 ms at most; every second while there is something to read."""
+        now = time.monotonic()
+        pause = LOOK if self._waiting and not self._away else max(IDLE, CALM * self._took)
+        if now < self._away_until or now - self._ends_at < pause:
+            return
+        try:
+            view = self._look()
+            self._go_to(self._settled(view, self._positions))
+        except FailedException as error:
+            self._gone_away(error)
+        except TridentError as error:
+            self._problem = error
+
+    def _gone_away(self, error: FailedException) -> None:
+        """Nobody answers: no batch until somebody does."""
+        self._away = True
+        self._away_until = time.monotonic() + AWAY
+        log.debug("%s", error)
+
+    def _look(self, topics: bool = False) -> View:
+        """A view whose ends are fresh; topics and beginnings every second, or now."""
+        now = time.monotonic()
+        old = self._view
+        if old is None or topics or now - self._looked_at >= LOOK:
+            seen = self._watch.topics()
+            self._check_policies(set(seen))
+            old = View(seen, self._watch.begins(View(seen, {}, {}).places()), {})
+            self._looked_at = now
+        self._view = old._replace(ends=self._watch.ends(old.places()))
+        self._ends_at, self._away = now, False
+        self._took = time.monotonic() - now
+        return self._view
+
+    def _check_policies(self, names: set[str]) -> None:
+        now = time.monotonic()
+        if self._spout.kind == OPAQUE or (now - self._policy_at < POLICY and names <= self._policies):
+            return
+        for name in self._watch.compacted(names):
+            raise SpoutError(
+                f"KafkaSpout {self._id!r}: topic {name} is compacted (cleanup.policy): records vanish from it, so that "
+                'a replay would not be the same. Read it with kind="opaque", or take compact out of its cleanup.policy'
+            )
+        self._policy_at, self._policies = now, names
+
+    def _settled(self, view: View, base: Positions | None) -> Positions:
+        """The positions for the next batch; also what ``endingOffsets`` stands for, once all partitions have told."""
+        base = self._gone.with_those_back(self._start(view) if base is None else base, view)
+        positions = settle(base, view, self._judge)
+        self._gone.keep(base, positions)
+        if self._spout.endingOffsets is not None and self._final is None and len(view.ends) == len(view.places()):
+            self._final = {(positions[name].id, p): end for (name, p), end in view.ends.items()}
+        self._check_final(positions, view)
+        return positions
+
+    def _check_final(self, positions: Positions, view: View) -> None:
+        """What ``endingOffsets`` stands for may not be there any more."""
+        for (name, p), end in view.ends.items() if self._final else ():
+            place = (positions[name].id, p)
+            final = (self._final or {}).get(place, -1)
+            what = f"topic {name}, partition {p}: the log ends at offset {end}, but ended at {final}: it was cut"
+            if end < final and self._judge(Finding(f"cut {place} {final}", what, True)):
+                self._final = {**(self._final or {}), place: end}
+
+    def _go_to(self, positions: Positions) -> None:
+        self._positions = positions
+        self._waiting = sum(self._backlogs(positions).values())
+        final = self._final or {}
+        self._unread = any(
+            (end := final.get((topic.id, p), -1)) >= 0 and (at is None or at < end)
+            for topic in positions.values()
+            for p, at in enumerate(topic.next)
+        )
+
+    def _backlogs(self, positions: Positions) -> dict[Place, int]:
+        """What a batch may take, by partition."""
+        ends = {} if self._view is None else self._view.ends
+        waiting = {}
+        for name, topic in positions.items():
+            for p, at in enumerate(topic.next):
+                end = ends.get((name, p), -1)
+                if self._spout.endingOffsets is not None:
+                    end = min(end, (self._final or {}).get((topic.id, p), -1))
+                if at is not None and end > at:
+                    waiting[name, p] = end - at
+        return waiting
+
+    # -- making batches -----------------------------------------------------------------------------------------
+
+    def _start(self, view: View) -> Positions:
+        """Where a new checkpoint begins; settled once, so that a restart before the first batch begins there too."""
+        store, path = self._conf.get(METADATA), f"{self._id}/kafka-start"
+        kept = None if store is None else store.get(path, 0)
+        if kept is not None:
+            return positions_of(kept)
+        for name in self._spout.topics or ():
+            if name not in view.topics:
+                self._missing(str(name))
+        positions = starting(self._spout, self._watch, view)
+        if store is not None:
+            store.put(path, 0, metadata_of(positions, {}))
+        return positions
+
+    def _missing(self, name: str) -> None:
+        text = f"KafkaSpout {self._id!r}: there is no topic {name} at {self._spout.bootstrap}"
+        if not self._judge.lasting(f"missing {name}"):
+            raise FailedException(text)
+        raise SpoutError(f"{text}; create it, or give pattern= for topics that come later")
+
+    def _base(self, previous: Any) -> Positions | None:
+        """Where the batch before ended, moved by what was found since."""
+        if previous is None or previous != self._behind:
+            return None if previous is None else positions_of(previous)
+        return self._positions
+
+    def _new(self, txid: int, base: Positions | None) -> dict[str, Any]:
+        try:
+            base = self._fresh(base)
+        except FailedException as error:
+            self._gone_away(error)
+            if base is None:
+                raise
+            return metadata_of(base, {})  # another spout has records; here nobody answers
+        waiting = self._backlogs(base)
+        taken = shares(waiting, min(self._spout.maxRecordsPerBatch, self._rate.room()), txid)
+        self._rate.taken(sum(taken.values()))
+        starts: dict[Place, int] = {}
+        after: Positions = {}
+        for name, topic in base.items():
+            starts |= {(name, p): at for p, at in enumerate(topic.next) if at is not None and (name, p) in taken}
+            ends = [None if at is None else at + taken.get((name, p), 0) for p, at in enumerate(topic.next)]
+            after[name] = Topic(topic.id, ends)
+        return metadata_of(after, starts)
+
+    def _fresh(self, base: Positions | None) -> Positions:
+        """The positions for a batch that is made now. Its ends are of the topics that are there now."""
+        view = self._view
+        if view is None or time.monotonic() - self._ends_at > FRESH:
+            view = self._look()
+        if self._watch.topics() != view.topics:
+            view = self._look(topics=True)
+        return self._settled(view, base)
+
+    def _again(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        """The same ranges. What can be seen not to be readable any more ends the run, or is left out."""
+        try:
+            view = self._look(topics=True)
+        except FailedException:
+            return metadata  # the tasks will not reach it either, and fail the batch
+        kept = {name: [topic, after, list(starts)] for name, (topic, after, starts) in metadata.items()}
+        for piece in ranges_of(metadata):
+            seen, begin = view.topics.get(piece.topic), view.begins.get(piece.place)
+            where = f"topic {piece.topic}, partition {piece.partition}: offsets {piece.start} to {piece.end - 1}"
+            if seen is None or seen.id != piece.id:
+                what = f"{where} were of a topic that is gone"
+                if not self._judge(Finding(f"replay {piece.id} {piece.place}", what, seen is None)):
+                    raise FailedException(f"KafkaSpout {self._id!r}: topic {piece.topic} is not to be seen")
+                kept[piece.topic][2] = [one for one in kept[piece.topic][2] if one[0] != piece.partition]
+            elif begin is not None and begin > piece.start and self._spout.kind != OPAQUE:
+                self._judge(Finding("", f"{where} must be read again, but the log begins at {begin}"))
+        return kept

@@ -1,0 +1,86 @@
+"""The task side of `KafkaSpout`: reads the ranges of its task, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..chunks import Chunk
+from ..errors import SpoutError
+from ..operations.base import TridentCollector
+from ..spouts.interfaces import OPAQUE, ITridentSpout
+from ..tuples import TransactionAttempt
+from .batches import Range, dealt, places_of, ranges_of
+from .clients import log
+from .reader import Lost, RangeReader
+from .records import Reading, Segment, Skipped, gathered
+from .settling import ADVICE
+
+if TYPE_CHECKING:
+    from .spout import KafkaSpout
+
+
+class KafkaEmitter(ITridentSpout.Emitter):
+    """Emits the records of its partitions, one partition after the other, always in the same order."""
+
+    def __init__(self, spout: KafkaSpout, txStateId: str, index: int, tasks: int) -> None:
+        self._spout = spout
+        self._id = txStateId
+        self._index = index
+        self._tasks = tasks
+        self._report: Callable[[BaseException], Any] = lambda error: None
+        group = spout.groupId or f"trident-{txStateId}"  # a consumer must name one; it is not joined
+        settings = {"group.id": group, "isolation.level": spout.isolationLevel}
+        self._reader = RangeReader(spout.cluster, settings, self._lost)
+
+    def reportTo(self, report: Callable[[BaseException], Any]) -> None:
+        """Where events go that do not fail the batch."""
+        self._report = report
+
+    def emitChunks(
+        self, tx: TransactionAttempt, coordinatorMeta: Any, wanted: Iterable[str] | None = None
+    ) -> Iterator[Chunk]:
+        """The records as columns. Raises FailedException if the brokers are away, SpoutError for records that are
+        lost or cannot be read. An attempt again reads the same offsets again."""
+        mine = dealt(places_of(coordinatorMeta), self._index, self._tasks)
+        own = set(mine)
+        ranges = [r for r in ranges_of(coordinatorMeta) if r.place in own]
+        if not ranges:
+            return
+        self._reader.prepare(mine, ranges, tx.attemptId)
+        skipped = Skipped()
+        reading = Reading(self._spout, skipped)
+        names = list(self._spout.output) if wanted is None else list(wanted)
+        for group in gathered(self._segments(ranges)):
+            yield reading.chunk(group, names)
+        if skipped.count:
+            self._tell(f"{skipped.count} records were skipped; the first: {skipped.first}")
+
+    def _segments(self, ranges: list[Range]) -> Iterator[Segment]:
+        for r in ranges:
+            for messages in self._reader.read(r):
+                yield Segment(r.place, messages)
+
+    def _lost(self, lost: Lost) -> int:
+        """Where to go on; an opaque spout leaves out what is not there any more."""
+        r = lost.range
+        upto = min(r.end, lost.begin) if lost.begin > lost.at else r.end
+        where = f"topic {r.topic}, partition {r.partition}: offsets {lost.at} to {upto - 1}"
+        text = f"{where} are lost: the log goes from {lost.begin} to {lost.end}"
+        if self._spout.kind != OPAQUE:
+            raise SpoutError(f"KafkaSpout {self._id!r}: {text}. {ADVICE}")
+        self._tell(f"{text}; going on from what exists")
+        return upto
+
+    def _tell(self, text: str) -> None:
+        error = SpoutError(f"KafkaSpout {self._id!r}: {text}")
+        log.warning("%s", error)
+        self._report(error)
+
+    def emitBatch(self, tx: TransactionAttempt, coordinatorMeta: Any, collector: TridentCollector) -> None:
+        for chunk in self.emitChunks(tx, coordinatorMeta):
+            for row in chunk.rows(self._spout.output):
+                collector.emit(row)
+
+    def close(self) -> None:
+        self._reader.close()

@@ -1,0 +1,207 @@
+"""Deserialisers: what becomes of the bytes of keys and values. They work on whole chunks.
+
+A format of your own is a frozen value with the methods of `Format`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from ..chunks import Column, arrow_type, typed
+from ..errors import DefinitionError, SpoutError, TridentError
+from ..spouts.filereaders import is_text, json_table, json_typed, single
+from ..tuples import Fields, FieldsLike
+
+Raw = Sequence[bytes | None]
+
+
+class Format(Protocol):
+    """How bytes become values. Both readers are called in tasks, and raise any error for bytes they cannot read:
+    then the records are tried one by one."""
+
+    def declared(self, name: str) -> list[str]:
+        """The fields that stand in the place of ``name`` ("key" or "value"), with their types."""
+
+    def columns(self, name: str, raw: Raw) -> dict[str, Column]:
+        """A column for each declared field."""
+
+    def objects(self, raw: Raw) -> list[Any]:
+        """A Python object for each record, for a translator."""
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """The bytes as they are: a field of type binary."""
+
+    def declared(self, name: str) -> list[str]:
+        return [f"{name} binary"]
+
+    def columns(self, name: str, raw: Raw) -> dict[str, Column]:
+        return {name: pa.array(raw, pa.binary())}
+
+    def objects(self, raw: Raw) -> list[Any]:
+        return list(raw)
+
+
+@dataclass(frozen=True)
+class Text:
+    """UTF-8 text: a field of type string."""
+
+    def declared(self, name: str) -> list[str]:
+        return [f"{name} string"]
+
+    def columns(self, name: str, raw: Raw) -> dict[str, Column]:
+        return {name: pa.array(raw, pa.binary()).cast(pa.string())}
+
+    def objects(self, raw: Raw) -> list[Any]:
+        return [None if one is None else one.decode() for one in raw]
+
+
+@dataclass(frozen=True)
+class Json:
+    """JSON. ``Json("sensor string", "temp double")``: an object, whose keys become these fields; a missing key is
+    None, and so are all of them for a record without a value. ``Json()``: one untyped field that holds any value."""
+
+    fields: Fields
+
+    def __init__(self, *fields: FieldsLike) -> None:
+        given = [part for one in fields for part in ([one] if isinstance(one, str) else Fields.of(one).declarations())]
+        declared = [part for one in given for part in re.split(r",(?![^(]*\))", one)]
+        object.__setattr__(self, "fields", Fields(declared))
+        try:
+            for ddl in self.fields.types.values():
+                arrow_type(ddl)
+        except TridentError as error:
+            raise DefinitionError(f"Json: {error}") from error
+
+    def declared(self, name: str) -> list[str]:
+        return self.fields.declarations() if len(self.fields) else [name]
+
+    def columns(self, name: str, raw: Raw) -> dict[str, Column]:
+        table = self._table(raw) if len(self.fields) else None
+        if table is not None:
+            return {field: single(table.column(field)) for field in self.fields}
+        values = self.objects(raw)
+        return _fields_of(values, self.fields, json_typed) if len(self.fields) else {name: values}
+
+    def objects(self, raw: Raw) -> list[Any]:
+        return [None if one is None else json.loads(one) for one in raw]
+
+    def _table(self, raw: Raw) -> pa.Table | None:
+        """All at once, where each record is an object in one line; None lets Python read them.
+
+        Arrow's reader takes the lines as one stream: what begins in one record must not be able to end in another.
+        """
+        if None in raw or not all(one.startswith(b"{") and one.endswith(b"}") for one in raw if one is not None):
+            return None
+        block = b"\n".join(raw)  # type: ignore[arg-type]
+        if block.count(b"\n") != len(raw) - 1 or not is_text(block):
+            return None
+        table = json_table(block, self.fields)
+        return table if table is not None and table.num_rows == len(raw) else None
+
+
+_AVRO = {
+    "string": "string", "int": "int", "long": "bigint", "float": "float", "double": "double", "boolean": "boolean",
+    "bytes": "binary", "enum": "string", "date": "date",
+    "timestamp-millis": "timestamp", "timestamp-micros": "timestamp",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Avro:
+    """Avro by fastavro (``pip install 'trident-py[avro]'``): a record, whose fields become the fields.
+
+    ``schema`` is the writer's, as JSON text or the parsed form. ``confluent=True``: records begin with the five bytes
+    of a schema registry (they are left out; the schema is this one).
+    """
+
+    schema: Any = field(repr=False)
+    confluent: bool = False
+    fields: Fields = field(init=False)
+
+    def __post_init__(self) -> None:
+        try:
+            parsed = json.loads(self.schema) if isinstance(self.schema, str) else self.schema
+        except ValueError as error:
+            raise DefinitionError(f"Avro: the schema is not JSON: {error}") from error
+        if not isinstance(parsed, Mapping) or parsed.get("type") != "record":
+            raise DefinitionError("Avro: the schema must be that of a record, whose fields become the fields")
+        _avro()
+        declared = [" ".join(filter(None, (one["name"], _avro_ddl(one["type"])))) for one in parsed["fields"]]
+        object.__setattr__(self, "schema", json.dumps(parsed))
+        object.__setattr__(self, "fields", Fields(declared))
+
+    def declared(self, name: str) -> list[str]:
+        return self.fields.declarations()
+
+    def columns(self, name: str, raw: Raw) -> dict[str, Column]:
+        return _fields_of(self.objects(raw), self.fields, lambda values, ddl, name, where: typed(values, ddl, name))
+
+    def objects(self, raw: Raw) -> list[Any]:
+        avro = _avro()
+        schema = avro.parse_schema(json.loads(self.schema))
+        return [None if one is None else self._object(avro, schema, one) for one in raw]
+
+    def _object(self, avro: Any, schema: Any, one: bytes) -> Any:
+        if self.confluent and one[:1] != b"\0":
+            raise ValueError("it does not begin with the bytes of a schema registry")
+        stream = io.BytesIO(one[5:] if self.confluent else one)
+        value = avro.schemaless_reader(stream, schema)
+        if stream.read(1):
+            raise ValueError("there are bytes behind the Avro record; is it of this schema?")
+        return value
+
+
+def _avro() -> Any:
+    try:
+        import fastavro
+    except ImportError as error:
+        raise DefinitionError("Avro needs fastavro: pip install 'trident-py[avro]'") from error
+    return fastavro
+
+
+def _avro_ddl(kind: Any) -> str:
+    """The DDL type of an Avro type; "" leaves the field untyped."""
+    if isinstance(kind, list):
+        others = [one for one in kind if one != "null"]
+        return _avro_ddl(others[0]) if len(others) == 1 else ""
+    if isinstance(kind, Mapping):
+        return _AVRO.get(kind["logicalType"], "") if "logicalType" in kind else _avro_ddl(kind["type"])
+    return _AVRO.get(kind, "") if isinstance(kind, str) else ""
+
+
+def _fields_of(values: list[Any], fields: Fields, convert: Any) -> dict[str, Column]:
+    """The fields of objects as columns. A record without a value has None everywhere."""
+    for value in values:
+        if value is not None and not isinstance(value, dict):
+            raise SpoutError(f"it must be an object with the fields {fields}, got {value!r:.80}")
+    columns: dict[str, Column] = {}
+    for name in fields:
+        column = [None if value is None else value.get(name) for value in values]
+        columns[name] = convert(column, fields.types[name], name, "JSON") if name in fields.types else column
+    return columns
+
+
+def format_of(given: Any, name: str) -> Format:
+    """The format that ``key=`` or ``value=`` names. Raises DefinitionError."""
+    if isinstance(given, str) and given in _NAMED:
+        return _NAMED[given]
+    if not isinstance(given, type) and all(callable(getattr(given, one, None)) for one in _METHODS):
+        found: Format = given
+        return found
+    raise DefinitionError(
+        f'KafkaSpout: {name}={given!r} is no format; there are "bytes", "string", Json(...), Avro(...), and values '
+        f"with the methods {', '.join(_METHODS)}"
+    )
+
+
+_METHODS = ("declared", "columns", "objects")
+_NAMED: dict[str, Format] = {"bytes": Bytes(), "string": Text()}

@@ -1,0 +1,248 @@
+"""Reads offset ranges through one consumer: in the order asked for, while the other partitions are fetched ahead.
+
+What is fetched beyond a range is kept for the next batch, so that batches that follow one another never seek.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from ..errors import FailedException, SpoutError
+from .batches import Place, Range
+from .clients import Cluster, errors, is_passing
+from .watch import ANSWER, UNKNOWN
+
+TAKE = 10_000
+WAIT = 0.010
+STALLED = 10.0
+PATIENT_ATTEMPTS = 30
+HELD = 64 << 20
+OVERHEAD = 200
+# librdkafka's own settings, where the user has none
+TUNED = {
+    "fetch.wait.max.ms": 100, "fetch.queue.backoff.ms": 5, "fetch.error.backoff.ms": 50,
+    "fetch.message.max.bytes": 4 << 20, "queued.min.messages": 100_000, "queued.max.messages.kbytes": 65_536,
+    "reconnect.backoff.max.ms": 1_000,
+}  # fmt: skip
+FIXED = {
+    "enable.auto.commit": False, "enable.auto.offset.store": False, "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+}  # fmt: skip
+
+
+class Lost(NamedTuple):
+    """A range that begins before the log does: the next offset wanted, and where the log is."""
+
+    range: Range
+    at: int
+    begin: int
+    end: int
+
+
+class Part:
+    """One partition: what was fetched and not handed out, and the offset that the consumer brings next."""
+
+    def __init__(self, id: str, start: int) -> None:
+        self.id = id
+        self.begin: int | None = start  # of what is handed out next; None in the middle of a range
+        self.fetched = start
+        self.messages: list[Any] = []
+        self.size = 0
+        self.assigned = False
+        self.live = False  # something came since it was assigned
+
+    def add(self, messages: list[Any]) -> None:
+        if messages[0].offset() < self.fetched:
+            messages = [message for message in messages if message.offset() >= self.fetched]
+        if messages:
+            self.messages += messages
+            self.size += sum(map(len, messages)) + OVERHEAD * len(messages)
+            self.fetched = messages[-1].offset() + 1
+            self.live = True
+
+    def cut(self, end: int) -> list[Any]:
+        """Takes out the messages before ``end``."""
+        if not self.messages or self.messages[-1].offset() < end:
+            taken, self.messages = self.messages, []
+        else:
+            at = bisect_left(self.messages, end, key=lambda message: message.offset())
+            taken, self.messages = self.messages[:at], self.messages[at:]
+        self.size = sum(map(len, self.messages)) + OVERHEAD * len(self.messages)
+        return taken
+
+
+class RangeReader:
+    """One consumer of one task. ``on_lost`` decides what to do about a range whose records are gone: it returns the
+    offset to go on from, or raises."""
+
+    def __init__(self, cluster: Cluster, settings: dict[str, Any], on_lost: Callable[[Lost], int]) -> None:
+        own = dict(cluster.settings)
+        tuned = {name: value for name, value in TUNED.items() if name not in own}
+        self._cluster = cluster
+        self._settings = {**tuned, **settings, **FIXED, "error_cb": self._remember}
+        self._on_lost = on_lost
+        self._consumer: Any = None
+        self._parts: dict[Place, Part] = {}
+        self._error = ""
+        self._patience = STALLED
+
+    def _remember(self, error: Any) -> None:
+        self._error = f" ({error.name()}: {error.str()})"
+
+    def prepare(self, mine: list[Place], ranges: list[Range], attempt: int = 0) -> None:
+        """Before the ranges of a batch are read: fetching begins for all of them.
+
+        Each ``attempt`` is more patient: behind a long aborted transaction nothing may come for a while.
+        """
+        self._patience = STALLED * min(1 + attempt, PATIENT_ATTEMPTS)
+        known = [(self._parts[r.place], r) for r in ranges if r.place in self._parts]
+        if any(part.begin != r.start or part.id != r.id for part, r in known) or set(self._parts) - set(mine):
+            self.close()  # a new consumer cannot hand out anything that was fetched before
+        for r in ranges:
+            if r.place not in self._parts:
+                self._parts[r.place] = Part(r.id, r.start)
+        with errors(self._cluster, "begin to read", SpoutError):
+            if self._consumer is None:
+                self._consumer = self._cluster.consumer(self._settings)
+            self._assign([r.place for r in ranges if not self._parts[r.place].assigned])
+
+    def read(self, r: Range) -> Iterator[list[Any]]:
+        """The messages of a range, in order, as they come. Raises FailedException when nothing comes any more."""
+        part = self._parts[r.place]
+        part.begin = None
+        with errors(self._cluster, f"read topic {r.topic}, partition {r.partition}", SpoutError):
+            moved = time.monotonic()
+            while True:
+                messages = part.cut(r.end)
+                if messages:
+                    yield messages
+                if part.fetched >= r.end:
+                    break
+                before = part.fetched
+                self._pump(r, part)
+                moved = time.monotonic() if messages or part.fetched > before else moved
+                self._check_stalled(r, part, moved)
+        part.begin = r.end
+
+    def _check_stalled(self, r: Range, part: Part, moved: float) -> None:
+        if time.monotonic() - moved > self._patience and not self._was_cut(r, part):
+            told = self._cluster.hidden(self._error)
+            raise FailedException(
+                f"Kafka at {self._cluster.bootstrap}: topic {r.topic}, partition {r.partition}: nothing came for "
+                f"{self._patience:.0f} s at offset {part.fetched}{told}; the batch is tried again"
+            )
+
+    def _was_cut(self, r: Range, part: Part) -> bool:
+        """Whether the log ends before the range does. Then what is missing is lost."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        try:
+            begin, end = self._consumer.get_watermark_offsets(TopicPartition(*r.place), timeout=ANSWER)
+        except KafkaException:
+            return False  # nobody answers
+        if not begin <= end <= part.fetched:
+            return False
+        self._skip_to(r.place, part, self._on_lost(Lost(r, part.fetched, begin, end)))
+        return True
+
+    def _skip_to(self, place: Place, part: Part, offset: int) -> None:
+        from confluent_kafka import TopicPartition
+
+        self._consumer.incremental_unassign([TopicPartition(*place)])
+        part.assigned = part.live = False
+        part.fetched = offset
+
+    def _pump(self, r: Range, part: Part) -> None:
+        """Takes what has been fetched, of any partition; waits a moment if there is nothing."""
+        if not part.assigned:
+            self._assign([r.place])
+        messages = self._consumer.consume(TAKE, 0)
+        if not messages:
+            first = self._consumer.poll(WAIT)
+            if first is None:
+                self._move_on(r, part)
+                return
+            messages = [first]
+        self._sort(messages, r)
+
+    def _move_on(self, r: Range, part: Part) -> None:
+        """Behind the last record there may be marks of transactions, which are no messages."""
+        if part.live:
+            from confluent_kafka import TopicPartition
+
+            at = self._consumer.position([TopicPartition(*r.place)])[0].offset
+            part.fetched = max(part.fetched, at)
+
+    def _sort(self, messages: list[Any], wanted: Range) -> None:
+        strange = [message for message in messages if message.error() is not None]
+        if strange:
+            messages = [message for message in messages if message.error() is None]
+        if len(self._parts) == 1 and messages:
+            self._parts[wanted.place].add(messages)
+        else:
+            for place, run in groupby(messages, lambda message: (message.topic(), message.partition())):
+                self._add(place, list(run), wanted)
+        for message in strange:
+            self._strange(message, wanted)
+
+    def _add(self, place: Place, messages: list[Any], wanted: Range) -> None:
+        part = self._parts.get(place)
+        if part is None or not part.assigned:
+            return
+        part.add(messages)
+        if place != wanted.place and sum(other.size for other in self._parts.values()) > HELD:
+            from confluent_kafka import TopicPartition
+
+            self._consumer.incremental_unassign([TopicPartition(*place)])  # its turn will come
+            part.assigned = part.live = False
+
+    def _strange(self, message: Any, wanted: Range) -> None:
+        """The end of a partition, or an error. What passes is left to pass; a stall is noticed elsewhere."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        error, place = message.error(), (message.topic(), message.partition())
+        part = self._parts.get(place)
+        if part is None or not part.assigned:
+            return  # what came before it was not taken either
+        if error.code() == KafkaError._PARTITION_EOF:
+            part.fetched = max(part.fetched, message.offset())
+            part.live = True
+        elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            self._out_of_range(place, part, wanted)
+        elif is_passing(KafkaException(error)) or error.name() in UNKNOWN:
+            self._error = f" ({error.name()}: {error.str()})"
+        else:
+            raise KafkaException(error)
+
+    def _out_of_range(self, place: Place, part: Part, wanted: Range) -> None:
+        from confluent_kafka import TopicPartition
+
+        if place != wanted.place:
+            self._consumer.incremental_unassign([TopicPartition(*place)])  # to be looked at when its turn comes
+            part.assigned = part.live = False
+            return
+        begin, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=STALLED)
+        if begin <= part.fetched <= end:
+            raise FailedException(
+                f"Kafka: topic {place[0]}, partition {place[1]} does not give offset {part.fetched} now"
+            )
+        self._skip_to(place, part, self._on_lost(Lost(wanted, part.fetched, begin, end)))
+
+    def _assign(self, places: list[Place]) -> None:
+        from confluent_kafka import TopicPartition
+
+        if places:
+            self._consumer.incremental_assign([TopicPartition(*place, self._parts[place].fetched) for place in places])
+            for place in places:
+                self._parts[place].assigned = True
+
+    def close(self) -> None:
+        """Forgets everything."""
+        self._parts = {}
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None

@@ -1,0 +1,161 @@
+"""What the driver sees of the topics: which there are, their ids and policies, where their logs begin and end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import FailedException, SpoutError
+from .batches import Place
+from .clients import code_of, errors, is_passing, log
+
+if TYPE_CHECKING:
+    from .spout import KafkaSpout
+
+ANSWER = 2.0
+NO_LEADER = "_NOENT"  # what librdkafka says of a partition that no broker leads
+UNKNOWN = ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
+
+
+class Seen(NamedTuple):
+    """A topic as it stands."""
+
+    id: str
+    partitions: int
+
+
+class Watch:
+    """Asks the cluster, each question with one request for all partitions. Driver only.
+
+    Every method raises FailedException while the brokers are away, SpoutError for what will not pass.
+    """
+
+    def __init__(self, spout: KafkaSpout) -> None:
+        self._spout = spout
+        self._client: Any = None
+        self._unchecked = False
+
+    @property
+    def _admin(self) -> Any:
+        if self._client is None:
+            self._client = self._spout.cluster.admin()
+        self._client.poll(0)  # serves its log
+        return self._client
+
+    def close(self) -> None:
+        self._client = None
+
+    def topics(self) -> dict[str, Seen]:
+        """The topics of the spout that exist."""
+        from confluent_kafka import KafkaException, TopicCollection
+
+        names = self._spout.topics if self._spout.pattern is None else self._matching(self._spout.pattern)
+        found: dict[str, Seen] = {}
+        if not names:
+            return found
+        with errors(self._spout.cluster, "look at the topics", SpoutError):
+            asked = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=ANSWER)
+            for name, answer in asked.items():
+                try:
+                    told = answer.result()
+                except KafkaException as error:
+                    if code_of(error) not in UNKNOWN:
+                        raise
+                    continue
+                found[name] = Seen(str(told.topic_id), len(told.partitions))
+        return found
+
+    def _matching(self, pattern: str) -> list[str]:
+        with errors(self._spout.cluster, "list the topics", SpoutError):
+            known = self._admin.list_topics(timeout=ANSWER).topics
+        hidden = not pattern.startswith("__")
+        return sorted(n for n in known if re.fullmatch(pattern, n) and not (hidden and n.startswith("__")))
+
+    def ends(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Behind the last record that may be read: the last stable offset, for committed records."""
+        from confluent_kafka.admin import OffsetSpec
+
+        return self._offsets(places, OffsetSpec.latest())
+
+    def begins(self, places: Iterable[Place]) -> dict[Place, int]:
+        """The first offsets that are still there."""
+        from confluent_kafka.admin import OffsetSpec
+
+        return self._offsets(places, OffsetSpec.earliest())
+
+    def since(self, places: Iterable[Place], millis: int) -> dict[Place, int]:
+        """The first offset of this time or later, -1 where there is none."""
+        from confluent_kafka.admin import OffsetSpec
+
+        return self._offsets(places, OffsetSpec.for_timestamp(millis))
+
+    def _offsets(self, places: Iterable[Place], spec: Any) -> dict[Place, int]:
+        """By partition; one whose leader is away is left out."""
+        from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
+
+        asked = {TopicPartition(*place): spec for place in places}
+        if not asked:
+            return {}
+        level = getattr(IsolationLevel, self._spout.isolationLevel.upper())
+        found: dict[Place, int] = {}
+        away: KafkaException | None = None
+        with errors(self._spout.cluster, "look up offsets", SpoutError):
+            answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=ANSWER)
+            for partition, answer in answers.items():
+                try:
+                    found[partition.topic, partition.partition] = answer.result().offset
+                except KafkaException as error:
+                    if not (is_passing(error) or code_of(error) in (*UNKNOWN, NO_LEADER)):
+                        raise
+                    away = error
+        if away is not None and not found and code_of(away) not in UNKNOWN:
+            raise FailedException(f"Kafka at {self._spout.bootstrap}: no partition answers: {away}")
+        return found
+
+    def committed(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Where the spout's group stands; partitions that it has never committed are left out.
+
+        Asked by a consumer: librdkafka's AdminClient ends the process by SIGSEGV where the coordinator has moved.
+        """
+        from confluent_kafka import KafkaException, TopicPartition
+
+        asked, group = [TopicPartition(*place) for place in places], self._spout.groupId
+        if group is None or not asked:
+            return {}
+        with errors(self._spout.cluster, f"read the offsets of group {group}", SpoutError):
+            settings = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
+            consumer = self._spout.cluster.consumer(settings)
+            try:
+                told = consumer.committed(asked, ANSWER)
+                for one in told:
+                    if one.error is not None:
+                        raise KafkaException(one.error)
+            finally:
+                consumer.close()
+        return {(one.topic, one.partition): one.offset for one in told if one.offset >= 0}
+
+    def compacted(self, names: Iterable[str]) -> list[str]:
+        """The topics whose cleanup.policy is compact."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import ConfigResource
+
+        asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in sorted(names)]
+        found = []
+        with errors(self._spout.cluster, "read the settings of the topics", SpoutError):
+            answers = self._admin.describe_configs(asked, request_timeout=ANSWER) if asked else {}
+            for resource, answer in answers.items():
+                try:
+                    if "compact" in answer.result()["cleanup.policy"].value:
+                        found.append(resource.name)
+                except KafkaException as error:
+                    self._unreadable(resource.name, error)
+        return found
+
+    def _unreadable(self, name: str, error: Any) -> None:
+        """Not to be allowed to read the settings is no reason not to read the topic."""
+        if is_passing(error):
+            raise error
+        if code_of(error) not in UNKNOWN and not self._unchecked:
+            self._unchecked = True
+            log.warning("whether topic %s is compacted cannot be checked: %s", name, code_of(error))
