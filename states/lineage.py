@@ -34,8 +34,8 @@ def begins_anew(conf: dict, known: Remembered) -> bool:
         f"or counted twice. {_why(base, conf.get(ABANDON), known)}Choose: (1) restore the checkpoint that wrote the "
         f'store; (2) continue the txid sequence behind it, conf["{BASE}"] = "continue" or a number of at least '
         f'{known.last}; (3) start a new lineage from txid 1, conf["{ABANDON}"] = {known.lineage!r}, where no value '
-        "carries a txid; (4) process again into a new table. In (2) and (3) what the source sends again is applied "
-        "again"
+        "carries a txid; (4) process again into a new table or topic. In (2) and (3) what the source sends again is "
+        "applied again"
     )
 
 

@@ -113,6 +113,7 @@ EXPECTED = {
     "transactional": (EXACTLY, WRONG, WRONG, NONE),
     "opaque": (EXACTLY, EXACTLY, AT_LEAST, NONE),
     "insert-ignore": (IN_EFFECT, IN_EFFECT, AT_LEAST, NONE),
+    "upsert": (IN_EFFECT, IN_EFFECT, AT_LEAST, NONE),
     "append": (EXACTLY, WRONG, WRONG, NONE),
     "batch": (EXACTLY, EXACTLY, EXACTLY, NONE),
     "sequence": (IN_EFFECT, IN_EFFECT, WRONG, NONE),

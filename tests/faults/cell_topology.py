@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from states.kafka import CompactedTopicState
 from states.sequence import SequenceState
 from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SqlMapState
 from trident_py import TridentTopology
@@ -20,11 +21,18 @@ COLUMNS = ("id string", "sender string", "place bigint", "of string", "n bigint"
 NAMES = tuple(column.split()[0] for column in COLUMNS)
 MAPS = {"non-transactional": "nonTransactional", "transactional": "transactional", "opaque": "opaque"}
 ROWS: dict[str, Any] = {
+    "upsert": lambda url, table: CompactedTopicState(*topic_of(url, table), COLUMNS[0], COLUMNS[1:], partitions=2),
     "insert-ignore": lambda url, table: InsertIgnoreState(url, table, key="id", columns=COLUMNS),
     "append": lambda url, table: AppendState(url, table, columns=COLUMNS),
     "batch": lambda url, table: BatchState(url, table, columns=COLUMNS),
     "sequence": lambda url, table: SequenceState(url, table, sender="sender", sequence="place", columns=COLUMNS),
 }
+
+
+def topic_of(url: str, table: str) -> tuple[str, str]:
+    """Brokers and topic: of "host:port#prefix" and a table's name."""
+    bootstrap, _, prefix = url.partition("#")
+    return bootstrap, f"{prefix}-{table}"
 
 
 class Listed(CombinerAggregator):

@@ -6,9 +6,12 @@ it. Every try of a batch but the last had failed, or nobody knew that it had not
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from .cell_source import journal
 from .stores import read
@@ -81,6 +84,24 @@ class Tries:
 
 def applied_rows(url: str, table: str) -> Applied:
     return [(of, n) for of, n in read(url, f"SELECT of, n FROM {table}")]
+
+
+def applied_records(url: str, table: str) -> Applied:
+    """The last record of each key, by a client that knows nothing of ours."""
+    last: dict[bytes, bytes] = {}
+    consumer = Consumer({"bootstrap.servers": url.partition("#")[0], "group.id": "verdict", "log_level": 0,
+                         "enable.partition.eof": True, "enable.auto.commit": False})  # fmt: skip
+    topic = f"{url.partition('#')[2]}-{table}"
+    ends = dict.fromkeys(consumer.list_topics(topic, 30).topics[topic].partitions, False)
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in ends])
+    while not all(ends.values()):
+        for message in consumer.consume(1000, 0.1):
+            if message.error() is None:
+                last[message.key()] = message.value()
+            else:
+                ends[message.partition()] = message.error().name() == "_PARTITION_EOF"
+    consumer.close()
+    return [(row["of"], row["n"]) for row in map(json.loads, last.values())]
 
 
 def applied_words(url: str) -> Applied:

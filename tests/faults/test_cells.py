@@ -22,7 +22,7 @@ from trident_py.guarantees.matrix import seen_as
 
 from .cell_source import FUNCTIONS, SPOUTS, Shrinking
 from .cell_topology import MAPS, Cell, CellStart
-from .cell_verdict import Tries, Verdict, applied_rows, applied_words
+from .cell_verdict import Tries, Verdict, applied_records, applied_rows, applied_words
 from .forks import run
 from .steps import STEPS, Fault
 from .stores import read
@@ -48,7 +48,7 @@ ON_A_SERVER = [
 
 def told(cell: Cell) -> Guarantee:
     """What the topology says of its states, one answer for all."""
-    found = cell.topology("sqlite:///nowhere", "", 1).guarantees()
+    found = cell.topology("nowhere:9092" if cell.kind == "upsert" else "sqlite:///nowhere", "", 1).guarantees()
     assert {each.guarantee for each in found} == {found[0].guarantee}
     assert [each.state_kind for each in found] == [cell.kind] * len(cell.states())
     return found[0]
@@ -74,7 +74,8 @@ def killed(cell: Cell, url: str, folder: Path, at: Sequence[Place]) -> Tries:
 
 
 def measured(cell: Cell, url: str, tries: Tries) -> Verdict:
-    tables = [applied_words(url)] if cell.kind in MAPS else [applied_rows(url, table) for table in cell.states()]
+    applied_of = applied_records if cell.kind == "upsert" else applied_rows
+    tables = [applied_words(url)] if cell.kind in MAPS else [applied_of(url, table) for table in cell.states()]
     verdicts = [tries.verdict(applied, tries.sent(cell.spout)) for applied in tables]
     assert verdicts == verdicts[:1] * len(verdicts)
     return verdicts[0]
@@ -126,11 +127,23 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         yield Path(name)
 
 
+@pytest.fixture
+def url_of(request: pytest.FixtureRequest, folder: Path) -> Callable[[str], str]:
+    """``url_of(kind)``: a place for states of this kind, with nothing in it."""
+
+    def made(kind: str) -> str:
+        if kind != "upsert":
+            return databases.sqlite(folder)
+        return f"{request.getfixturevalue('kafka').bootstrap}#cell-{folder.name}"
+
+    return made
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", CELLS, ids=str)
-def test_a_cell_holds_what_it_says_and_no_more(cell: Cell, folder: Path) -> None:
+def test_a_cell_holds_what_it_says_and_no_more(cell: Cell, url_of: Callable[[str], str], folder: Path) -> None:
     guarantee = told(cell).guarantee
-    check(cell, databases.sqlite(folder), folder, places(cell, guarantee), guarantee)
+    check(cell, url_of(cell.kind), folder, places(cell, guarantee), guarantee)
 
 
 @pytest.mark.slow
@@ -143,9 +156,9 @@ def test_a_promised_cell_holds_on_a_server_too(cell: Cell, url_on: Callable[[str
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", STATE_KINDS)
-def test_without_a_kill_nothing_is_lost_or_doubled(kind: str, folder: Path) -> None:
+def test_without_a_kill_nothing_is_lost_or_doubled(kind: str, url_of: Callable[[str], str], folder: Path) -> None:
     """So it is the replays that do it."""
-    cell, url = Cell("transactional", "other keys", kind), databases.sqlite(folder)
+    cell, url = Cell("transactional", "other keys", kind), url_of(kind)
     exactly(measured(cell, url, killed(cell, url, folder, [])))
 
 

@@ -16,6 +16,7 @@ import pytest
 
 import states
 from states.loading import StateSettings, installed
+from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
 from states.loading.models import Append, Batch, InsertIgnore, Sequenced, SqlMap
 from states.sql import InsertIgnoreState, SqlMapState
 from trident_py.errors import DefinitionError
@@ -23,6 +24,7 @@ from trident_py.errors import DefinitionError
 OURS = {
     "append": Append, "batch": Batch, "insert-ignore": InsertIgnore, "sequence": Sequenced, "sql-map": SqlMap,
 }  # fmt: skip
+KAFKA = {"compacted-topic": CompactedTopic, "topic": Topic, "transactional-topic": TransactionalTopic}
 MAP = "{type: sql-map, kind: opaque, url: 'sqlite:///c.db', table: t"
 
 
@@ -190,7 +192,7 @@ def test_no_secret_is_in_an_error(broken: str, tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("c: {type: sqlmap}", 2, "states.c.type: no type 'sqlmap'; installed are: append, batch, insert-ignore, "),
+        ("c: {type: sqlmap}", 2, "states.c.type: no type 'sqlmap'; installed are: append, batch, compacted-topic, "),
         ("c: {type: sqlmap}", 2, "Did you mean sql-map?"),
         ("c: {kind: opaque}", 2, "states.c: type is missing; installed are: append"),
         ("c: [1]", 2, "states.c: found ['1']; a state is a mapping with type: and its settings"),
@@ -326,7 +328,7 @@ def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_our_types_are_installed_by_entry_points() -> None:
-    assert {name: each.settings for name, each in installed().items()} == OURS
+    assert {name: each.settings for name, each in installed().items()} == OURS | KAFKA
 
 
 def test_another_package_adds_a_type(other: Any, tmp_path: Path) -> None:
@@ -420,7 +422,7 @@ def test_the_schema_is_a_schema_and_describes_every_key(other: Any) -> None:
     jsonschema.Draft202012Validator.check_schema(whole)
     types = {each["properties"]["type"]["const"]: each for each in
              whole["properties"]["states"]["additionalProperties"]["oneOf"]}  # fmt: skip
-    assert set(types) == {*OURS, "redis"}
+    assert set(types) == {*OURS, *KAFKA, "redis"}
     for name in OURS:
         keys = {key: each for key, each in types[name]["properties"].items() if key != "type"}
         assert [key for key, each in keys.items() if "description" not in each] == []

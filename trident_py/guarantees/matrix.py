@@ -18,7 +18,7 @@ NONE = "no guarantee"
 
 ORDER = (EXACTLY, IN_EFFECT, AT_LEAST, NONE, WRONG)
 STATE_KINDS = (
-    "non-transactional", "transactional", "opaque", "insert-ignore", "append", "batch", "sequence",
+    "non-transactional", "transactional", "opaque", "insert-ignore", "upsert", "append", "batch", "sequence",
 )  # fmt: skip
 
 
@@ -32,6 +32,7 @@ class Cell(NamedTuple):
 
 _AGAIN = "a replayed batch is applied again"
 _THERE = "a row that is there already is not written again"
+_REPLACED = "a record under a deterministic key replaces the one before"
 _SKIPPED = "a replay may hold other tuples, and what a failed attempt has committed is skipped"
 _PAST = "a number that has passed is dropped, the last one is kept with the data"
 _FLIP = "a batch is staged whole and becomes visible in one transaction"
@@ -41,6 +42,7 @@ _CELLS: dict[tuple[str, str], Cell] = {
     (TRANSACTIONAL, "transactional"): Cell(EXACTLY, "a batch never changes, and its txid is kept with each value"),
     (TRANSACTIONAL, "opaque"): Cell(EXACTLY, "the value before the batch is kept with each value"),
     (TRANSACTIONAL, "insert-ignore"): Cell(IN_EFFECT, _THERE),
+    (TRANSACTIONAL, "upsert"): Cell(IN_EFFECT, _REPLACED),
     (TRANSACTIONAL, "append"): Cell(EXACTLY, "the rows of a partition and their txid are one transaction of the store"),
     (TRANSACTIONAL, "batch"): Cell(EXACTLY, f"{_FLIP} with its txid"),
     (TRANSACTIONAL, "sequence"): Cell(IN_EFFECT, _PAST),
@@ -48,6 +50,7 @@ _CELLS: dict[tuple[str, str], Cell] = {
     (OPAQUE, "transactional"): Cell(WRONG, _SKIPPED, "make the state opaque"),
     (OPAQUE, "opaque"): Cell(EXACTLY, "but for keys that a failed attempt wrote and the replay does not touch (S12)"),
     (OPAQUE, "insert-ignore"): Cell(IN_EFFECT, f"{_THERE}, in whichever batch it comes"),
+    (OPAQUE, "upsert"): Cell(IN_EFFECT, f"{_REPLACED}, in whichever batch it comes"),
     (OPAQUE, "append"): Cell(WRONG, _SKIPPED, "make the state a batch state"),
     (OPAQUE, "batch"): Cell(EXACTLY, f"{_FLIP}; one that is visible is never emitted with other tuples"),
     (OPAQUE, "sequence"): Cell(IN_EFFECT, f"{_PAST}, in whichever batch it comes"),
@@ -57,6 +60,7 @@ _CELLS: dict[tuple[str, str], Cell] = {
 _MOVED: dict[str, Cell] = {
     "opaque": Cell(AT_LEAST, "a replay counts under other keys, and those of the failed attempt stay (S12)"),
     "insert-ignore": Cell(AT_LEAST, "a replay writes its rows again, under other keys"),
+    "upsert": Cell(AT_LEAST, "a replay writes its records again, under other keys"),
     "sequence": Cell(WRONG, "in a replay a row may get another number: it is stored twice, or dropped as past"),
 }
 
@@ -64,6 +68,7 @@ _LOST = "the spout does not promise to emit a failed batch again"
 _RE_READ = "read from a transactional or opaque spout"
 _NO_PROMISE: dict[str, str] = {
     "insert-ignore": f"each key is stored once, but {_LOST}",
+    "upsert": f"a key's last record stays, but {_LOST}",
     "sequence": f"a number that comes again is dropped, but {_LOST}, and a gap stays a gap",
 }
 

@@ -141,6 +141,8 @@ def _remarks(
         return
     if causes and state_kind in ("insert-ignore", "sequence"):
         yield "the key stays the same, the values of the first attempt stay"
+    if causes and state_kind == "upsert":
+        yield "the key stays the same, the values of the last attempt stay"
     if keys and not moving:
         yield f"{keys[0].what}, and the batch never changes"
     if isinstance(factory, MemoryMapState.Factory | LRUMemoryMapState.Factory):

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import StateError
 from ..operations.base import Operation, TridentCollector
-from ..tuples import TridentTuple
+from ..tuples import Fields, TridentTuple
 
 Key = Sequence[Any]
 
@@ -55,10 +55,26 @@ class StateFactory:
     `makeState` is called once for each partition, where its tuples are, also for partitions that never get
     one. ``conf`` carries topology.name, trident.state.name, trident.generation, trident.lineage, trident.run
     and trident.home where a cluster runs it; ``metrics`` is None. A factory may also be a BatchParticipant.
+
+    It may have ``requiredNumPartitions``, as in a StateSpec, and ``check_place(place: StatePlace)``, which is called
+    when the topology is built and raises DefinitionError where the state cannot work.
     """
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> State:
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class StatePlace:
+    """Where a topology updates a state: its name and partitions, the fields of its tuples, the streams' names of the
+    spouts before it, and those of them whose tuples come to it ``beside``: in the partition in which they were emitted.
+    """
+
+    state: str
+    partitions: int
+    fields: Fields
+    spouts: tuple[str, ...]
+    beside: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from ..state import StateFactory, StateSpec
 from ..tuples import Fields, FieldsLike
 from .arguments import is_fields
 from .grouped import GroupedStream
+from .places import check_places
 from .state import TridentState
 from .stream import Stream
 
@@ -164,7 +165,7 @@ class TridentTopology:
         plan = self.plan()
         plan.check()
         for component in plan.components():
-            lower(component, plan)
+            check_places(lower(component, plan))
         _check_state_names(plan)
         return Topology(plan)
 
@@ -205,6 +206,8 @@ class TridentTopology:
         required = None
         if isinstance(factory, StateSpec):
             factory, required = factory.stateFactory, factory.requiredNumPartitions
+        if required is None:
+            required = getattr(factory, "requiredNumPartitions", None)
         if not hasattr(factory, "makeState"):
             raise DefinitionError(f"{factory!r} is no StateFactory: it has no makeState")
         state_id = f"static{-node_id}" if static else f"state{node_id}"

@@ -1,0 +1,294 @@
+"""Keys and values of a compacted topic as text, whole columns at a time, and back.
+
+A key's bytes are a function of the key alone, and no two keys share them: 1, 1.0, True and "1" are four. One text
+field is its UTF-8 as it is, one binary field its bytes; every other key is a JSON array of its fields. (One field
+without a type: text as it is unless it begins with "[", everything else as an array of one.) One value field is its
+JSON text alone, several are an object; a row without any value is a tombstone. What would not come back as it was is
+refused: `states.sql.columns` says what a typed field holds.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import decimal
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from json.encoder import encode_basestring
+from typing import Any
+
+import pyarrow as pa
+
+from trident_py.chunks import Column as Values
+from trident_py.chunks import to_list
+from trident_py.errors import StateError
+from trident_py.state.keys import ColumnKeys
+from trident_py.tuples import Fields
+
+from ..sql.columns import Column, Refused, transposed
+
+GLOBAL_KEY = ("$GLOBAL$",)
+NOT_IN_JSON = ("infinity",)
+Text = str | bytes
+
+
+@dataclass(frozen=True)
+class Codec:
+    """How the keys and values of one state stand in its topic. ``keys`` None: one key for all, "$GLOBAL$"."""
+
+    topic: str
+    keys: Fields | None
+    value: Fields
+
+    @cached_property
+    def key_columns(self) -> list[Column]:
+        fields = Fields("k string") if self.keys is None else self.keys
+        return [Column(n, fields.types.get(n, "json"), n in fields.types, NOT_IN_JSON) for n in fields]
+
+    @cached_property
+    def value_columns(self) -> list[Column]:
+        return [Column(n, self.value.types.get(n, "json"), False, NOT_IN_JSON) for n in self.value]
+
+    # -- to the topic
+
+    def key_texts(self, columns: Sequence[Values], values: Sequence[Values] = (), row: int = 0) -> list[Text]:
+        """The keys of these key columns. Raises StateError for the first that is none, and names it as ``row`` (of the
+        first) of the batch with its ``values``."""
+        named = _Named([*columns, *values], row)
+        only = self.key_columns[0]
+        if len(columns) == 1 and only.family in ("text", "binary"):
+            return self._texts(only, columns[0], named, _as_it_is)
+        texts = [self._texts(c, v, named) for c, v in zip(self.key_columns, columns, strict=True)]
+        if len(texts) > 1 or only.key:
+            form = "[" + ",".join(["%s"] * len(texts)) + "]"
+            return list(map(form.__mod__, zip(*texts, strict=True)))
+        return [
+            v if type(v) is str and not v.startswith("[") else f"[{t}]"
+            for v, t in zip(to_list(columns[0]), texts[0], strict=True)
+        ]  # fmt: skip
+
+    def value_texts(self, columns: Sequence[Values], keys: Sequence[Values], row: int = 0) -> list[str | None]:
+        """The values of these value columns, None for a tombstone. ``keys`` and ``row`` only name a bad one."""
+        named = _Named([*keys, *columns], row)
+        texts: list[list[Any]] = [self._texts(c, v, named) for c, v in zip(self.value_columns, columns, strict=True)]
+        if len(texts) == 1:
+            return texts[0] if not any(map(_has_none, columns)) else _with_tombstones(texts[0], columns)
+        names = (encode_basestring(name).replace("%", "%%") for name in self.value)
+        form = "{" + ",".join(f"{name}:%s" for name in names) + "}"
+        made: list[Any] = list(map(form.__mod__, zip(*texts, strict=True)))
+        return made if not all(map(_has_none, columns)) else _with_tombstones(made, columns)
+
+    def split_keys(self, keys: Sequence[Sequence[Any]]) -> list[Values]:
+        """The columns of key tuples. Raises StateError for another number of fields."""
+        columns = keys.columns if isinstance(keys, ColumnKeys) else transposed(keys, len(self.key_columns))
+        if columns is None or len(columns) != len(self.key_columns):
+            names = ", ".join(column.name for column in self.key_columns)
+            raise StateError(f"topic {self.topic!r} has the keys ({names}), got the key {list(keys[0])!r}")
+        return list(columns)
+
+    def split_values(self, values: Sequence[Any]) -> list[list[Any]]:
+        """The columns of a map's values: with several fields a value is a row, or None."""
+        width = len(self.value_columns)
+        if width == 1:
+            return [list(values)]
+        absent = (None,) * width
+        rows = [absent if value is None else value for value in values]
+        for row in rows:
+            if not isinstance(row, list | tuple) or len(row) != width:
+                names = ", ".join(self.value)
+                raise StateError(f"topic {self.topic!r}: a value must be a row of ({names}); got {row!r}")
+        return [list(column) for column in zip(*rows, strict=True)]
+
+    def _texts(self, column: Column, values: Values, named: _Named, texts: Any = None) -> list[Any]:
+        try:
+            return (texts or json_texts)(column, values)
+        except Refused as why:
+            names = [*self.key_columns, *self.value_columns]
+            shown = ", ".join(f"{c.name}={_short(v)}" for c, v in zip(names, named.values(why.index), strict=False))
+            bad = to_list(values[why.index : why.index + 1])[0]
+            declared = column.ddl if column.ddl != "json" else "no type"
+            raise StateError(
+                f"topic {self.topic!r}, row {named.row + why.index} of the batch ({shown}): field {column.name!r} "
+                f"({declared}) cannot hold {_short(bad)} ({type(bad).__name__}): {why.reason}. Nothing of the batch "
+                "is written. "
+                "Convert the value before the state, or give the field another type"
+            ) from None
+
+    # -- from the topic
+
+    def key(self, data: bytes) -> tuple:
+        """The key of a record. Raises StateError for bytes that this state has not written."""
+        only = self.key_columns[0] if len(self.key_columns) == 1 else None
+        try:
+            if only is not None and only.family == "binary":
+                return (data,)
+            text = data.decode()
+            if only is not None and (only.family == "text" or (not only.key and not text.startswith("["))):
+                return (text,)
+            return tuple(_back(c, v) for c, v in zip(self.key_columns, json.loads(text), strict=True))
+        except (ValueError, TypeError) as error:
+            raise StateError(
+                f"topic {self.topic!r}: the key {data[:80]!r} is none of {self.keys}: {error}. Another program writes "
+                "the topic, or the fields of the key were declared otherwise before"
+            ) from error
+
+    def values(self, data: Sequence[bytes | None]) -> list[Any]:
+        """The values of records, a tuple for each where there are several fields. Raises StateError."""
+        present = [each for each in data if each is not None]
+        try:
+            parsed = json.loads(b"[" + b",\n".join(present) + b"]")
+        except ValueError:
+            parsed = []
+        if len(parsed) != len(present):
+            parsed = [self._parsed(each) for each in present]
+        found = parsed if self._simple(parsed) else list(map(self._value, parsed))
+        if len(found) == len(data):
+            return found
+        rest = iter(found)
+        return [None if each is None else next(rest) for each in data]
+
+    def _simple(self, parsed: list[Any]) -> bool:
+        """Whether the parsed values are the field's own, all of them."""
+        family = self.value_columns[0].family if len(self.value_columns) == 1 else ""
+        return family == "json" or (family in _KIND and set(map(type, parsed)) <= {_KIND[family], type(None)})
+
+    def _parsed(self, data: bytes) -> Any:
+        try:
+            return json.loads(data)
+        except ValueError as error:
+            raise StateError(
+                f"topic {self.topic!r}: the value {data[:80]!r} is not JSON: {error}. Another program writes the topic"
+            ) from error
+
+    def _value(self, parsed: Any) -> Any:
+        try:
+            if len(self.value_columns) == 1:
+                return _back(self.value_columns[0], parsed)
+            return tuple(_back(column, parsed.get(column.name)) for column in self.value_columns)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise StateError(f"topic {self.topic!r}: the value {parsed!r} is none of {self.value}: {error}") from error
+
+
+@dataclass(frozen=True)
+class _Named:
+    """What names a bad row: the columns of keys and values, and where in the batch their first row stands."""
+
+    columns: Sequence[Values]
+    row: int
+
+    def values(self, index: int) -> list[Any]:
+        return [to_list(column[index : index + 1])[0] for column in self.columns]
+
+
+def _as_it_is(column: Column, values: Values) -> list[Any]:
+    """Text and bytes, checked."""
+    if isinstance(values, pa.Array) and values.null_count == 0 and not column.sizes and _is_text(values.type):
+        return values.to_pylist()  # an Arrow text is UTF-8
+    return list(column.encode(to_list(values)))
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+
+
+def _fits(column: Column, values: pa.Array) -> bool:
+    """Whether all values are whole numbers of the column, without a look at each."""
+    return bool(values.type == pa.int64() and values.null_count == 0 and column.bits == 64)
+
+
+def _has_none(values: Values) -> bool:
+    return None in values if isinstance(values, list) else values.null_count > 0
+
+
+def json_texts(column: Column, column_values: Values) -> list[str]:
+    """The JSON text of every value, ``null`` for None. Raises Refused for the first that would not come back."""
+    family = column.family
+    if isinstance(column_values, pa.Array) and family == "integer" and _fits(column, column_values):
+        return column_values.cast(pa.string()).to_pylist()
+    values = to_list(column_values)
+    if family == "json":
+        kinds = set(map(type, values))
+        simple = _PLAIN.get(kinds.pop()) if len(kinds) == 1 else None
+        if simple is not None:
+            return simple(column, values)
+        return ["null" if value is None else _checked(column, i, value) for i, value in enumerate(values)]
+    text = _FORMS.get(family, _quoted)
+    encoded = column.encode(values)
+    if None in encoded:
+        return ["null" if value is None else text(value) for value in encoded]
+    return list(map(text, encoded))
+
+
+def _checked(column: Column, index: int, value: Any) -> str:
+    """One value without a type; what JSON gives back must be what it was. The same text for equal values."""
+    try:
+        column.encode([value])
+    except Refused as why:
+        raise Refused(why.reason, index) from None
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _plain(ddl: str, text: Callable[[Any], str]) -> Callable[[Column, list[Any]], list[str]]:
+    like = Column("value", ddl, without=NOT_IN_JSON)
+
+    def texts(column: Column, values: list[Any]) -> list[str]:
+        like.encode(values)
+        return list(map(text, values))
+
+    return texts
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"'
+
+
+def _base64(data: bytes) -> str:
+    return f'"{base64.b64encode(data).decode()}"'
+
+
+_FORMS: dict[str, Callable[[Any], str]] = {
+    "integer": int.__repr__, "double": float.__repr__, "text": encode_basestring, "binary": _base64,
+    "boolean": lambda value: "true" if value else "false",
+}  # fmt: skip
+_PLAIN: dict[type, Callable[[Column, list[Any]], list[str]]] = {
+    str: _plain("string", encode_basestring), float: _plain("double", float.__repr__),
+    int: lambda column, values: list(map(int.__repr__, values)),
+}  # fmt: skip
+_BACK: dict[str, Callable[[Any], Any]] = {
+    "date": datetime.date.fromisoformat, "timestamp": datetime.datetime.fromisoformat,
+    "decimal": decimal.Decimal, "binary": base64.b64decode, "double": float,
+}  # fmt: skip
+_KIND: dict[str, type] = {"integer": int, "text": str, "boolean": bool}
+
+
+def _back(column: Column, value: Any) -> Any:
+    """A parsed JSON value as the field holds it. Raises TypeError, ValueError."""
+    family = column.family
+    if value is None or family == "json":
+        return value
+    wanted = _KIND.get(family)
+    if wanted is None:
+        return _BACK[family](value)
+    if type(value) is not wanted:
+        raise TypeError(f"{column.name!r} ({column.ddl}) is {value!r}")
+    return value
+
+
+def _with_tombstones(texts: list[str], columns: Sequence[Values]) -> list[str | None]:
+    """None in place of the rows that have no value at all."""
+    gone = [all(value is None for value in row) for row in zip(*map(to_list, columns), strict=True)]
+    return [None if empty else text for empty, text in zip(gone, texts, strict=True)]
+
+
+def as_bytes(texts: Sequence[Text]) -> list[bytes]:
+    return [text.encode() if type(text) is str else text for text in texts]  # type: ignore[misc]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+__all__ = ["GLOBAL_KEY", "Codec", "Text", "as_bytes", "json_texts"]

@@ -1,0 +1,159 @@
+"""A map state and upserts in a compacted Kafka topic: one record for each key, readable by everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trident_py.errors import DefinitionError
+from trident_py.kafka.clients import Cluster
+from trident_py.state import BatchParticipant, StateFactory
+from trident_py.state.keys import ExactKey
+from trident_py.tuples import Fields, FieldsLike
+
+from ..findings import Finding
+from .codec import Codec
+from .compacted_map import PLAIN, CompactedMap, TopicBacking
+from .compacted_writer import PlainWriter, writer_for
+from .compaction import HOUR, CompactedLedger, Compaction, KeyedTopic, UnfencedLedger
+from .producing import cluster_of, for_producers, pairs
+from .topics import partition_count
+
+_KINDS = {
+    PLAIN: "upsert", "non-transactional": "non-transactional", "transactional": "transactional", "opaque": "opaque",
+}  # fmt: skip
+_REGRESS = (
+    "at least once",
+    "a key is written again with the same value, but nothing shuts out an older driver or a delayed attempt, which may "
+    "put an older value over a newer one",
+    "use fence=True",
+)
+
+
+@dataclass(frozen=True, repr=False)
+class CompactedTopicState(StateFactory):
+    """Keeps the last value of every key in a compacted topic. Written by `states.RowUpdater` (upserts) and, but for
+    kind "plain", by persistentAggregate; read by `MapGet`, `TupleCollectionGet` and any Kafka consumer.
+
+    ``key``: the fields of the key, None for a global aggregate; ``value``: those of the value, a type for each if it is
+    declared ("count bigint"). A row whose values are all None is a tombstone. ``kind``: "plain" (guarantee kind
+    "upsert"), "non-transactional", "transactional" or "opaque", whose txid and value before are record headers.
+    ``fence=False`` (plain only): no transactions; a replaced driver may regress a key. ``settings``: librdkafka's.
+    A missing topic is made, with ``partitions``, ``replication`` and ``config``; ``restart``: how many seconds the
+    topology may be down, which delete.retention.ms and max.compaction.lag.ms must outlive.
+
+    On replay: as its kind; every partition of a batch is one Kafka transaction under a fixed transactional id.
+    Raises DefinitionError for what does not fit together; opens nothing.
+    """
+
+    bootstrap: str
+    topic: str
+    key: FieldsLike | None
+    value: FieldsLike
+    kind: str = PLAIN
+    fence: bool = True
+    settings: Mapping[str, Any] | tuple[tuple[str, str], ...] | None = None
+    partitions: int | None = None
+    replication: int | None = None
+    config: Mapping[str, Any] | tuple[tuple[str, str], ...] | None = None
+    restart: float = HOUR
+    type: str = field(init=False, compare=False)
+    cluster: Cluster = field(init=False, compare=False)
+    codec: Codec = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        kind = {told: name for name, told in _KINDS.items()}.get(self.kind, self.kind)
+        if kind not in _KINDS:
+            raise DefinitionError(f"topic {self.topic!r}: kind is one of {', '.join(_KINDS)}; got {self.kind!r}")
+        if not self.fence and kind != PLAIN:
+            raise DefinitionError(f"topic {self.topic!r}: kind {kind!r} reads before it writes, which needs the fence")
+        key = None if self.key is None else Fields.of(self.key)
+        codec = Codec(self.topic, key, Fields.of(self.value))
+        if len(codec.value) == 0 or (key is not None and len(key) == 0):
+            raise DefinitionError(f"topic {self.topic!r}: key and value need at least one field each")
+        (key or Fields()).concat(codec.value)  # no field twice
+        partition_count(self.topic, self.partitions)
+        settings = pairs(self.topic, self.settings)
+        if "partitioner" in dict(settings):
+            raise DefinitionError(f"topic {self.topic!r}: the partitioner is murmur2, as Java's, and cannot be changed")
+        made = {
+            "type": kind, "kind": _KINDS[kind], "key": key, "value": codec.value, "codec": codec,
+            "settings": settings, "cluster": cluster_of(self.bootstrap, settings),
+            "config": tuple(sorted((name, str(value)) for name, value in dict(self.config or {}).items())),
+        }  # fmt: skip
+        for name, value in made.items():
+            object.__setattr__(self, name, value)
+        codec.key_columns, codec.value_columns  # noqa: B018 (raises DefinitionError for an unknown type)
+
+    @classmethod
+    def nonTransactional(
+        cls, bootstrap: str, topic: str, key: FieldsLike | None = None, value: FieldsLike = "count bigint", **more: Any
+    ) -> CompactedTopicState:
+        """A map of plain values. A replayed batch counts twice."""
+        return cls(bootstrap, topic, key, value, "non-transactional", **more)
+
+    @classmethod
+    def transactional(
+        cls, bootstrap: str, topic: str, key: FieldsLike | None = None, value: FieldsLike = "count bigint", **more: Any
+    ) -> CompactedTopicState:
+        """A map with the txid beside each value. Exact if a replayed batch has the same content."""
+        return cls(bootstrap, topic, key, value, "transactional", **more)
+
+    @classmethod
+    def opaque(
+        cls, bootstrap: str, topic: str, key: FieldsLike | None = None, value: FieldsLike = "count bigint", **more: Any
+    ) -> CompactedTopicState:
+        """A map with txid and value before. Exact also under changed content, save for S12's keys."""
+        return cls(bootstrap, topic, key, value, "opaque", **more)
+
+    @property
+    def stateName(self) -> str:
+        return self.topic
+
+    @property
+    def guarantees(self) -> Mapping[str, tuple[str, ...]]:
+        """What the kind does not tell: without a fence a key may regress."""
+        return {} if self.fence else {"transactional": _REGRESS, "opaque": _REGRESS}
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> CompactedMap:
+        settings = for_producers(pairs(self.topic, self.settings))
+        writer = writer_for(self.cluster, self.topic, settings, conf, partitionIndex, numPartitions, self.fence)
+        alone = conf.get("trident.generation") is None
+        return CompactedMap(self, writer, partitionIndex, numPartitions, alone)
+
+    def participant(self) -> BatchParticipant:
+        """The driver's side, for one run: looks at the topic or makes it, then fences."""
+        keyed = KeyedTopic(self.cluster, self._compaction)
+        if not self.fence:
+            return UnfencedLedger(keyed)
+        settings = for_producers(pairs(self.topic, self.settings))
+        return CompactedLedger(keyed, self.cluster, self.topic, settings, valued=self.type != PLAIN)
+
+    def stored(self) -> dict[tuple, Any]:
+        """All keys that have a value: key tuple -> plain value, TransactionalValue or OpaqueValue."""
+        if self._compaction.look(self.cluster)[0].level == "creates":
+            return {}
+        backing = TopicBacking(self, PlainWriter(self.cluster, self.topic, {}))
+        backing.written = 1  # what was committed just now is waited for
+        return {ExactKey(key): value for key, value in backing.rows()}
+
+    def settled(self) -> None:
+        """Makes the topic if it is missing. Raises StateError for one that cannot serve."""
+        self._compaction.settled(self.cluster)
+
+    def check(self) -> Sequence[Finding]:
+        """Looks at the topic and writes nothing."""
+        return self._compaction.look(self.cluster)
+
+    @property
+    def _compaction(self) -> Compaction:
+        config = tuple(dict(self.config or {}).items())
+        return Compaction(self.topic, self.partitions, self.replication, config, self.restart)
+
+    def __repr__(self) -> str:
+        fence = "" if self.fence else ", fence=False"
+        return (
+            f"CompactedTopicState({self.bootstrap!r}, {self.topic!r}, key={self.key}, value={self.value}, "
+            f"kind={self.type!r}{fence})"
+        )

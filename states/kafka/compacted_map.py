@@ -1,0 +1,285 @@
+"""One partition of a CompactedTopicState, and the backing map below its txid logic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from trident_py.errors import DefinitionError
+from trident_py.state import (
+    BackingMap,
+    ITupleCollection,
+    NonTransactionalMap,
+    OpaqueMap,
+    OpaqueValue,
+    RemovableMapState,
+    SnapshottableMap,
+    TransactionalMap,
+    TransactionalValue,
+    ValueUpdater,
+)
+from trident_py.state.base import Key
+from trident_py.tuples import Fields, TridentTuple, key_of
+
+from ..sharing import shared
+from .codec import GLOBAL_KEY, Codec, as_bytes
+from .compacted_writer import Writer
+from .local_table import SETTLES, LocalTable, Row, table_of
+from .marks import ANSWER
+from .records import chunks_of
+
+if TYPE_CHECKING:
+    from .compacted import CompactedTopicState
+
+PLAIN = "plain"
+_MAPS: dict[str, Any] = {
+    PLAIN: NonTransactionalMap, "non-transactional": NonTransactionalMap,
+    "transactional": TransactionalMap, "opaque": OpaqueMap,
+}  # fmt: skip
+
+
+class TopicBacking(BackingMap):
+    """Keys and stored values of one state partition: read from the process's table, written by its writer.
+
+    On replay: nothing of its own; the map above it keeps the txids.
+    """
+
+    def __init__(self, factory: CompactedTopicState, writer: Writer) -> None:
+        self.codec: Codec = factory.codec
+        self.kind = factory.type
+        self.writer = writer
+        self.active = False
+        self.written = 0
+        self._factory = factory
+        self._table: LocalTable | None = None
+        self._seen = -1
+        self._pending: dict[bytes, Row] = {}
+
+    def begin(self, txid: int | None) -> None:
+        self._over()
+        self.writer.begin(txid)
+        self.active, self.txid = True, txid
+
+    def commit(self, txid: int | None) -> None:
+        """Sends what the maps have put, commits, and then keeps it in the table."""
+        pending = self._pending
+        if pending:
+            rows = list(pending.values())
+            self.writer.send([row.value for row in rows], list(pending), [row.prev for row in rows])
+        self.writer.commit(txid)
+        self.written += len(pending)
+        self._over()
+        if pending and self._table is not None:
+            self._table.put(pending.items())
+
+    def rollback(self) -> None:
+        self._over()
+        self.writer.rollback()
+
+    def _over(self) -> None:
+        self.active, self.txid = False, None
+        self._pending = {}
+
+    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+        if len(keys) == 0:
+            return []
+        names = as_bytes(self.codec.key_texts(self.codec.split_keys(keys)))
+        found = self._current().get(names)
+        if self._pending:
+            found = [self._pending.get(name, row) for name, row in zip(names, found, strict=True)]
+        return self._values(found)
+
+    def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        if len(keys) == 0:
+            return
+        columns = self.codec.split_keys(keys)
+        names = as_bytes(self.codec.key_texts(columns))
+        txids, values, prevs = self._split(vals)
+        texts = self.codec.value_texts(self.codec.split_values(values), columns)
+        olds: Sequence[str | None] = [None] * len(texts)
+        if self.kind == "opaque":
+            olds = self.codec.value_texts(self.codec.split_values(prevs), columns)
+        for name, text, txid, old in zip(names, texts, txids, olds, strict=True):
+            self._pending[name] = Row(_bytes(text), txid, _bytes(old))
+
+    def write(self, tuples: Sequence[TridentTuple]) -> None:
+        """Rows straight into the topic, column by column; the last of a key's counts."""
+        done = 0
+        fields: Fields
+        for fields, chunk in chunks_of(tuples):
+            self._check(fields)
+            keys = [chunk.columns[name] for name in self._factory.key or ()] or [list(GLOBAL_KEY) * chunk.length]
+            values = [chunk.columns[name] for name in self._factory.value]
+            texts = self.codec.key_texts(keys, values, done)
+            self.writer.send(self.codec.value_texts(values, keys, done), texts, None)
+            done += chunk.length
+        self.written += done
+
+    def _check(self, fields: Fields) -> None:
+        names = [*(self._factory.key or ()), *self._factory.value]
+        if set(names) != set(fields):
+            raise DefinitionError(
+                f"topic {self.codec.topic!r} takes rows of ({', '.join(names)}), got the fields {fields}; give "
+                "partitionPersist these fields as its input fields"
+            )
+
+    def rows(self) -> Iterator[tuple[tuple, Any]]:
+        """All keys with their stored values."""
+        for part in _parts(self._current().rows()):
+            values = self._values([row for _, row in part])
+            yield from zip([self.codec.key(name) for name, _ in part], values, strict=True)
+
+    def _current(self) -> LocalTable:
+        """The table. Inside a commit it is read to the end once after the producer was opened: from then on no other
+        process writes this partition's keys. Outside it follows the topic each time."""
+        if self._table is None:
+            self._table = table_of(self._factory.cluster, self.codec.topic)
+        if not self.active:
+            self._table.catch_up(self._settles())
+        elif self._seen != self.writer.opened:
+            self._table.catch_up(0.0 if self.kind == PLAIN else SETTLES)
+            self._seen = self.writer.opened
+        return self._table
+
+    def _settles(self) -> float:
+        """Own records of the last batch may wait for the end of their transaction."""
+        return ANSWER / 6 if self.written else SETTLES
+
+    def _values(self, rows: Sequence[Row | None]) -> list[Any]:
+        values = self.codec.values([None if row is None else row.value for row in rows])
+        if self.kind == "transactional":
+            return [None if r is None else TransactionalValue(r.txid, v) for r, v in zip(rows, values, strict=True)]
+        if self.kind == "opaque":
+            prevs = self.codec.values([None if row is None else row.prev for row in rows])
+            found = zip(rows, values, prevs, strict=True)
+            return [None if row is None else OpaqueValue(row.txid, value, prev) for row, value, prev in found]
+        return values
+
+    def _split(self, stored: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+        """Stored values as txids, values and values before."""
+        if self.kind == "opaque":
+            txids, values, prevs = zip(*stored, strict=True)
+            return txids, values, prevs
+        if self.kind == "transactional":
+            txids, values = zip(*stored, strict=True)
+            return txids, values, ()
+        return [self.txid] * len(stored), stored, ()
+
+
+class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
+    """One partition of a CompactedTopicState.
+
+    On replay: plain writes the keys again with the replay's values, transactional keeps what the batch has written,
+    opaque starts again from the value before, non-transactional applies the batch again.
+    """
+
+    def __init__(
+        self, factory: CompactedTopicState, writer: Writer, partition: int, of: int, alone: bool = False
+    ) -> None:
+        self.backing = TopicBacking(factory, writer)
+        super().__init__(_MAPS[factory.type].build(self.backing), GLOBAL_KEY)
+        self.factory = factory
+        self.partition = partition
+        self.of = of
+        self._alone = alone
+
+    def beginCommit(self, txid: int | None) -> None:
+        """Begins the transaction. Raises ZombieError, FailedException if the broker is away."""
+        if self._alone:  # there is no driver that did
+            self.factory.settled()
+            self._alone = False
+        self.backing.written = 0
+        self.backing.begin(txid)
+        super().beginCommit(txid)
+
+    def commit(self, txid: int | None) -> Any:
+        """Returns how many records were written, once all of them are confirmed."""
+        super().commit(txid)
+        self.backing.commit(txid)
+        return {"partition": self.partition, "written": self.backing.written}
+
+    def rollback(self, txid: int | None) -> None:
+        super().commit(txid)
+        self.backing.rollback()
+
+    def close(self) -> None:
+        """The run is over in this process, or another process has served the partition since."""
+        self.backing.writer.close()
+
+    def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
+        """Writes the rows under their keys; with ``tell`` returns all of them. Raises StateError for a bad row."""
+        if len(tuples) == 0:
+            return []
+        if self.factory.type == PLAIN:
+            self.backing.write(tuples)
+        else:
+            self._put(tuples)
+        return tuples if tell else []
+
+    def _put(self, tuples: Sequence[TridentTuple]) -> None:
+        names, width = self.factory.key or Fields(), len(self.factory.value)
+        last: dict[tuple, tuple[tuple, Any]] = {}
+        for fields, chunk in chunks_of(tuples):
+            self.backing._check(fields)
+            keys = chunk.rows(names) if len(names) else [GLOBAL_KEY] * chunk.length
+            rows = chunk.rows(self.factory.value)
+            for key, row in zip(keys, rows, strict=True):
+                empty = all(value is None for value in row)
+                last[key_of(key)] = key, None if empty else row[0] if width == 1 else row
+        self.multiPut([key for key, _ in last.values()], [value for _, value in last.values()])
+
+    def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
+        if self.factory.type == PLAIN:
+            raise DefinitionError(
+                f"topic {self.factory.topic!r}: a plain compacted topic is written, not updated: nobody could tell a "
+                'replay. For persistentAggregate choose kind="opaque" or kind="transactional" (or '
+                '"non-transactional", which counts a replay twice)'
+            )
+        return self.delegate.multiUpdate(keys, updaters)
+
+    def multiRemove(self, keys: Sequence[Key]) -> None:
+        """Writes tombstones."""
+        self.multiPut(keys, [None] * len(keys))
+
+    def get(self) -> Any:
+        self._one()
+        return super().get()
+
+    def update(self, updater: ValueUpdater) -> Any:
+        self._one()
+        return self.multiUpdate(self.snapshotKey, [updater])[0]
+
+    def set(self, value: Any) -> None:
+        self._one()
+        super().set(value)
+
+    def getTuples(self) -> Iterator[list[Any]]:
+        """This partition's share of the rows: the key's values, then the value's."""
+        single = len(self.factory.value) == 1
+        for key, stored in shared(self.backing.rows(), self.partition, self.of):
+            value = stored[1] if isinstance(self.delegate, TransactionalMap | OpaqueMap) else stored
+            yield [*key, value] if single else [*key, *value]
+
+    def _one(self) -> None:
+        if self.factory.key is not None:
+            raise DefinitionError(
+                f"topic {self.factory.topic!r} has the keys {self.factory.key}: a global aggregate needs key=None"
+            )
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
+
+
+def _parts(rows: Iterator[tuple[bytes, Row]], size: int = 5_000) -> Iterator[list[tuple[bytes, Row]]]:
+    part: list[tuple[bytes, Row]] = []
+    for each in rows:
+        part.append(each)
+        if len(part) == size:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+__all__ = ["PLAIN", "CompactedMap", "TopicBacking"]

@@ -1,0 +1,161 @@
+"""How one state partition writes keys: in a fenced transaction with its mark, or by a plain idempotent producer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from trident_py.errors import FailedException, StateError
+from trident_py.kafka.clients import Cluster, errors
+
+from .advice import kafka_errors
+from .codec import Text
+from .fence import Fence
+from .local_table import GENERATION, PREV, TXID
+from .marks import ANSWER, Place
+from .producing import SETTINGS, UNLIMITED, Room
+from .sending import Sender
+from .transactions import TransactionalProducer
+
+Headers = list[tuple[str, bytes]]
+
+
+class Writer(Protocol):
+    """`begin`, `send` as often as wanted, `commit` or `rollback`. ``opened`` counts the producers: after a new one
+    others may have written meanwhile."""
+
+    opened: int
+
+    def begin(self, txid: int | None) -> None: ...
+    def send(self, values: Sequence[Text | None], keys: Sequence[Text], prevs: Sequence[Any] | None) -> None: ...
+    def commit(self, txid: int | None) -> None: ...
+    def rollback(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class FencedWriter:
+    """One Kafka transaction for each batch, under the fixed transactional id of the state partition."""
+
+    def __init__(self, fence: Fence, part: int, of: int, settings: Mapping[str, Any]) -> None:
+        self._fence = fence
+        self._part = part
+        self._of = of
+        self._producer = TransactionalProducer(fence.place, part, settings)
+        self._admin: Any = None
+        self._txid: int | None = None
+        self.opened = 0
+
+    def begin(self, txid: int | None) -> None:
+        """Raises ZombieError for an older driver, attempt or batch; FailedException if the broker is away."""
+        if not self._producer.is_open or self._fence.attempt > 0:
+            self._open(txid)
+        self._txid = txid
+        self._producer.begin()
+
+    def _open(self, txid: int | None) -> None:
+        if self._admin is None:
+            self._admin = self._fence.place.cluster.admin()
+        self._fence.check(self._admin, txid)  # an older one must not disturb
+        self._producer.open()
+        self.opened += 1
+        try:
+            self._fence.check(self._admin, txid)
+            self._fence.own(self._admin, self._part, txid)
+        except BaseException:
+            self._producer.close()
+            raise
+
+    def send(self, values: Sequence[Text | None], keys: Sequence[Text], prevs: Sequence[Any] | None = None) -> None:
+        """``prevs``: with headers; for each record the value before, or None."""
+        topic = self._fence.place.topic
+        if prevs is None:
+            self._producer.send(topic, values, keys)  # type: ignore[arg-type]
+            return
+        common = [(GENERATION, str(self._fence.generation).encode())]
+        if self._txid is not None:
+            common.append((TXID, str(self._txid).encode()))
+        headers = [common if prev is None else [*common, (PREV, prev)] for prev in prevs]
+        self._producer.send(topic, values, keys, headers)  # type: ignore[arg-type]
+
+    def commit(self, txid: int | None) -> None:
+        """Raises FailedException where the batch must be replayed."""
+        self._producer.commit(self._fence.mark(txid, self._of))
+
+    def rollback(self) -> None:
+        self._producer.abort()
+
+    def close(self) -> None:
+        self._producer.close()
+
+
+class PlainWriter:
+    """An idempotent producer without transactions: what is sent is visible at once, and nobody is shut out."""
+
+    def __init__(self, cluster: Cluster, topic: str, settings: Mapping[str, Any]) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._settings = {**SETTINGS, **settings, **UNLIMITED}
+        self._room = Room(settings)
+        self._sender: Sender | None = None
+        self.opened = 0
+
+    def begin(self, txid: int | None) -> None:
+        if self._sender is None:
+            self._sender = Sender(self._cluster, self._settings, self._room)
+            self.opened += 1
+
+    def send(self, values: Sequence[Text | None], keys: Sequence[Text], prevs: Sequence[Any] | None = None) -> None:
+        assert self._sender is not None and prevs is None
+        try:
+            with kafka_errors(self._cluster, f"write to topic {self._topic!r}"):
+                self._sender.send(self._topic, values, keys)  # type: ignore[arg-type]
+        except BaseException:
+            self.close()
+            raise
+
+    def commit(self, txid: int | None) -> None:
+        """Returns when every record is confirmed. Raises FailedException if the broker is away, StateError for a
+        record that it refuses."""
+        assert self._sender is not None
+        sender, until = self._sender, time.monotonic() + ANSWER
+        while len(sender.producer) > 0 and sender.failures.count == 0 and time.monotonic() < until:
+            sender.producer.flush(0.5)
+        if sender.failures.count > 0 or len(sender.producer) > 0:
+            self.close()
+            self._tell(sender)
+
+    def _tell(self, sender: Sender) -> None:
+        from confluent_kafka import KafkaException
+
+        if sender.failures.count == 0:
+            raise FailedException(
+                f"Kafka at {self._cluster.bootstrap}: topic {self._topic!r} has not confirmed {len(sender.producer)} "
+                f"records in {ANSWER:g} s; the batch is tried again"
+            )
+        try:
+            with errors(self._cluster, f"write to topic {self._topic!r}"):
+                raise KafkaException(sender.failures.first)
+        except StateError as error:
+            raise StateError(f"{error}. {sender.failures.text}") from error.__cause__
+
+    def rollback(self) -> None:
+        """What was sent stays; the replay writes the same keys again."""
+        self.close()
+
+    def close(self) -> None:
+        if self._sender is not None:
+            self._sender.close()
+        self._sender = None
+
+
+def writer_for(
+    cluster: Cluster, topic: str, settings: Mapping[str, Any], conf: dict, part: int, of: int, fence: bool
+) -> Writer:  # fmt: skip
+    """The writer of a state partition; it opens nothing before its first batch."""
+    if not fence:
+        return PlainWriter(cluster, topic, settings)
+    return FencedWriter(Fence.of(Place.of(cluster, topic, conf), conf), part, of, settings)
+
+
+__all__ = ["FencedWriter", "PlainWriter", "Writer", "writer_for"]

@@ -1,0 +1,215 @@
+"""What a compacted topic must be before a state writes it, and how it is made when it is missing.
+
+Partitions must stay as many as they were: a key's partition follows from their number. It is remembered in the offset
+metadata of a group, ``trident/<topology>/<state>/keys``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trident_py.errors import StateError
+from trident_py.kafka.clients import Cluster, kafka_error
+
+from ..findings import Finding
+from .advice import kafka_errors
+from .ledger import RENEWED, TopicLedger
+from .local_table import partitions_of, settings_of
+from .marks import ANSWER, Mark, Place
+
+KEYS = "keys"
+HOUR = 3600.0
+_LAGS = {
+    "delete.retention.ms": "a tombstone, and with it the txid that tells a replay, may be gone before the restart",
+    "max.compaction.lag.ms": "records may be compacted away while a reader is down for so long",
+}
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """The topic as a state needs it. ``restart``: for how many seconds the topology may be down."""
+
+    topic: str
+    partitions: int | None = None
+    replication: int | None = None
+    config: tuple[tuple[str, str], ...] = ()
+    restart: float = HOUR
+
+    def look(self, cluster: Cluster) -> list[Finding]:
+        """What is right, what would be made, what is wrong. Writes nothing."""
+        found = self._found(cluster)
+        if found is None:
+            many = "the broker's default" if self.partitions is None else self.partitions
+            return [Finding("creates", f"topic {self.topic!r} does not exist; it would be made, compacted, "
+                                       f"partitions: {many}")]  # fmt: skip
+        settings, partitions = found
+        wrong = [Finding("error", text) for text in self._wrong(settings, partitions)]
+        return wrong or [Finding("ok", f"topic {self.topic!r} is compacted and has {partitions} partitions")]
+
+    def settled(self, cluster: Cluster) -> int:
+        """Makes the topic if it is missing; the number of its partitions. Raises StateError for one that is wrong."""
+        found = self._found(cluster)
+        if found is None:
+            self._create(cluster)
+            return self.settled(cluster)
+        settings, partitions = found
+        for text in self._wrong(settings, partitions):
+            raise StateError(text)
+        return partitions
+
+    def _found(self, cluster: Cluster) -> tuple[dict[str, str], int] | None:
+        from confluent_kafka import KafkaException
+
+        admin = cluster.admin()
+        with kafka_errors(cluster, f"look at topic {self.topic!r}"):
+            try:
+                return settings_of(admin, self.topic), partitions_of(admin, self.topic)
+            except KafkaException as error:
+                found = kafka_error(error)
+                if found is None or found.name() not in ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"):
+                    raise
+                return None
+
+    def _wrong(self, settings: Mapping[str, str], partitions: int) -> Iterator[str]:
+        policy = settings.get("cleanup.policy", "")
+        if "compact" not in policy:
+            yield self._told("cleanup.policy", policy, "it is not compacted, so old keys are dropped with their "
+                             "segments", "compact")  # fmt: skip
+        elif "delete" in policy and any(settings.get(name) != "-1" for name in ("retention.ms", "retention.bytes")):
+            yield self._told("cleanup.policy", policy, "keys that are not written again are dropped after "
+                             f"retention.ms={settings.get('retention.ms')}, "
+                             f"retention.bytes={settings.get('retention.bytes')}", "compact")  # fmt: skip
+        for name, why in _LAGS.items():
+            value, least = int(settings.get(name, 0)), int(self.restart * 1000)
+            if value < least:
+                yield self._told(name, value, f"{why}: the state is to outlive {self.restart:g} s (restart=)", least)
+        if self.partitions is not None and self.partitions != partitions:
+            yield (
+                f"topic {self.topic!r} has {partitions} partitions, the state is declared with {self.partitions}. "
+                f"{_TWO}. Declare partitions={partitions}"
+            )
+
+    def _told(self, name: str, value: Any, why: str, instead: Any) -> str:
+        return (
+            f"topic {self.topic!r} has {name}={value}: {why}. Change it: kafka-configs.sh --alter --entity-type topics "
+            f"--entity-name {self.topic} --add-config {name}={instead}"
+        )
+
+    def _create(self, cluster: Cluster) -> None:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import NewTopic
+
+        admin = cluster.admin()
+        wanted = NewTopic(
+            self.topic, num_partitions=self.partitions or -1, replication_factor=self.replication or -1,
+            config={"cleanup.policy": "compact", **dict(self.config)},
+        )  # fmt: skip
+        with kafka_errors(cluster, f"make topic {self.topic!r}"):
+            made = admin.create_topics([wanted], operation_timeout=ANSWER)
+            try:
+                made[self.topic].result(ANSWER)
+            except KafkaException as error:
+                found = kafka_error(error)
+                if found is None or found.name() != "TOPIC_ALREADY_EXISTS":
+                    raise
+            until = time.monotonic() + ANSWER
+            while self._found(cluster) is None and time.monotonic() < until:
+                time.sleep(0.02)
+
+
+_TWO = (
+    "The partition of a key follows from their number: with another one a key would live in two partitions, where "
+    "compaction never merges its records and nobody can tell which is the last"
+)
+
+
+class KeyedTopic:
+    """The topic on the driver: looked at when a run begins, and that its partitions stay."""
+
+    def __init__(self, cluster: Cluster, compaction: Compaction) -> None:
+        self._cluster = cluster
+        self._compaction = compaction
+        self._place: Place | None = None
+        self._admin: Any = None
+        self._partitions = 0
+        self._written = 0.0
+
+    def open(self, conf: dict) -> None:
+        """Raises StateError for a topic that cannot serve, or whose partitions are not as many as they were."""
+        self._place = Place.of(self._cluster, self._compaction.topic, conf)
+        self._partitions = self._compaction.settled(self._cluster)
+        self._admin = self._cluster.admin()
+        known = self._place.read(self._admin, KEYS)
+        if known is not None and known.partitions != self._partitions:
+            self._changed(known.partitions, self._partitions)
+        self._remember()
+
+    def unchanged(self) -> None:
+        """Before each attempt. Raises StateError."""
+        with kafka_errors(self._cluster, f"look at topic {self._compaction.topic!r}"):
+            now = partitions_of(self._admin, self._compaction.topic)
+        if now != self._partitions:
+            self._changed(self._partitions, now)
+        if time.monotonic() - self._written > RENEWED:
+            self._remember()
+
+    def _changed(self, before: int, now: int) -> None:
+        assert self._place is not None
+        raise StateError(
+            f"{self._place.who}: the topic had {before} partitions and has {now}. {_TWO}. Make a new topic with {now} "
+            "partitions and write the keys again"
+        )
+
+    def _remember(self) -> None:
+        from confluent_kafka import ConsumerGroupTopicPartitions
+
+        assert self._place is not None
+        offsets = self._place.offsets(Mark(partitions=self._partitions))
+        group = self._place.name(KEYS)
+        with kafka_errors(self._cluster, f"remember the partitions of {self._place.who}"):
+            told = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, offsets)])
+            told[group].result(ANSWER)
+        self._written = time.monotonic()
+
+
+class CompactedLedger(TopicLedger):
+    """The driver's side of a fenced CompactedTopicState: topic first, then the fence."""
+
+    def __init__(
+        self, keyed: KeyedTopic, cluster: Cluster, topic: str, settings: Mapping[str, Any], valued: bool
+    ) -> None:
+        super().__init__(cluster, topic, settings, counted=False)
+        self._keyed = keyed
+        self._valued = valued
+
+    def open(self, conf: dict) -> int:
+        """Raises StateError for a topic that cannot serve, LineageError if another checkpoint wrote it."""
+        self._keyed.open(conf)
+        return super().open(conf)
+
+    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
+        self._keyed.unchanged()
+        super().prepare(txid, attempt, numPartitions)
+
+
+class UnfencedLedger:
+    """The driver's side without a fence: only the topic is looked at; no driver is ever shut out."""
+
+    def __init__(self, keyed: KeyedTopic) -> None:
+        self._keyed = keyed
+
+    def open(self, conf: dict) -> int:
+        self._keyed.open(conf)
+        return 0
+
+    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
+        self._keyed.unchanged()
+
+    def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
+        """Nothing: every partition has waited for its deliveries."""
+
+    def abort(self, txid: int, attempt: int) -> None:
+        """Nothing: the replay writes the same keys again."""

@@ -1,0 +1,92 @@
+"""What a state partition must find before it writes: its driver is the newest, and its batch is not behind.
+
+Read once for each `open` of the partition's producer, before and after `init_transactions`: a newer driver writes its
+mark before it shuts out the partitions, so an older one either finds that mark here, or is shut out when it commits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from trident_py.errors import StateError, ZombieError
+
+from .marks import DRIVER, Mark, Place
+
+
+@dataclass(frozen=True)
+class Fence:
+    """Generation and lineage of the run that a partition writes for; generation 0 without a driver (unit tests)."""
+
+    place: Place
+    generation: int
+    lineage: str
+    context: Any = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, place: Place, conf: dict) -> Fence:
+        generation = conf.get("trident.generation") or 0
+        return cls(place, generation, conf.get("trident.lineage") or "", conf.get("trident.context"))
+
+    @property
+    def attempt(self) -> int:
+        """The attempt that this task runs for."""
+        transaction = getattr(self.context, "transaction", None)
+        return 0 if transaction is None else int(transaction.attemptId)
+
+    def check(self, admin: Any, txid: int | None) -> Mark:
+        """The driver's mark. Raises ZombieError for an older driver or attempt, StateError if the mark is gone."""
+        if self.generation == 0:
+            return Mark()
+        mark, who = self.place.read(admin, DRIVER), self.place.who
+        if mark is None or mark.generation < self.generation:
+            raise StateError(
+                f"{who}: the mark of its driver is gone or older than this driver; the topic or its consumer groups "
+                "were replaced while the topology ran. Start the topology again"
+            )
+        if mark.generation > self.generation or mark.lineage != self.lineage:
+            raise newer_driver(who, self.generation, mark.generation)
+        if txid is not None and txid < mark.txid:
+            raise _behind(who, txid, mark.txid)
+        if txid is not None and txid == mark.txid and self.attempt < mark.attempt:
+            raise ZombieError(
+                f"{who}: attempt {self.attempt} of batch {txid} was given up, attempt {mark.attempt} has taken over; "
+                "nothing of the older one is written"
+            )
+        return mark
+
+    def own(self, admin: Any, part: int, txid: int | None) -> Mark:
+        """The partition's mark, to be read after `open`. ``own.txid == txid``: its part of the batch is there.
+
+        Raises ZombieError for a batch that is behind, StateError if another checkpoint has written so far.
+        """
+        mark, who = self.place.read(admin, part) or Mark(), self.place.who
+        if txid is None or mark.txid < txid:
+            return mark
+        if mark.txid > txid:
+            raise _behind(who, txid, mark.txid)
+        if mark.lineage != self.lineage:
+            raise StateError(
+                f"{who}: partition {part} has written batch {txid} for another checkpoint (lineage {mark.lineage!r}), "
+                "which was still at work when this one began. Stop that driver, and start this one again with "
+                'conf["topology.txid.base"] = "continue"'
+            )
+        return mark
+
+    def mark(self, txid: int | None, partitions: int, rows: int = 0) -> Mark:
+        """What a partition writes with its data."""
+        return Mark(txid or 0, self.generation, self.lineage, self.attempt, partitions, rows)
+
+
+def newer_driver(who: str, own: int, newer: int) -> ZombieError:
+    return ZombieError(
+        f"{who}: this driver has generation {own}, but a newer one with generation {newer} has taken over; nothing "
+        "more is written. Stop this driver"
+    )
+
+
+def _behind(who: str, txid: int, last: int) -> ZombieError:
+    return ZombieError(
+        f"{who}: batch {txid} is behind batch {last}; nothing of it is written. An older driver or task is still "
+        "running, or the checkpoint is older than the topic"
+    )

@@ -1,0 +1,288 @@
+"""A topic's latest record of every key, in a table of this process that follows the topic.
+
+The table is SQLite's own temporary file: it is gone with the process, and holds about the bytes of keys and values
+twice; the memory is its page cache. One table serves all states of a process over one topic. Before it answers, it
+reads up to the last stable offset; what is compacted meanwhile leaves gaps, which mean nothing: of each key the last
+record counts.
+
+A tombstone is removed from a topic ``delete.retention.ms`` after it was compacted, so a table that stood still for
+longer starts anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from trident_py.errors import FailedException, StateError
+from trident_py.kafka.clients import Cluster
+
+from .advice import kafka_errors
+from .marks import ANSWER
+
+log = logging.getLogger("states.kafka")
+
+TXID = "trident-txid"
+PREV = "trident-prev"
+GENERATION = "trident-generation"
+SETTLES = 0.2
+"""How long a query waits for transactions that were open when it began: most of them are about to be committed."""
+CACHE_KIB = 16_384
+PAGE = 5_000
+ASKED = 500
+READ = 20_000
+CONSUMER = {
+    "group.id": "trident-table", "enable.auto.commit": False, "enable.partition.eof": True,
+    "isolation.level": "read_committed", "auto.offset.reset": "error", "fetch.wait.max.ms": 100,
+    "queued.max.messages.kbytes": 16_384, "fetch.message.max.bytes": 4_194_304,
+}  # fmt: skip
+
+_UPSERT = (
+    "INSERT INTO t VALUES (?, ?, ?, ?) ON CONFLICT (k) DO UPDATE SET v = excluded.v, txid = excluded.txid, "
+    "prev = excluded.prev WHERE excluded.txid IS NULL OR t.txid IS NULL OR excluded.txid >= t.txid"
+)
+
+
+class Row(NamedTuple):
+    """The last record of a key; ``value`` None: a tombstone that has a txid."""
+
+    value: bytes | None
+    txid: int | None = None
+    prev: bytes | None = None
+
+
+_tables: weakref.WeakValueDictionary[tuple[int, Cluster, str], LocalTable] = weakref.WeakValueDictionary()
+_making = threading.Lock()
+
+
+def table_of(cluster: Cluster, topic: str) -> LocalTable:
+    """The table of this process; it lives as long as somebody holds it."""
+    with _making:
+        key = (os.getpid(), cluster, topic)
+        found = _tables.get(key)
+        if found is None:
+            found = _tables[key] = LocalTable(cluster, topic)
+        return found
+
+
+class LocalTable:
+    """Keys are bytes, a record without one is an error. Safe for several threads."""
+
+    def __init__(self, cluster: Cluster, topic: str) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._lock = threading.RLock()
+        self._retention: float | None = None
+        self._partitions = 0
+        self._admin: Any = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._rows: Any = sqlite3.connect("", check_same_thread=False, isolation_level=None)
+        for name, value in (("journal_mode", "OFF"), ("synchronous", "OFF"), ("cache_size", -CACHE_KIB)):
+            self._rows.execute(f"PRAGMA {name} = {value}")
+        self._rows.execute("CREATE TABLE t (k BLOB PRIMARY KEY, v BLOB, txid INTEGER, prev BLOB) WITHOUT ROWID")
+        self._at: dict[int, int] = {}
+        self._consumer: Any = None
+        self._reached = time.monotonic()
+
+    # -- following
+
+    def catch_up(self, settles: float = SETTLES) -> None:
+        """Reads what is committed now. ``settles``: how long to wait for what is still open.
+
+        Raises FailedException if the broker is away, StateError for a topic that is none of ours.
+        """
+        with self._lock, kafka_errors(self._cluster, f"read topic {self._topic!r} back"):
+            try:
+                if self._stale():
+                    self._begin()
+                began = self._reached if self._at else time.monotonic()
+                self._follow(self._ends(settles))
+                self._reached = time.monotonic()
+                self._warn(self._reached - began)
+            except BaseException:
+                self._consumer = None  # what it has fetched is forgotten; the next one goes on from ``_at``
+                raise
+
+    def _stale(self) -> bool:
+        """Whether a tombstone may have come and gone since the table was at the end."""
+        if self._retention is None:
+            self._retention = retention_of(self._made_admin(), self._topic)
+        return bool(self._at) and time.monotonic() - self._reached > self._retention
+
+    def _warn(self, seconds: float) -> None:
+        if self._retention is not None and seconds > self._retention:
+            log.warning(
+                "topic %r took %.1f s to read back, but keeps tombstones for %.1f s only: a key that was removed "
+                "meanwhile may still be there. Raise its delete.retention.ms", self._topic, seconds, self._retention,
+            )  # fmt: skip
+
+    def _made_admin(self) -> Any:
+        if self._admin is None:
+            self._admin = self._cluster.admin()
+        return self._admin
+
+    def _ends(self, settles: float) -> dict[int, int]:
+        """The last stable offset of each partition; beyond it are only transactions that stayed open."""
+        from confluent_kafka import IsolationLevel
+
+        self._partitions = partitions_of(self._made_admin(), self._topic)
+        wanted = self._offsets(IsolationLevel.READ_UNCOMMITTED)
+        until = time.monotonic() + settles
+        while True:
+            stable = self._offsets(IsolationLevel.READ_COMMITTED)
+            if all(stable[part] >= end for part, end in wanted.items()) or time.monotonic() > until:
+                return stable
+            time.sleep(0.002)
+
+    def _offsets(self, isolation: Any, earliest: bool = False) -> dict[int, int]:
+        from confluent_kafka import TopicPartition
+        from confluent_kafka.admin import OffsetSpec
+
+        admin = self._made_admin()
+        spec = OffsetSpec.earliest() if earliest else OffsetSpec.latest()
+        asked = {TopicPartition(self._topic, part): spec for part in range(self._partitions)}
+        answer = admin.list_offsets(asked, isolation_level=isolation, request_timeout=ANSWER)
+        return {place.partition: found.result(ANSWER).offset for place, found in answer.items()}
+
+    def _follow(self, ends: dict[int, int]) -> None:
+        from confluent_kafka import IsolationLevel, TopicPartition
+
+        if not set(ends) <= set(self._at):
+            first = self._offsets(IsolationLevel.READ_UNCOMMITTED, earliest=True)
+            self._at = {part: self._at.get(part, offset) for part, offset in first.items()}
+            self._consumer = None
+        if all(self._at[part] >= end for part, end in ends.items()):
+            return
+        if self._consumer is None:
+            made = self._cluster.consumer(CONSUMER)
+            made.list_topics(self._topic, ANSWER)  # connected first: else librdkafka waits half a second
+            made.assign([TopicPartition(self._topic, part, offset) for part, offset in self._at.items()])
+            self._consumer = made
+        heard = time.monotonic()
+        while any(self._at[part] < end for part, end in ends.items()):
+            found = self._consumer.consume(READ, 0.1)
+            if found:
+                self._take(found)
+                heard = time.monotonic()
+            elif time.monotonic() - heard > ANSWER:
+                raise FailedException(
+                    f"Kafka at {self._cluster.bootstrap}: topic {self._topic!r} gave no more records for {ANSWER:g} s, "
+                    f"at {self._at} of {ends}. The batch is tried again"
+                )
+
+    def _take(self, messages: Sequence[Any]) -> None:
+        """Applies records and notes how far they reach: a partition's end is told apart, behind its last marker."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        rows: dict[bytes, Row] = {}
+        at: dict[int, int] = {}
+        for message in messages:
+            error = message.error()
+            if error is None:
+                key, headers = message.key(), message.headers()
+                if key is None:
+                    raise self._keyless(message)
+                rows[key] = Row(message.value()) if headers is None else _row(message.value(), headers)
+                at[message.partition()] = message.offset() + 1
+            elif error.code() == KafkaError._PARTITION_EOF:
+                at[message.partition()] = message.offset()
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                self._begin()
+                raise FailedException(
+                    f"topic {self._topic!r}: its records at {message.offset()} are gone; it was made anew, or records "
+                    "were deleted. It is read again from its beginning, and the batch is tried again"
+                )
+            elif not error.retriable() and error.fatal():
+                raise KafkaException(error)
+        self._write(rows)
+        self._at.update((part, max(offset, self._at[part])) for part, offset in at.items())
+
+    def _keyless(self, message: Any) -> StateError:
+        return StateError(
+            f"topic {self._topic!r}, partition {message.partition()}, offset {message.offset()}: a record without a "
+            "key; a compacted topic has none. It was written before the topic was compacted: use another topic, or "
+            "delete the records up to there"
+        )
+
+    # -- rows
+
+    def put(self, rows: Iterable[tuple[bytes, Row]]) -> None:
+        """What this process has committed itself; it need not be read back."""
+        with self._lock:
+            self._write(dict(rows))
+
+    def _write(self, rows: dict[bytes, Row]) -> None:
+        gone = [(key,) for key, row in rows.items() if row.value is None and row.txid is None]
+        kept = sorted((key, *row) for key, row in rows.items() if row.value is not None or row.txid is not None)
+        try:
+            self._rows.execute("BEGIN")
+            self._rows.executemany("DELETE FROM t WHERE k = ?", gone)
+            self._rows.executemany(_UPSERT, kept)
+            self._rows.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._begin()
+            raise StateError(
+                f"topic {self._topic!r}: its local table cannot be written: {error}. It needs room for all keys and "
+                "values in the folder for temporary files (SQLITE_TMPDIR, TMPDIR)"
+            ) from error
+
+    def get(self, keys: Sequence[bytes]) -> list[Row | None]:
+        """The rows in the order of the keys."""
+        found: dict[bytes, Row] = {}
+        asked = sorted(set(keys))
+        with self._lock:
+            for at in range(0, len(asked), ASKED):
+                some = asked[at : at + ASKED]
+                marks = ",".join("?" * len(some))
+                rows = self._rows.execute(f"SELECT k, v, txid, prev FROM t WHERE k IN ({marks})", some)
+                found.update((row[0], Row._make(row[1:])) for row in rows)
+        return list(map(found.get, keys))
+
+    def rows(self) -> Iterator[tuple[bytes, Row]]:
+        """All keys that have a value, in the order of their bytes."""
+        last = None
+        while True:
+            where, after = ("", ()) if last is None else ("AND k > ?", (last,))
+            with self._lock:
+                text = f"SELECT k, v, txid, prev FROM t WHERE v IS NOT NULL {where} ORDER BY k LIMIT {PAGE}"
+                found = self._rows.execute(text, after).fetchall()
+            if not found:
+                return
+            for key, *row in found:
+                yield key, Row._make(row)
+            last = found[-1][0]
+
+
+def _row(value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> Row:
+    told = dict(headers)
+    txid = told.get(TXID)
+    return Row(value, None if txid is None else int(txid), told.get(PREV))
+
+
+def partitions_of(admin: Any, topic: str) -> int:
+    """How many partitions the topic has. Raises KafkaException."""
+    from confluent_kafka import TopicCollection
+
+    answer = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER)
+    return len(answer[topic].result(ANSWER).partitions)
+
+
+def settings_of(admin: Any, topic: str) -> dict[str, str]:
+    """The topic's settings. Raises KafkaException."""
+    from confluent_kafka.admin import ConfigResource, ResourceType
+
+    (answer,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=ANSWER).values()
+    return {name: entry.value for name, entry in answer.result(ANSWER).items()}
+
+
+def retention_of(admin: Any, topic: str) -> float:
+    """For how many seconds a tombstone stays at least."""
+    return int(settings_of(admin, topic)["delete.retention.ms"]) / 1000

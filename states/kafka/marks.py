@@ -1,0 +1,136 @@
+"""Who may write a Kafka state, and how far it is: marks kept as the offset metadata of consumer groups.
+
+A mark is committed in the transaction that writes the data (``send_offsets_to_transaction``), so both are there or
+neither is. Each state partition has a group of its own, and so has the driver of each state:
+
+    trident/<topology>/<state>/<partition>   the last txid that this partition has written, of how many partitions, and
+                                             how many records
+    trident/<topology>/<state>/driver        generation and lineage of the driver, the attempt it has let in last, and
+                                             the number of partitions that holds
+
+The same names are the transactional ids: whoever calls ``init_transactions`` shuts out the one before.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from trident_py.errors import DefinitionError, StateError
+from trident_py.kafka.clients import Cluster, is_passing
+
+from .advice import kafka_errors
+
+ANSWER = 30.0
+DRIVER = "driver"
+LONGEST_NAME = 1000
+LONGEST_MARK = 4000  # brokers take 4096 bytes (offset.metadata.max.bytes)
+
+
+class Mark(NamedTuple):
+    """What a group's metadata says; all zero where there is none."""
+
+    txid: int = 0
+    generation: int = 0
+    lineage: str = ""
+    attempt: int = 0
+    partitions: int = 0
+    rows: int = 0
+
+    def text(self) -> str:
+        """Raises StateError if no broker would take it."""
+        made = json.dumps(self._asdict(), separators=(",", ":"))
+        if len(made) > LONGEST_MARK:
+            raise StateError(
+                f"the name of the lineage has {len(self.lineage)} characters, too many for a mark in Kafka; "
+                "give the checkpoint a shorter one"
+            )
+        return made
+
+
+@dataclass(frozen=True)
+class Place:
+    """The marks of one state of one topology. Their offsets name partition 0 of the state's topic."""
+
+    cluster: Cluster
+    topic: str
+    topology: str
+    state: str
+
+    @classmethod
+    def of(cls, cluster: Cluster, topic: str, conf: dict) -> Place:
+        """``conf`` as a state or a participant gets it. Raises DefinitionError for names that are too long."""
+        found = cls(cluster, topic, conf.get("topology.name") or "", conf.get("trident.state.name") or topic)
+        if len(found.name(DRIVER)) > LONGEST_NAME:
+            raise DefinitionError(
+                f"the names of topology {found.topology[:60]!r}... and state {found.state[:60]!r}... make a "
+                f"transactional id of more than {LONGEST_NAME} characters; shorten them"
+            )
+        return found
+
+    def name(self, part: int | str) -> str:
+        """The group and transactional id of a partition, or of the driver."""
+        return f"trident/{quote(self.topology, safe='')}/{quote(self.state, safe='')}/{part}"
+
+    @property
+    def who(self) -> str:
+        return f"state {self.state!r} of topology {self.topology!r} in topic {self.topic!r} at {self.cluster.bootstrap}"
+
+    def read(self, admin: Any, part: int | str) -> Mark | None:
+        """The mark, once every open transaction on it has ended; None if there is none. Raises StateError."""
+        with kafka_errors(self.cluster, f"read the mark of {self.who}"):
+            found = committed(self.cluster, self.name(part), self.topic)
+            if found.error is not None:
+                raise StateError(f"{self.who}: its mark cannot be read: {found.error.str()}")
+        if found.offset < 0 or not found.metadata:
+            return None
+        try:
+            return Mark(**json.loads(found.metadata))
+        except (ValueError, TypeError) as error:
+            raise StateError(
+                f"{self.who}: group {self.name(part)!r} holds {found.metadata!r}, which this library has not written; "
+                "give the topology or the state another name"
+            ) from error
+
+    def metadata(self, part: int | str) -> Any:
+        """The group's metadata, as ``send_offsets_to_transaction`` wants it; made once for each producer."""
+        return group_metadata(self.cluster, self.name(part))
+
+    def offsets(self, mark: Mark) -> list[Any]:
+        """The offsets that carry a mark."""
+        from confluent_kafka import TopicPartition
+
+        return [TopicPartition(self.topic, 0, mark.txid, metadata=mark.text())]
+
+
+def group_metadata(cluster: Cluster, group: str) -> Any:
+    """What stands for a group without members in a transaction."""
+    consumer = cluster.consumer({"group.id": group, "enable.auto.commit": False})
+    try:
+        return consumer.consumer_group_metadata()
+    finally:
+        consumer.close()
+
+
+def committed(cluster: Cluster, group: str, topic: str) -> Any:
+    """The group's offset of partition 0, once no transaction is open on it. Raises KafkaException.
+
+    Read by a consumer: librdkafka's AdminClient ends the process by SIGSEGV where the coordinator has moved.
+    """
+    from confluent_kafka import KafkaException, TopicPartition
+
+    consumer = cluster.consumer({"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"})
+    until = time.monotonic() + ANSWER
+    try:
+        while True:
+            try:
+                return consumer.committed([TopicPartition(topic, 0)], ANSWER)[0]
+            except KafkaException as error:
+                if not is_passing(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.02)
+    finally:
+        consumer.close()

@@ -1,0 +1,72 @@
+"""All partitions of a state at once, on the driver: shuts out whoever writes them and reads how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from trident_py.errors import FailedException
+from trident_py.kafka.clients import is_fenced
+
+from .marks import Mark, Place
+from .transactions import TransactionalProducer
+
+AT_ONCE = 8
+
+
+class Partitions:
+    """A context manager; its producers live within it."""
+
+    def __init__(self, place: Place, settings: Mapping[str, Any], admin: Any) -> None:
+        self._place = place
+        self._settings = settings
+        self._admin = admin
+        self._producers: list[TransactionalProducer] = []
+        self.marks: list[Mark] = []
+
+    def __enter__(self) -> Partitions:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for producer in self._producers:
+            producer.close()
+
+    @property
+    def last(self) -> int:
+        """The highest txid that a partition has written, 0 if none."""
+        return max((mark.txid for mark in self.marks), default=0)
+
+    def open(self, count: int) -> list[Mark]:
+        """The marks of this many partitions, each read once its old producer is shut out."""
+        self._producers = [TransactionalProducer(self._place, part, self._settings) for part in range(count)]
+        self.marks = self._each(self._taken)
+        return self.marks
+
+    def settle(self, anew: bool) -> None:
+        """Once the new driver's mark is there: writes the marks again, which a task that has come back since then with
+        the old one's leave does not survive. ``anew``: what they say counts no more."""
+        self.marks = self._each(lambda part: self._settled(part, anew))
+
+    def _taken(self, part: int) -> Mark:
+        self._producers[part].open()
+        return self._place.read(self._admin, part) or Mark()
+
+    def _settled(self, part: int, anew: bool) -> Mark:
+        producer, mark = self._producers[part], self.marks[part]
+        while True:
+            try:
+                wanted = mark._replace(txid=0) if anew else mark
+                producer.commit(wanted)
+                return wanted
+            except FailedException as error:
+                if error.__cause__ is None or not is_fenced(error.__cause__):
+                    raise
+                mark = self._taken(part)  # somebody came between: what has he written?
+
+    def _each(self, call: Callable[[int], Mark]) -> list[Mark]:
+        parts = range(len(self._producers))
+        if len(parts) < 2:
+            return list(map(call, parts))
+        with ThreadPoolExecutor(min(AT_ONCE, len(parts))) as pool:
+            return list(pool.map(call, parts))

@@ -1,0 +1,82 @@
+"""The settings of our producers, what users may change of them, and which of a user's settings are for producers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trident_py.errors import DefinitionError
+from trident_py.kafka.clients import Cluster
+
+# With librdkafka's back-off of 100 ms the second of two transactions in a row would wait that long for the end of
+# the first one, which the broker finishes in the background. With sparse connections `init_transactions` takes 55 ms,
+# or 500 ms where the coordinator's connection is not up yet, without them 4 ms. murmur2_random puts a key where Java's
+# producers do. A broker that comes back is to be found soon, and without librdkafka's "rebootstrap", which forgets the
+# coordinators of groups in a way that blocks the next transaction for ever (librdkafka issue 5511).
+SETTINGS: Mapping[str, Any] = {
+    "acks": "all", "enable.idempotence": True, "linger.ms": 5, "retry.backoff.ms": 5, "retry.backoff.max.ms": 100,
+    "reconnect.backoff.max.ms": 1000, "metadata.recovery.strategy": "none", "enable.sparse.connections": False,
+    "partitioner": "murmur2_random",
+}  # fmt: skip
+TRANSACTIONAL: Mapping[str, Any] = {**SETTINGS, "transaction.timeout.ms": 60_000}
+# How much waits in this process to be sent, in records and in bytes; librdkafka's own limits would lose the order.
+WAITING: Mapping[str, int] = {"queue.buffering.max.messages": 500_000, "queue.buffering.max.kbytes": 262_144}
+UNLIMITED: Mapping[str, Any] = {"queue.buffering.max.messages": 10_000_000, "queue.buffering.max.kbytes": 2_147_483_647}
+
+_OURS = {
+    "bootstrap.servers": "it is the first argument",
+    "transactional.id": "it follows from the names of topology, state and partition",
+    "enable.idempotence": "it is always on",
+    "group.id": "it follows from the names of topology, state and partition",
+    "on_delivery": "the state waits for every delivery itself",
+    "delivery.report.only.error": "the state waits for every delivery itself",
+}
+_FOR_PRODUCERS = (
+    "linger.ms", "queue.buffering.", "batch.", "compression.", "transaction.timeout.ms", "message.timeout.ms",
+    "delivery.timeout.ms", "message.send.max.retries", "retries", "partitioner", "acks", "request.required.acks",
+    "request.timeout.ms", "max.in.flight", "sticky.partitioning.linger.ms", "message.max.bytes",
+    "enable.gapless.guarantee", "enable.sparse.connections",
+)  # fmt: skip
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+def pairs(topic: str, settings: Any) -> Pairs:
+    """A user's settings as a value that can be compared. Raises DefinitionError for one that is not the user's."""
+    given = {name: _text(value) for name, value in dict(settings or {}).items()}
+    for name, why in _OURS.items():
+        if name in given:
+            raise DefinitionError(f"topic {topic!r}: the setting {name!r} cannot be changed: {why}")
+    for name in ("acks", "request.required.acks"):
+        if given.get(name, "all") not in ("all", "-1"):
+            raise DefinitionError(f"topic {topic!r}: the setting {name!r} cannot be less than 'all'")
+    return tuple(sorted(given.items()))
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def cluster_of(bootstrap: str, settings: Any) -> Cluster:
+    """The cluster with the settings of all clients: how to reach it."""
+    given = dict(settings or {})
+    return Cluster.of(bootstrap, {name: each for name, each in given.items() if not name.startswith(_FOR_PRODUCERS)})
+
+
+def for_producers(settings: Any) -> dict[str, str]:
+    """The settings that only producers know."""
+    return {name: each for name, each in dict(settings or {}).items() if name.startswith(_FOR_PRODUCERS)}
+
+
+class Room:
+    """How many records may wait in a producer."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        given = {**WAITING, **{name: settings[name] for name in WAITING if name in settings}}
+        self._records, kilobytes = (int(value) for value in given.values())
+        self._bytes = kilobytes * 1024
+
+    def for_records(self, values: list[bytes | None]) -> int:
+        """The limit while records such as these come; at least one always has room."""
+        size = sum(map(len, filter(None, values))) // max(len(values), 1) + 100
+        return max(1, min(self._records, self._bytes // size))

@@ -1,0 +1,190 @@
+"""How tuples become records: key, value, headers and topic. Whole columns where fields are named, tuple by tuple for a
+mapper.
+
+A single field is written as it is where it holds text (UTF-8) or bytes, and as its JSON text otherwise; several fields
+are a JSON object with its names in sorted order and no blanks, so that equal values are equal bytes. None is null: a
+record without a key, or a tombstone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, NamedTuple
+
+from trident_py.chunks import CHUNK_ROWS, Chunk, TupleList
+from trident_py.errors import DefinitionError, StateError
+from trident_py.tuples import Fields, FieldsLike, TridentTuple
+
+from .texts import Bytes, UnwritableError, as_bytes, json_objects, json_texts
+
+Headers = list[tuple[str, Bytes]]
+
+
+class Block(NamedTuple):
+    """Some records in the order of their tuples; None for what none of them has. ``topics`` None: the state's own."""
+
+    values: list[Bytes]
+    keys: list[Bytes] | None = None
+    headers: list[Headers] | None = None
+    topics: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class FieldNameBasedTupleToKafkaMapper:
+    """Key and value from two fields, as in Storm."""
+
+    keyField: str = "key"
+    msgField: str = "message"
+
+    def getKeyFromTuple(self, tuple: TridentTuple) -> Any:
+        return tuple.getValueByField(self.keyField)
+
+    def getMessageFromTuple(self, tuple: TridentTuple) -> Any:
+        return tuple.getValueByField(self.msgField)
+
+
+@dataclass(frozen=True)
+class RecordForm:
+    """How a state's tuples become records. A frozen value.
+
+    ``value`` None: all fields but those of the key. ``mapper`` stands in place of key, value and headers: a callable
+    (tuple) -> (key, value) or (key, value, headers), or an object with Storm's getKeyFromTuple and
+    getMessageFromTuple. ``selector``: a field's name, a callable (tuple) -> topic, or an object with getTopic; None
+    from it stands for ``topic``. ``json`` makes an object of a single field too.
+    """
+
+    topic: str
+    value: Fields | None = None
+    key: Fields | None = None
+    headers: Fields | None = None
+    mapper: Any = None
+    selector: Any = None
+    json: bool = False
+
+    @classmethod
+    def of(
+        cls, topic: str, value: FieldsLike | None = None, key: FieldsLike | None = None,
+        headers: FieldsLike | None = None, mapper: Any = None, selector: Any = None, json: bool = False,
+    ) -> RecordForm:  # fmt: skip
+        """Raises DefinitionError for what does not fit together."""
+        if mapper is not None and not (value is key is headers is None):
+            raise DefinitionError(f"topic {topic!r}: a mapper makes key, value and headers; leave those out beside it")
+        if not (mapper is None or callable(mapper) or hasattr(mapper, "getMessageFromTuple")):
+            raise DefinitionError(
+                f"topic {topic!r}: a mapper is a callable (tuple) -> (key, value), or has getKeyFromTuple and "
+                f"getMessageFromTuple; got {mapper!r}"
+            )
+        if not (selector is None or isinstance(selector, str) or callable(selector) or hasattr(selector, "getTopic")):
+            raise DefinitionError(
+                f"topic {topic!r}: a topic selector is a field's name, a callable (tuple) -> topic, or has getTopic; "
+                f"got {selector!r}"
+            )
+        made = cls(topic, _named(value), _named(key), _named(headers), mapper, selector, json)
+        if any(given is not None and len(given) == 0 for given in (made.value, made.key, made.headers)):
+            raise DefinitionError(f"topic {topic!r}: value, key and headers name at least one field, or are left out")
+        return made
+
+    def names(self) -> list[str]:
+        """The fields that tuples must have."""
+        chosen = [self.selector] if isinstance(self.selector, str) else []
+        given = [each for each in (self.key, self.value, self.headers) if each is not None]
+        return [*(name for fields in given for name in fields), *chosen]
+
+    def check(self, fields: Fields) -> None:
+        """Raises DefinitionError for fields that the tuples do not have."""
+        for name in self.names():
+            if name not in fields:
+                raise DefinitionError(f"topic {self.topic!r}: no field {name!r} in the tuples; they have: {fields}")
+
+    def blocks(self, tuples: Sequence[TridentTuple]) -> Iterator[Block]:
+        """The records of the tuples, some thousands at a time. Raises StateError naming a row that has none."""
+        done = 0
+        for fields, chunk in chunks_of(tuples):
+            try:
+                yield self._block(fields, chunk)
+            except UnwritableError as error:
+                raise StateError(
+                    f"topic {self.topic!r}, row {done + error.row} of the batch: {error}. Nothing of the batch is "
+                    "written. Correct the row before the state, or declare its type"
+                ) from error
+            done += chunk.length
+
+    def _block(self, fields: Fields, chunk: Chunk) -> Block:
+        topics = self._topics(fields, chunk)
+        if self.mapper is not None:
+            return _mapped(self.mapper, chunk.tuples(fields))._replace(topics=topics)
+        value = fields.without(self.key or ()) if self.value is None else self.value
+        keys = None if self.key is None else _texts(chunk, self.key, self.json)
+        headers = None if self.headers is None else _headers(chunk, self.headers)
+        return Block(_texts(chunk, value, self.json), keys, headers, topics)
+
+    def _topics(self, fields: Fields, chunk: Chunk) -> list[str] | None:
+        if self.selector is None:
+            return None
+        if isinstance(self.selector, str):
+            found = chunk.pylist(self.selector)
+        else:
+            found = list(map(getattr(self.selector, "getTopic", self.selector), chunk.tuples(fields)))
+        for row, topic in enumerate(found):
+            if topic is not None and (not isinstance(topic, str) or not topic):
+                raise UnwritableError(row, f"the topic selector names {topic!r}, which is no topic")
+        return [topic or self.topic for topic in found]
+
+
+def _named(given: FieldsLike | None) -> Fields | None:
+    return None if given is None else Fields.of(given)
+
+
+def chunks_of(tuples: Sequence[TridentTuple]) -> Iterator[tuple[Fields, Chunk]]:
+    """The tuples by columns, each chunk with the fields of a tuple."""
+    if isinstance(tuples, TupleList):
+        for chunk in tuples.chunks:
+            yield tuples.fields, chunk
+        return
+    for at in range(0, len(tuples), CHUNK_ROWS):
+        rows = tuples[at : at + CHUNK_ROWS]
+        fields = rows[0].getFields()
+        yield fields, Chunk.of_rows(fields, rows)
+
+
+def _texts(chunk: Chunk, fields: Fields, json: bool) -> list[Bytes]:
+    if len(fields) == 1 and not json:
+        return as_bytes(fields[0], chunk.columns[fields[0]])
+    names = sorted(fields)
+    return json_objects(names, [json_texts(name, chunk.columns[name]) for name in names], chunk.length)
+
+
+def _headers(chunk: Chunk, fields: Fields) -> list[Headers]:
+    columns = [zip(repeat(name), as_bytes(name, chunk.columns[name]), strict=False) for name in fields]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _mapped(mapper: Any, tuples: list[TridentTuple]) -> Block:
+    values, keys, headers = [], [], []
+    call = _caller(mapper)
+    for row, each in enumerate(tuples):
+        made = call(each)
+        if not isinstance(made, tuple | list) or len(made) not in (2, 3):
+            raise UnwritableError(row, f"the mapper gave {made!r}; it gives (key, value) or (key, value, headers)")
+        key, value = as_bytes("the mapper's key", [made[0]]), as_bytes("the mapper's value", [made[1]])
+        keys += key
+        values += value
+        headers.append(_pairs(made[2]) if len(made) == 3 and made[2] else [])
+    return Block(values, keys, headers if any(headers) else None)
+
+
+def _caller(mapper: Any) -> Callable[[TridentTuple], Any]:
+    if hasattr(mapper, "getMessageFromTuple"):
+        return lambda row: (mapper.getKeyFromTuple(row), mapper.getMessageFromTuple(row))
+    found: Callable[[TridentTuple], Any] = mapper
+    return found
+
+
+def _pairs(headers: Any) -> Headers:
+    pairs = headers.items() if hasattr(headers, "items") else headers
+    return [(str(name), as_bytes(str(name), [value])[0]) for name, value in pairs]
+
+
+__all__ = ["Block", "FieldNameBasedTupleToKafkaMapper", "Headers", "RecordForm", "chunks_of"]

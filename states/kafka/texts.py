@@ -1,0 +1,114 @@
+"""Columns as bytes and as JSON texts, a whole column at a time."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import math
+from collections.abc import Callable, Sequence
+from json.encoder import encode_basestring
+from typing import Any
+
+import pyarrow as pa
+
+from trident_py.chunks import Column, kinds_of, to_list
+from trident_py.errors import TridentError
+
+Bytes = bytes | None
+
+
+class UnwritableError(TridentError):
+    """A value that has no text; ``row`` is its place in the chunk."""
+
+    def __init__(self, row: int, why: str) -> None:
+        super().__init__(why)
+        self.row = row
+
+
+def as_bytes(name: str, column: Column) -> list[Bytes]:
+    """Text as UTF-8, bytes as they are, None as None, everything else as its JSON text."""
+    if not isinstance(column, list):
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            return to_list(column.cast(pa.binary() if pa.types.is_string(column.type) else pa.large_binary()))
+        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+            return to_list(column)
+    elif kinds_of(column) <= {bytes}:
+        return column
+    return [_one(name, row, value) for row, value in enumerate(to_list(column))]
+
+
+def _one(name: str, row: int, value: Any) -> Bytes:
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    try:
+        return (value if isinstance(value, str) else _text(value)).encode()
+    except (TypeError, ValueError) as error:
+        raise UnwritableError(row, f"{name} is {value!r}, which cannot be written: {error}") from error
+
+
+def json_texts(name: str, column: Column) -> list[str]:
+    """The JSON text of every value of a column. Decimals and times are strings, to be exact."""
+    values = to_list(column)
+    kinds = set(map(type, values))
+    if len(kinds) == 1 and (simple := _TEXTS.get(kinds.pop())) is not None and simple is not _float:
+        return list(map(simple, values))
+    made = []
+    for row, value in enumerate(values):
+        try:
+            made.append(_text(value))
+        except (TypeError, ValueError) as error:
+            raise UnwritableError(row, f"{name} is {value!r}, which has no JSON form: {error}") from error
+    return made
+
+
+def json_objects(names: Sequence[str], columns: Sequence[list[str]], length: int) -> list[Bytes]:
+    """An object for each row: ``names`` in their order, ``columns`` their JSON texts."""
+    if not names:
+        return [b"{}"] * length
+    form = "{" + ",".join(encode_basestring(name).replace("%", "%%") + ":%s" for name in names) + "}"
+    objects = map(form.__mod__, zip(*columns, strict=True))
+    try:
+        return [text.encode() for text in objects]
+    except UnicodeEncodeError as error:
+        row = next(i for i, row in enumerate(zip(*columns, strict=True)) if not _encodable("".join(row)))
+        raise UnwritableError(row, f"a text is no UTF-8: {error}") from error
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _float(value: float) -> str:
+    if not math.isfinite(value):
+        raise ValueError("JSON has no such number")
+    return float.__repr__(value)
+
+
+_TEXTS: dict[type, Callable[[Any], str]] = {
+    str: encode_basestring, int: int.__repr__, float: _float, bool: lambda value: "true" if value else "false",
+    type(None): lambda value: "null",
+}  # fmt: skip
+
+
+def _text(value: Any) -> str:
+    simple = _TEXTS.get(type(value))
+    if simple is not None:
+        return simple(value)
+    return json.dumps(
+        value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"), default=_other
+    )
+
+
+def _other(value: Any) -> Any:
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return str(value)
+    raise TypeError(f"a {type(value).__name__}")

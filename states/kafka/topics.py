@@ -1,0 +1,110 @@
+"""The topic of a state: whether it is there, made if that is wanted, and whether it is older than the state's marks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from trident_py.errors import DefinitionError, FailedException, StateError
+from trident_py.kafka.clients import code_of
+
+from ..lineage import BASE
+from .advice import kafka_errors
+from .marks import ANSWER, Place
+
+NEW = "topology.kafka.marks.new"
+PATIENCE = 60.0
+PAUSE = 0.1
+T = TypeVar("T")
+
+
+def patiently(call: Callable[[], T]) -> T:
+    """Calls again while brokers are away or busy, for a minute at most: coordinators load, topics get their leaders."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return call()
+        except FailedException:
+            if time.monotonic() > until:
+                raise
+            time.sleep(PAUSE)
+
+
+def check_there(
+    place: Place, admin: Any, create: int | None = None, config: Mapping[str, str] | None = None
+) -> list[int]:
+    """The topic's partitions. Raises StateError for a missing topic, unless ``create`` says how many to make."""
+    found = _described(place, admin)
+    if found is not None:
+        return found
+    if create is None:
+        raise StateError(
+            f"{place.who}: there is no topic {place.topic!r}. Create it, or let the state make it with "
+            "partitions=<number>"
+        )
+    _create(place, admin, create, dict(config or {}))
+    return list(range(create))
+
+
+def _described(place: Place, admin: Any) -> list[int] | None:
+    from confluent_kafka import KafkaException, TopicCollection
+
+    with kafka_errors(place.cluster, f"look at topic {place.topic!r}"):
+        asked = admin.describe_topics(TopicCollection([place.topic]), request_timeout=ANSWER)
+        try:
+            found = asked[place.topic].result(ANSWER)
+        except KafkaException as error:
+            if code_of(error) == "UNKNOWN_TOPIC_OR_PART":
+                return None
+            raise
+    return sorted(partition.id for partition in found.partitions)
+
+
+def _create(place: Place, admin: Any, partitions: int, config: dict[str, str]) -> None:
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import NewTopic
+
+    with kafka_errors(place.cluster, f"create topic {place.topic!r}"):
+        made = admin.create_topics([NewTopic(place.topic, partitions, config=config)], operation_timeout=ANSWER)
+        try:
+            made[place.topic].result(ANSWER)
+        except KafkaException as error:
+            if code_of(error) != "TOPIC_ALREADY_EXISTS":
+                raise
+
+
+def check_old(place: Place, admin: Any, conf: dict, txid: int) -> None:
+    """Before the first batch of a state without any mark. Raises StateError if the marks may have been forgotten."""
+    base, told = conf.get(BASE, 0), conf.get(NEW, [])
+    if base == "continue" or txid <= base + 1 or place.state in ([told] if isinstance(told, str) else told):
+        return
+    if _is_empty(place, admin):
+        return
+    raise StateError(
+        f"{place.who}: batch {txid} is to be written, the topic has records, but there is no mark of this state. "
+        "Either the state is new and the topic is not, or the brokers have forgotten its marks, as they do when a "
+        "topology stands still for longer than offsets.retention.minutes (7 days by default); then nobody knows "
+        f"whether batch {txid} is there already. Look at the end of the topic, and go on with "
+        f'conf["{NEW}"] = {place.state!r}, which writes the batch'
+    )
+
+
+def _is_empty(place: Place, admin: Any) -> bool:
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    partitions = [TopicPartition(place.topic, each) for each in check_there(place, admin)]
+    with kafka_errors(place.cluster, f"look at topic {place.topic!r}"):
+        ends = [
+            [future.result(ANSWER).offset for future in admin.list_offsets(dict.fromkeys(partitions, spec())).values()]
+            for spec in (OffsetSpec.earliest, OffsetSpec.latest)
+        ]
+    return ends[0] == ends[1]
+
+
+def partition_count(topic: str, value: int | None) -> int | None:
+    """The option ``partitions`` of a state. Raises DefinitionError for what is no number of partitions."""
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+        raise DefinitionError(f"topic {topic!r}: partitions is a number from 1 on, got {value!r}")
+    return value

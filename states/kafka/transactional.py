@@ -1,0 +1,214 @@
+"""Records appended to a topic, each batch once: one Kafka transaction per batch and state partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from trident_py.errors import DefinitionError, StateError
+from trident_py.kafka.clients import Cluster
+from trident_py.state import BatchParticipant, State, StateFactory, StatePlace
+from trident_py.tuples import FieldsLike, TridentTuple
+
+from .consuming import Consuming
+from .fence import Fence
+from .ledger import TopicLedger
+from .marks import Mark, Place
+from .producing import cluster_of, for_producers, pairs
+from .records import Block, Headers, RecordForm
+from .topics import check_there, partition_count
+from .transactions import TransactionalProducer
+
+TXID_HEADER = "trident-txid"
+
+
+class TransactionalTopic(State):
+    """One partition of a TransactionalTopicState.
+
+    On replay: the mark that was committed with the records tells that they are there, and nothing is written. It is
+    read whenever the producer is opened: in each new process, after each failure, in each attempt but the first.
+    """
+
+    def __init__(self, factory: TransactionalTopicState, conf: dict, partition: int, partitions: int) -> None:
+        place = Place.of(factory.cluster, factory.topic, conf)
+        self.factory = factory
+        self.partition = partition
+        self.partitions = partitions
+        self.rows = self.written = 0
+        self._fence = Fence.of(place, conf)
+        self._producer = TransactionalProducer(place, partition, for_producers(factory.settings))
+        self._consuming = Consuming(factory.cluster, factory.consumed, conf) if factory.consumed else None
+        self._admin: Any = None
+        self._own = Mark()
+        self._counts_only = False
+        self._txid: int | None = None
+
+    def beginCommit(self, txid: int | None) -> None:
+        """Finds out what is there. Raises ZombieError for an older driver, FailedException if the broker is away."""
+        self.rows = self.written = 0
+        self._txid = txid
+        goes_on = txid is None or (txid > self._own.txid and self._fence.attempt == 0)
+        if not self._producer.is_open or not goes_on or self._counts_only:
+            self._take_over(txid)
+
+    def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
+        """Sends the records; with ``tell`` returns the tuples written now. Raises StateError for a bad one."""
+        self.rows += len(tuples)
+        if len(tuples) == 0 or not self._mine:
+            return []
+        self._producer.begin()
+        for block in self.factory.form.blocks(tuples):
+            self._send(block)
+        self.written += len(tuples)
+        return tuples if tell else []
+
+    def commit(self, txid: int | None) -> Any:
+        """Commits records, mark and consumed offsets in one transaction; returns how many tuples there were."""
+        if self._mine:
+            mark = self._fence.mark(txid, self.partitions, self.rows)
+            if txid is None:
+                mark = mark._replace(txid=self._own.txid, rows=self._own.rows)
+            self._producer.commit(mark, self._others(txid))
+            self._own = mark
+        return {"partition": self.partition, "rows": self.rows, "written": self.written}
+
+    def rollback(self, txid: int | None) -> None:
+        self._producer.abort()
+
+    def close(self) -> None:
+        """The run is over in this process, or another process has served the partition since."""
+        self._producer.close()
+
+    @property
+    def _mine(self) -> bool:
+        """Whether the part of the batch is to be written."""
+        return self._txid is None or (self._own.txid < self._txid and not self._counts_only)
+
+    def _take_over(self, txid: int | None) -> None:
+        if self._admin is None:
+            self._admin = self.factory.cluster.admin()
+        if self._fence.generation == 0:
+            check_there(self._fence.place, self._admin, self.factory.partitions)  # there is no driver that did
+        self._fence.check(self._admin, txid)  # an older task must not even disturb
+        self._producer.open()
+        try:
+            driver = self._fence.check(self._admin, txid)
+            self._own = self._fence.own(self._admin, self.partition, txid)
+        except Exception:
+            self._producer.close()
+            raise
+        if driver.generation > 0 and driver.partitions == 0:
+            self._producer.close()
+            raise StateError(
+                f"{self._fence.place.who}: its driver has not told in how many partitions batch {txid} runs; the "
+                "driver's prepare comes first. Run the topology on a cluster of trident_py"
+            )
+        self._counts_only = driver.generation > 0 and driver.partitions != self.partitions
+
+    def _send(self, block: Block) -> None:
+        headers = self._headers(block)
+        if headers is None and block.topics is None:
+            self._producer.send(self.factory.topic, block.values, block.keys)
+            return
+        for row, value in enumerate(block.values):
+            topic = self.factory.topic if block.topics is None else block.topics[row]
+            more = {} if headers is None else {"headers": headers[row]}
+            self._producer.produce(topic, value, None if block.keys is None else block.keys[row], **more)
+
+    def _headers(self, block: Block) -> list[Headers] | None:
+        if not self.factory.txidHeader or self._txid is None:
+            return block.headers
+        txid = (TXID_HEADER, str(self._txid).encode())
+        return [[*own, txid] for own in block.headers or [[]] * len(block.values)]
+
+    def _others(self, txid: int | None) -> list[tuple[list[Any], Any]]:
+        if self._consuming is None or txid is None:
+            return []
+        return self._consuming.offsets(txid, self.partition, self.partitions)
+
+
+@dataclass(frozen=True, repr=False)
+class TransactionalTopicState(StateFactory):
+    """Appends each tuple as a record, exactly once for readers with ``isolation.level=read_committed``. Written by
+    `states.RowUpdater`.
+
+    ``value``, ``key``, ``headers``: fields, see `states.kafka.records`; without ``value`` all fields but those of the
+    key. ``mapper`` (tuple) -> (key, value[, headers]) stands in place of them, ``topicSelector`` (a field, or (tuple)
+    -> topic) in place of the one topic; the marks stay with ``topic``. ``asJson``: a single field as an object too.
+    ``partitions``: a missing topic is created so, instead of refused. ``txidHeader`` adds the header trident-txid.
+    ``settings``: librdkafka's. ``consumed``: the name of a stream of a KafkaSpout with shareOffsets, whose consumed
+    offsets are committed in the same transaction.
+
+    The records of a batch become visible one state partition after the other; with ``oneTransaction`` the state has
+    one partition, and they become visible at once.
+
+    On replay: a partition that has written its part of the batch writes nothing. Exact for sources that send a batch
+    again unchanged. Raises DefinitionError for what does not fit together; opens nothing.
+    """
+
+    bootstrap: str
+    topic: str
+    value: FieldsLike | None = None
+    key: FieldsLike | None = None
+    headers: FieldsLike | None = None
+    mapper: Any = None
+    topicSelector: Any = None
+    asJson: bool = False
+    oneTransaction: bool = False
+    consumed: str | None = None
+    partitions: int | None = None
+    txidHeader: bool = False
+    settings: Mapping[str, Any] | tuple[tuple[str, str], ...] | None = None
+    cluster: Cluster = field(init=False, compare=False)
+    form: RecordForm = field(init=False, compare=False)
+
+    kind: ClassVar[str] = "append"
+    guarantees: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "transactional": (
+            "exactly once",
+            "the records of a partition and their txid are one Kafka transaction, for read_committed readers",
+        ),
+        "opaque": (
+            "wrong",
+            "a replay may hold other tuples, and what a failed attempt has committed is skipped",
+            "write rows under a key (an upsert or insert-ignore state), or make the state a batch state in a database",
+        ),
+    }
+
+    def __post_init__(self) -> None:
+        form = RecordForm.of(
+            self.topic, self.value, self.key, self.headers, self.mapper, self.topicSelector, self.asJson
+        )
+        for name in ("value", "key", "headers"):
+            object.__setattr__(self, name, getattr(form, name))
+        object.__setattr__(self, "settings", pairs(self.topic, self.settings))
+        object.__setattr__(self, "cluster", cluster_of(self.bootstrap, self.settings))
+        object.__setattr__(self, "form", form)
+        partition_count(self.topic, self.partitions)
+
+    @property
+    def requiredNumPartitions(self) -> int | None:
+        return 1 if self.oneTransaction else None
+
+    def check_place(self, place: StatePlace) -> None:
+        """At build. Raises DefinitionError where the topology cannot give what the options ask for."""
+        self.form.check(place.fields)
+        if self.oneTransaction and place.partitions != 1:
+            raise DefinitionError(
+                f"state {place.state}: oneTransaction needs one partition, and a StateSpec gives it {place.partitions}"
+            )
+        if self.consumed is not None:
+            Consuming.check(self.consumed, place)
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> TransactionalTopic:
+        return TransactionalTopic(self, conf, partitionIndex, numPartitions)
+
+    def participant(self) -> BatchParticipant:
+        """The driver's side, for one run."""
+        return TopicLedger(self.cluster, self.topic, for_producers(self.settings), True, self.partitions)
+
+    def __repr__(self) -> str:
+        names = ("value", "key", "headers", "mapper", "topicSelector", "oneTransaction", "consumed")
+        given = "".join(f", {name}={getattr(self, name)!r}" for name in names if getattr(self, name))
+        return f"TransactionalTopicState({self.bootstrap!r}, {self.topic!r}{given})"

@@ -1,0 +1,183 @@
+"""A producer with a fixed transactional id: one transaction at a time, each with its mark.
+
+`init_transactions` shuts out the producer that had the id before, aborts what it left open and waits for what it was
+about to commit. So a mark that is read after it tells for certain what has been committed: no COMMIT stays ambiguous.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+from trident_py.errors import FailedException, StateError
+from trident_py.kafka.clients import is_fenced, kafka_error
+
+from .advice import kafka_errors
+from .marks import ANSWER, Mark, Place
+from .producing import TRANSACTIONAL, UNLIMITED, Room
+from .sending import Sender
+
+SETTINGS = TRANSACTIONAL
+PATIENCE = 10.0
+LONGEST = 20.0
+
+
+class TransactionalProducer:
+    """The producer of one state partition, or of a driver. Made, used and closed in one process.
+
+    `open` first; then for each transaction `begin`, `produce` or `send` as often as wanted, `commit`. After an error of
+    any of them the transaction is over (aborted, or nobody knows: `open` finds out), and the object must be opened
+    again.
+    """
+
+    def __init__(self, place: Place, part: int | str, settings: Mapping[str, Any]) -> None:
+        self.place = place
+        self.part = part
+        self._settings = {**SETTINGS, **settings, **UNLIMITED, "transactional.id": place.name(part)}
+        self._room = Room(settings)
+        self._sender: Sender | None = None
+        self._metadata: Any = None
+        self._active = False
+
+    @property
+    def is_open(self) -> bool:
+        return self._sender is not None
+
+    @property
+    def producer(self) -> Any:
+        """librdkafka's own; for `produce` and `poll` inside a transaction."""
+        return None if self._sender is None else self._sender.producer
+
+    def open(self) -> None:
+        """Shuts out whoever had the id. Raises FailedException if the broker is away."""
+        self.close()
+        made = Sender(self.place.cluster, self._settings, self._room)
+        with kafka_errors(self.place.cluster, f"begin transactions as {self.place.name(self.part)!r}"):
+            made.producer.init_transactions(ANSWER)
+        if self._metadata is None:
+            self._metadata = self.place.metadata(self.part)
+        self._sender = made
+
+    def begin(self) -> None:
+        if not self._active:
+            with self._over_if_it_fails("begin a transaction"):
+                self._open_sender.producer.begin_transaction()
+            self._active = True
+
+    def produce(self, topic: str, value: bytes | None, key: bytes | None = None, **more: Any) -> None:
+        """Queues one record in the open transaction; waits while there is no room."""
+        with self._over_if_it_fails(f"write to topic {topic!r}"):
+            self._open_sender.produce(topic, value, key, **more)
+
+    def send(
+        self, topic: str, values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None,
+        headers: Sequence[list] | None = None,
+    ) -> None:  # fmt: skip
+        """Queues records in the open transaction, in their order; waits while there is no room."""
+        with self._over_if_it_fails(f"write to topic {topic!r}"):
+            self._open_sender.send(topic, values, keys, headers)
+
+    def commit(self, mark: Mark, others: Sequence[tuple[list[Any], Any]] = ()) -> None:
+        """Commits the transaction with its mark, and with further offsets: pairs of offsets and group metadata.
+
+        Raises FailedException where the batch must be replayed, StateError where a replay would not help.
+        """
+        self.begin()
+        with self._over_if_it_fails(f"commit batch {mark.txid}"):
+            producer = self._open_sender.producer
+            for offsets, metadata in [(self.place.offsets(mark), self._metadata), *others]:
+                _in_time(partial(producer.send_offsets_to_transaction, offsets, metadata, PATIENCE))
+            _patiently(partial(producer.commit_transaction, ANSWER))
+        self._active = False
+
+    def abort(self) -> None:
+        """Gives up the open transaction, if there is one. What cannot be aborted ends with the next `open`."""
+        if self._active:
+            self._active = False
+            try:
+                self._open_sender.abort(ANSWER)
+            except Exception:
+                self.close()
+
+    def close(self) -> None:
+        """Forgets the producer; a transaction that is open is aborted by the next `open`, or times out."""
+        if self._sender is not None:
+            self._sender.close()
+        self._sender, self._active = None, False
+
+    @property
+    def _open_sender(self) -> Sender:
+        if self._sender is None:
+            raise FailedException(f"{self.place.who}: its producer is closed; the batch is tried again")
+        return self._sender
+
+    @contextlib.contextmanager
+    def _over_if_it_fails(self, doing: str) -> Iterator[None]:
+        try:
+            with kafka_errors(self.place.cluster, f"{doing} as {self.place.name(self.part)!r}"):
+                yield
+        except FailedException:
+            self.close()
+            raise
+        except StateError as error:
+            refused = "" if self._sender is None else self._sender.failures.text
+            cause = error.__cause__
+            self._give_up(cause)
+            if cause is not None and is_fenced(cause):
+                raise FailedException(f"{error}. {_FENCED}") from cause
+            raise (StateError(f"{error}. {refused}") if refused else error) from cause
+
+    def _give_up(self, cause: BaseException | None) -> None:
+        found = None if cause is None else kafka_error(cause)
+        if cause is None or (found is not None and found.txn_requires_abort()):
+            self.abort()
+        else:
+            self.close()
+
+
+_FENCED = (
+    "Another process took over this partition, or the transaction was open for longer than transaction.timeout.ms "
+    "(raise it in the state's settings if that happens again); the batch is tried again"
+)
+
+
+def _patiently(call: Callable[[], Any]) -> None:
+    """Calls again while the broker says that this may help, up to a limit."""
+    from confluent_kafka import KafkaException
+
+    until = time.monotonic() + ANSWER
+    while True:
+        try:
+            call()
+            return
+        except KafkaException as error:
+            found = kafka_error(error)
+            if found is None or not found.retriable() or time.monotonic() > until:
+                raise
+
+
+def _in_time(call: Callable[[], Any]) -> None:
+    """Ends at last ``LONGEST`` seconds later. librdkafka's own limit does not count where the group's coordinator has
+    left the cluster (librdkafka issues 5456 and 5511): then the call, and its thread, are left to themselves."""
+    outcome: Future[None] = Future()
+
+    def work() -> None:
+        try:
+            _patiently(call)
+            outcome.set_result(None)
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=work, name="trident-offsets", daemon=True).start()
+    try:
+        outcome.result(LONGEST)
+    except TimeoutError as error:
+        raise FailedException(
+            f"librdkafka gave no answer within {LONGEST:.0f} s, perhaps because a broker has left the cluster; the "
+            "batch is tried again with a new producer"
+        ) from error

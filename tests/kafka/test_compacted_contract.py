@@ -1,0 +1,169 @@
+"""CompactedTopicState inherits the contract of all states, in its kinds. What is there is read by a plain consumer."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import pickle
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compacted_reading import folded
+from contract import KeyedContract, MapContract, RowContract
+from crashing import POINTS, Worker, in_child, main
+
+from states.kafka import CompactedTopicState
+from trident_py.errors import DefinitionError, FailedException, LineageError, StateError
+from trident_py.state import SILENT
+
+FACTS: dict[str, Any] = {"partitions": 2}
+_COUNT = itertools.count()
+
+
+class CompactedContract(KeyedContract):
+    """What differs from a table: names, how a secret is given, and that there is nothing to publish."""
+
+    @pytest.fixture
+    def factory(self, kafka: Any) -> Iterator[Any]:
+        yield self.make(kafka.bootstrap)
+        gc.collect()  # producers of broken tests go before the next one forks
+
+    def topic(self) -> str:
+        return f"contract-{os.getpid()}-{next(_COUNT)}"
+
+    def found(self, factory: Any) -> dict[tuple, Any]:
+        """By a consumer of its own; the state's own reading must say the same."""
+        there = folded(factory.bootstrap, factory.topic)
+        assert {key: self.current(value) for key, value in factory.stored().items()} == there
+        return there
+
+    def current(self, stored: Any) -> Any:
+        return stored
+
+    def test_the_factory_is_a_picklable_value_without_secrets(self, factory: Any) -> None:  # type: ignore[override]
+        copy = pickle.loads(pickle.dumps(factory))
+        assert copy == factory == replace(factory)
+        assert hash(copy) == hash(factory)
+        assert factory.kind and factory.stateName == factory.topic
+        secret = replace(factory, settings={"sasl.password": "hush", "sasl.username": "me"})
+        assert "hush" not in repr(secret) + repr(secret.makeState({}, None, 0, 1)) + repr(secret.cluster)
+        assert secret != factory
+        with pytest.raises(DefinitionError) as told:
+            replace(factory, settings={"sasl.password": "hush", "acks": 1})
+        assert "hush" not in str(told.value)
+
+    def test_a_bad_row_is_named_and_nothing_of_the_batch_is_written(self, factory: Any) -> None:
+        driver = self.driver(factory)
+        self.batch(driver, 1)
+        before = factory.stored()
+        with pytest.raises(StateError) as told:
+            driver.run(self.rows(2, self.bad_row), 2, of=1)
+        for words in (factory.topic, *self.bad_words):
+            assert words in str(told.value)
+        assert factory.stored() == before
+        self.batch(driver, 2, attempt=1)
+        self.holds(factory, range(1, 3))
+
+    def test_an_older_driver_cannot_publish(self, factory: Any) -> None:
+        """What it has committed is visible already; its publish changes nothing."""
+        old = self.driver(factory)
+        receipts = old.run(self.rows(1), 1)
+        new = self.driver(factory)
+        before = factory.stored()
+        old.publish(1, 0, receipts)
+        assert factory.stored() == before
+        self.batch(new, 1)
+        self.holds(factory, range(1, 2))
+
+    @pytest.mark.slow
+    def test_several_workers_write_their_partitions_at_once(self, factory: Any) -> None:
+        driver = self.driver(factory)
+        gc.collect()
+        workers = [Worker(driver, self.fields) for _ in range(4)]
+        try:
+            for txid in range(1, 4):
+                driver.participant.prepare(txid, 0, 4)
+                for only, worker in enumerate(workers):
+                    worker.tell(self.grouped(self.values(txid)), txid, 4, only)
+                driver.publish(txid, 0, [receipt for worker in workers for receipt in worker.receipts()])
+        finally:
+            for worker in reversed(workers):
+                worker.close()
+        self.holds(factory, range(1, 4))
+
+    def test_of_two_tasks_of_one_partition_the_older_is_shut_out(self, factory: Any) -> None:
+        """Spark has started it twice: one is fenced when it commits, and the batch is tried again."""
+        driver = self.driver(factory)
+        driver.participant.prepare(1, 0, 1)
+        first, second = (factory.makeState(driver.conf, None, 0, 1) for _ in range(2))
+        for state in (first, second):
+            state.beginCommit(1)
+            self.updater.updateState(state, self.rows(1), SILENT)
+        second.commit(1)
+        with pytest.raises(FailedException, match="took over this partition"):
+            first.commit(1)
+        first.rollback(1)
+        self.batch(driver, 1, attempt=1)
+        self.batch(driver, 2)
+        self.holds(factory, range(1, 3))
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("point", ["after updateState", "after one of two", "after all commits"])
+    def test_a_driver_killed_at_any_point_goes_on_where_it_was(
+        self, factory: Any, tmp_path: Path, point: str
+    ) -> None:
+        """The kinds differ in what they do with what is there already; `TestOpaque` dies at every point."""
+        dying = self.plan(factory, tmp_path, point=point, at=3)
+        gc.collect()
+        assert in_child(partial(main, dying)) == signal.SIGKILL
+        main(self.plan(factory, tmp_path))  # the next driver, on the same checkpoint
+        self.holds(factory, range(1, 6))
+
+
+class TestPlain(CompactedContract, RowContract):
+    bad_words = ("row 12", "word='x', n=1.5", "'n'", "bigint", "1.5", "Nothing of the batch is written")
+
+    def make(self, url: str) -> CompactedTopicState:
+        return CompactedTopicState(url, self.topic(), "word string", "n bigint", **FACTS)
+
+    def expected(self, batches: list[list[tuple]]) -> dict[tuple, Any]:
+        return {(word,): n for batch in batches for word, n in batch}
+
+    def test_a_new_lineage_from_txid_1_is_let_in_when_told(self, factory: Any) -> None:
+        """No value carries a txid, so nothing of the new batches can be taken for a replay."""
+        self.batch(self.driver(factory), 1)
+        self.batch(self.driver(factory, "second", **{"topology.lineage.abandon": "first"}), 1)
+        self.holds(factory, range(1, 2))
+
+
+class CompactedMapContract(CompactedContract, MapContract):
+    def current(self, stored: Any) -> Any:
+        return stored[1]
+
+    def test_values_carry_txids_so_a_lineage_cannot_be_abandoned(self, factory: Any) -> None:
+        self.batch(self.driver(factory), 1)
+        with pytest.raises(LineageError, match="carry txids up to 1"):
+            self.driver(factory, "second", **{"topology.lineage.abandon": "first"})
+
+
+class TestTransactional(CompactedMapContract):
+    def make(self, url: str) -> CompactedTopicState:
+        return CompactedTopicState.transactional(url, self.topic(), "word string", "count bigint", **FACTS)
+
+
+class TestOpaque(CompactedMapContract):
+    def make(self, url: str) -> CompactedTopicState:
+        return CompactedTopicState.opaque(url, self.topic(), "word string", "count bigint", **FACTS)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("point", [each for each in POINTS if each != "inside publish"])
+    def test_a_driver_killed_at_any_point_goes_on_where_it_was(
+        self, factory: Any, tmp_path: Path, point: str
+    ) -> None:
+        super().test_a_driver_killed_at_any_point_goes_on_where_it_was(factory, tmp_path, point)

@@ -1,0 +1,315 @@
+"""Marks and fences of the Kafka states: what the driver and the partitions find, and what they say of it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from crashing import Driver, in_attempt
+from topic_reading import read
+
+from states.kafka import RowUpdater, TransactionalTopicState, transactions
+from states.kafka.ledger import TopicLedger
+from states.kafka.marks import DRIVER, Mark, Place
+from states.kafka.producing import cluster_of
+from states.kafka.transactions import TransactionalProducer
+from trident_py.errors import DefinitionError, FailedException, StateError, ZombieError
+from trident_py.kafka.clients import Cluster
+from trident_py.state import SILENT, persist
+from trident_py.tuples import TridentTuple
+
+
+@pytest.fixture
+def factory(kafka: Any) -> TransactionalTopicState:
+    return TransactionalTopicState(kafka.bootstrap, kafka.create_topic(partitions=2), value="v")
+
+
+def rows(*values: str) -> list[TridentTuple]:
+    return [TridentTuple.of(["v"], (each,)) for each in values]
+
+
+def stored(factory: TransactionalTopicState) -> list[str]:
+    return sorted((each.value or b"").decode() for each in read(factory.bootstrap, factory.topic))
+
+
+def driver(factory: TransactionalTopicState, lineage: str = "first", **more: Any) -> Driver:
+    return Driver(factory, RowUpdater(), lineage, **more)
+
+
+def place(factory: TransactionalTopicState) -> Place:
+    return Place(factory.cluster, factory.topic, "contract", "s")
+
+
+def state(factory: TransactionalTopicState, of: Driver, txid: int, attempt: int = 0, partitions: int = 1) -> Any:
+    return factory.makeState(of.conf | {"trident.context": in_attempt(txid, attempt)}, None, 0, partitions)
+
+
+def test_a_mark_tells_what_a_partition_has_written_and_of_how_many(factory: TransactionalTopicState) -> None:
+    one = driver(factory)
+    one.batch(rows("a", "b"), 1, of=1)
+    admin = factory.cluster.admin()
+    assert place(factory).read(admin, 0) == Mark(1, 1, "first", 0, 1, 2)
+    assert place(factory).read(admin, DRIVER) == Mark(1, 1, "first", 0, 1)
+    assert place(factory).read(admin, 1) is None
+
+
+def test_a_state_that_is_kept_reads_no_mark_in_an_ordinary_batch(factory: TransactionalTopicState) -> None:
+    one = driver(factory)
+    kept, producers = state(factory, one, 1), set()
+    for txid in (1, 2, 3):
+        one.participant.prepare(txid, 0, 1)
+        persist(kept, txid, RowUpdater(), rows(f"{txid}"), SILENT)
+        producers.add(kept._producer.producer)
+    assert len(producers) == 1
+    assert stored(factory) == ["1", "2", "3"]
+
+
+def test_a_kept_state_of_an_older_driver_commits_nothing(factory: TransactionalTopicState) -> None:
+    """It has its producer open since before the newer driver; that one shuts it out when it opens."""
+    old = driver(factory)
+    old.participant.prepare(1, 0, 1)
+    kept = state(factory, old, 1)
+    persist(kept, 1, RowUpdater(), rows("1"), SILENT)
+    new = driver(factory)
+    with pytest.raises(FailedException, match="took over"):
+        persist(kept, 2, RowUpdater(), rows("2"), SILENT)
+    with pytest.raises(ZombieError, match="newer one with generation 2"):
+        persist(kept, 2, RowUpdater(), rows("2"), SILENT)
+    new.batch(rows("2"), 2, of=1)
+    assert stored(factory) == ["1", "2"]
+
+
+def test_an_older_driver_that_comes_back_does_not_even_disturb(factory: TransactionalTopicState) -> None:
+    old = driver(factory)
+    old.batch(rows("1"), 1, of=1)
+    new = driver(factory)
+    with pytest.raises((ZombieError, FailedException)):
+        old.participant.prepare(2, 1, 1)
+    with pytest.raises(ZombieError, match="newer one with generation 2"):
+        old.participant.prepare(2, 2, 1)
+    kept = state(factory, new, 2)
+    for txid in (2, 3):
+        new.participant.prepare(txid, 0, 1)
+        persist(kept, txid, RowUpdater(), rows(f"{txid}"), SILENT)
+        with pytest.raises(ZombieError):
+            old.tasks(rows("x"), txid, of=1)
+    new.participant.prepare(4, 1, 1)  # the driver's own producer was left alone too
+    assert stored(factory) == ["1", "2", "3"]
+
+
+def test_a_task_that_comes_back_while_the_newer_driver_opens_is_shut_out(
+    factory: TransactionalTopicState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the newer driver's look at the partitions and its mark the old task still finds itself allowed."""
+    old = driver(factory)
+    old.batch(rows("1"), 1, of=1)
+    old.participant.prepare(2, 0, 1)
+    late = state(factory, old, 2)
+    write = TopicLedger._write_first
+
+    def meanwhile(ledger: TopicLedger, mark: Mark) -> None:
+        late.beginCommit(2)
+        late.insert(rows("late"), False)
+        write(ledger, mark)
+
+    monkeypatch.setattr(TopicLedger, "_write_first", meanwhile)
+    new = driver(factory)
+    monkeypatch.undo()
+    with pytest.raises(FailedException, match="took over"):
+        late.commit(2)
+    new.batch(rows("2"), 2, of=1)
+    assert stored(factory) == ["1", "2"]
+
+
+def test_what_a_task_commits_while_the_newer_driver_opens_is_known_to_it(
+    factory: TransactionalTopicState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = driver(factory)
+    old.batch(rows("1"), 1, of=1)
+    old.participant.prepare(2, 0, 1)
+    late = state(factory, old, 2)
+    write = TopicLedger._write_first
+
+    def meanwhile(ledger: TopicLedger, mark: Mark) -> None:
+        persist(late, 2, RowUpdater(), rows("2"), SILENT)
+        write(ledger, mark)
+
+    monkeypatch.setattr(TopicLedger, "_write_first", meanwhile)
+    new = driver(factory)
+    monkeypatch.undo()
+    new.batch(rows("2"), 2, of=1)
+    new.batch(rows("3"), 3, of=1)
+    assert stored(factory) == ["1", "2", "3"]
+
+
+def test_of_two_drivers_that_open_at_once_one_goes_on(factory: TransactionalTopicState) -> None:
+    driver(factory).batch(rows("1"), 1, of=2)
+    told: list[Any] = []
+    gate = threading.Barrier(2)
+
+    def start() -> None:
+        gate.wait()
+        try:
+            told.append(driver(factory))
+        except (ZombieError, FailedException) as error:
+            told.append(error)
+
+    threads = [threading.Thread(target=start) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    newest = max((each for each in told if isinstance(each, Driver)), key=lambda each: each.generation)
+    newest.batch(rows("2"), 2, of=2)
+    for each in told:
+        if isinstance(each, Driver) and each is not newest:
+            with pytest.raises(ZombieError):
+                each.tasks(rows("3"), 3, of=2)
+    assert stored(factory) == ["1", "2"]
+
+
+def test_many_partitions_are_shut_out_side_by_side(factory: TransactionalTopicState) -> None:
+    old = driver(factory)
+    old.batch(rows(*map(str, range(200))), 1, of=6)
+    parts = [each for each in range(6) if place(factory).read(factory.cluster.admin(), each) is not None]
+    assert len(parts) == 6
+    new = driver(factory)
+    assert new.participant.last_txid(new.conf) == 1
+    new.batch(rows(*map(str, range(200))), 1, of=6)
+    assert len(stored(factory)) == 200
+
+
+def test_a_task_whose_driver_has_not_prepared_is_refused(factory: TransactionalTopicState) -> None:
+    one = driver(factory)
+    with pytest.raises(StateError, match="the driver's prepare comes first"):
+        one.tasks(rows("1"), 1, of=1)
+    assert stored(factory) == []
+
+
+def test_a_topic_made_anew_under_a_running_driver_is_told(kafka: Any, factory: TransactionalTopicState) -> None:
+    one = driver(factory)
+    one.batch(rows("1"), 1, of=1)
+    admin = factory.cluster.admin()
+    admin.delete_topics([factory.topic])[factory.topic].result(30)
+    for _ in range(300):
+        if factory.topic not in admin.list_topics().topics:
+            break
+        threading.Event().wait(0.02)
+    kafka.create_topic(factory.topic)
+    with pytest.raises(StateError, match="the mark of its driver is gone"):
+        one.tasks(rows("2"), 2, of=1)
+
+
+class TestForgottenMarks:
+    """Brokers forget a group's offsets when nobody has written them for a week."""
+
+    @pytest.fixture
+    def old(self, factory: TransactionalTopicState) -> TransactionalTopicState:
+        """A topic with records, and no mark of the state."""
+        driver(factory, **{"trident.state.name": "somebody else"})
+        persist(factory.makeState({}, None, 0, 1), 1, RowUpdater(), rows("old"), SILENT)
+        return factory
+
+    def test_a_later_batch_on_an_old_topic_is_refused_with_the_way_on(self, old: TransactionalTopicState) -> None:
+        one = driver(old)
+        for attempt in (0, 1):
+            with pytest.raises(StateError) as told:
+                one.participant.prepare(5, attempt, 1)
+            for words in ("batch 5", "offsets.retention.minutes", 'conf["topology.kafka.marks.new"] = \'s\''):
+                assert words in str(told.value)
+
+    @pytest.mark.parametrize(
+        "conf",
+        [{"topology.kafka.marks.new": "s"}, {"topology.kafka.marks.new": ["t", "s"]}, {"topology.txid.base": 4}],
+    )
+    def test_it_goes_on_when_told(self, old: TransactionalTopicState, conf: dict) -> None:
+        driver(old, **conf).batch(rows("5"), 5, of=1)
+        assert stored(old) == ["5", "old"]
+        driver(old).batch(rows("6"), 6, of=1)  # now there is a mark
+        assert stored(old) == ["5", "6", "old"]
+
+    def test_the_first_batch_of_a_topology_may_come_to_a_topic_of_others(self, old: TransactionalTopicState) -> None:
+        driver(old).batch(rows("1"), 1, of=1)
+        assert stored(old) == ["1", "old"]
+
+    def test_a_new_state_on_an_empty_topic_needs_nothing(self, factory: TransactionalTopicState) -> None:
+        driver(factory).batch(rows("5"), 5, of=1)
+        assert stored(factory) == ["5"]
+
+
+def test_a_mark_that_is_not_ours_is_told(factory: TransactionalTopicState) -> None:
+    producer = TransactionalProducer(place(factory), DRIVER, {})
+    producer.open()
+    producer.place = Foreign(factory.cluster, factory.topic, "contract", "s")
+    producer.commit(Mark(1))
+    with pytest.raises(StateError, match="which this library has not written"):
+        driver(factory)
+
+
+class Foreign(Place):
+    def offsets(self, mark: Mark) -> list[Any]:
+        return [TopicPartition(self.topic, 0, mark.txid, metadata=json.dumps({"mine": 1}))]
+
+
+def test_names_that_no_broker_takes_are_refused_before_anything_is_written(factory: TransactionalTopicState) -> None:
+    with pytest.raises(DefinitionError, match="more than 1000 characters"):
+        driver(factory, **{"topology.name": "t" * 1000})
+    with pytest.raises(StateError, match="too many for a mark"):
+        driver(factory, "l" * 4000)
+    long = driver(factory, "l" * 3500, **{"topology.name": "t" * 900})
+    long.batch(rows("1"), 1, of=1)
+    assert stored(factory) == ["1"]
+
+
+def test_a_transaction_time_out_that_the_broker_does_not_allow_is_told(kafka: Any) -> None:
+    settings = {"transaction.timeout.ms": 3_000_000}
+    factory = TransactionalTopicState(kafka.bootstrap, kafka.create_topic(), value="v", settings=settings)
+    with pytest.raises(StateError, match=r"Lower transaction\.timeout\.ms in the settings"):
+        driver(factory)
+
+
+def test_settings_go_to_the_clients_that_know_them() -> None:
+    settings = (("compression.type", "lz4"), ("linger.ms", "1"), ("security.protocol", "ssl"))
+    assert cluster_of("h:1", settings) == Cluster.of("h:1", {"security.protocol": "ssl"})
+
+
+def test_a_call_without_an_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "LONGEST", 0.05)
+    answer = threading.Event()
+    with pytest.raises(FailedException, match="gave no answer within"):
+        transactions._in_time(lambda: answer.wait(30))
+    answer.set()
+    transactions._in_time(lambda: None)
+    with pytest.raises(KeyError):
+        transactions._in_time(lambda: {}["x"])
+
+
+def test_a_new_lineage_begun_by_a_driver_that_died_is_begun_by_the_next_one(
+    factory: TransactionalTopicState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It dies on each side of the mark that names the new lineage: no batch of the new one is taken for an old one."""
+    one = driver(factory)
+    for txid in (1, 2):
+        one.batch(rows(f"{txid}"), txid, of=1)
+    write = TopicLedger._write_first
+
+    def dies_after(ledger: TopicLedger, mark: Mark) -> None:
+        write(ledger, mark)
+        raise KeyboardInterrupt
+
+    def dies_before(ledger: TopicLedger, mark: Mark) -> None:
+        raise KeyboardInterrupt
+
+    abandon = {"topology.lineage.abandon": "first"}
+    for death in (dies_before, dies_after):
+        monkeypatch.setattr(TopicLedger, "_write_first", death)
+        with pytest.raises(KeyboardInterrupt):
+            driver(factory, "second", **abandon)
+    monkeypatch.undo()
+    again = driver(factory, "second")
+    for txid in (1, 2, 3):
+        again.batch(rows(f"{txid}"), txid, of=1)
+    assert stored(factory) == ["1", "1", "2", "2", "3"]

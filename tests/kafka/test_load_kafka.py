@@ -1,0 +1,87 @@
+"""The Kafka states in a file of `states.load`."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
+
+import pytest
+
+import states
+from states.kafka import TopicState, TransactionalTopicState
+from states.loading import installed
+from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
+from trident_py.errors import DefinitionError
+
+OURS: dict[str, Any] = {"compacted-topic": CompactedTopic, "topic": Topic, "transactional-topic": TransactionalTopic}
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "states.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_makes_the_factories_that_code_would_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "hush")
+    made = states.load(
+        written(
+            tmp_path,
+            """
+states:
+  out:
+    type: transactional-topic
+    bootstrap: "localhost:9092"
+    topic: readings
+    key: device
+    value: [device string, celsius double]
+    oneTransaction: true
+    consumed: events
+    partitions: 4
+    settings: {security.protocol: SASL_SSL, sasl.password: "${KAFKA_PASSWORD}", compression.type: lz4}
+  copy: {type: topic, bootstrap: "localhost:9092", topic: copies, topicSelector: where}
+""",
+        )
+    )
+    settings = {"security.protocol": "SASL_SSL", "sasl.password": "hush", "compression.type": "lz4"}
+    assert made == {
+        "out": TransactionalTopicState(
+            "localhost:9092", "readings", ["device string", "celsius double"], "device", oneTransaction=True,
+            consumed="events", partitions=4, settings=settings,
+        ),
+        "copy": TopicState("localhost:9092", "copies", topicSelector="where"),
+    }  # fmt: skip
+    assert "hush" not in repr(made)
+
+
+def test_a_file_makes_a_compacted_topic(tmp_path: Path) -> None:
+    text = "{type: compacted-topic, bootstrap: 'h:1', topic: t, key: word string, value: count bigint, kind: opaque}"
+    made = states.load(written(tmp_path, f"states:\n  counts: {text}"))["counts"]
+    assert made == states.kafka.CompactedTopicState("h:1", "t", "word string", "count bigint", kind="opaque")
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_settings_of_a_type_fit_its_factory(name: str) -> None:
+    model = OURS[name]
+    assert installed()[name].settings is model
+    assert set(model.model_fields) <= set(inspect.signature(resolve_name(model.factory)).parameters)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("bootstrap: nowhere, topic: t", "bootstrap names brokers as 'host:port,host:port'"),
+        ("bootstrap: 'h:1', topic: 'no topic'", "topic"),
+        ("bootstrap: 'h:1', topic: t, partitions: 0", "partitions"),
+        ("bootstrap: 'h:1', topic: t, consume: events", "consume"),
+        ("bootstrap: 'h:1', topic: t, settings: {acks: 1}", "'acks' cannot be less than 'all'"),
+        ("bootstrap: 'h:1', topic: t, settings: {transactional.id: x}", "'transactional.id' cannot be changed"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_place(text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError) as told:
+        states.load(written(tmp_path, f"states:\n  out: {{type: transactional-topic, {text}}}"))
+    assert words in str(told.value)
+    assert "states.out" in str(told.value) or "states.yaml" in str(told.value)

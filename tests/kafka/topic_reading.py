@@ -1,0 +1,103 @@
+"""What a topic holds, read by a plain consumer: every committed record, and what a reader sees during a run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+PATIENCE = 30.0
+
+
+class Record(NamedTuple):
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]] | None
+
+
+def _consumer(bootstrap: str, topic: str, isolation: str) -> tuple[Any, int]:
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False, "log_level": 0,
+         "enable.partition.eof": True, "isolation.level": isolation, "fetch.wait.max.ms": 20,
+         "auto.offset.reset": "earliest", "reconnect.backoff.max.ms": 500}
+    )  # fmt: skip
+    partitions = len(consumer.list_topics(topic, PATIENCE).topics[topic].partitions)
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
+    return consumer, partitions
+
+
+def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Record]:
+    """Every record from the beginning to the end as it is now, in the order of each partition."""
+    consumer, partitions = _consumer(bootstrap, topic, isolation)
+    found, ended, until = [], set(), time.monotonic() + PATIENCE
+    while len(ended) < partitions:
+        message = consumer.poll(0.2)
+        assert time.monotonic() < until, "the topic has no end"
+        if message is None:
+            continue
+        if message.error() is None:
+            found.append(Record(message.partition(), message.key(), message.value(), message.headers()))
+        elif message.error().name() == "_PARTITION_EOF":
+            ended.add(message.partition())
+    consumer.close()
+    return found
+
+
+def values(bootstrap: str, topic: str) -> Counter:
+    """The values of all records, as text, and how often each is there."""
+    return Counter(None if each.value is None else each.value.decode() for each in read(bootstrap, topic))
+
+
+def group_offsets(bootstrap: str, group: str) -> dict[tuple[str, int], int]:
+    """The committed offsets of a group, as consumer-group tools show them."""
+    from confluent_kafka import ConsumerGroupTopicPartitions
+
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], require_stable=True)
+    return {(each.topic, each.partition): each.offset for each in asked[group].result(PATIENCE).topic_partitions}
+
+
+class Reader:
+    """Polls a topic all the time, committed records only, and keeps what it sees, poll by poll."""
+
+    def __init__(self, bootstrap: str, topic: str, size: int = 100_000) -> None:
+        self.polls: list[list[str]] = []
+        self._size = size
+        self._consumer, _ = _consumer(bootstrap, topic, "read_committed")
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        self._thread.join()
+        self._consumer.close()
+
+    @property
+    def seen(self) -> list[str]:
+        return [value for poll in list(self.polls) for value in poll]
+
+    def wait_for(self, count: int) -> None:
+        """Until it has seen so many records."""
+        until = time.monotonic() + PATIENCE
+        while len(self.seen) < count:
+            assert time.monotonic() < until, f"{len(self.seen)} of {count} records seen"
+            self._stopping.wait(0.01)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            messages = self._consumer.consume(self._size, 0.05)
+            found = [each.value().decode() for each in messages if each.error() is None]
+            if found:
+                self.polls.append(found)

@@ -1,0 +1,88 @@
+"""A topology that writes readings into a topic, run in driver processes that are killed or stopped on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from faults.forks import Driver, Start
+from faults.readings import PARTITIONS, Fold, Readings
+from faults.steps import Fault, InHalves, Stepped
+from faults.stores import NAMES, Source
+
+from states.kafka import RowUpdater, TransactionalTopicState
+from trident_py import TridentTopology
+
+STATE = "topic"
+
+
+@dataclass(frozen=True)
+class TopicStart(Start):
+    """One start of a driver; ``url`` names the brokers."""
+
+    topic: str = ""
+    one: bool = False
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def topology(self) -> Any:
+        topology = TridentTopology()
+        stream = topology.newStream("readings", Source(Readings(self.seed), self.last)).parallelismHint(PARTITIONS)
+        factory: Any = TransactionalTopicState(
+            self.url, self.topic, key="sender", value=NAMES.split(", "), oneTransaction=self.one, settings=self.settings
+        )
+        stream = stream.global_() if self.one else stream.partitionBy("sender")
+        state = stream.partitionPersist(
+            Stepped(STATE, factory), NAMES.split(", "), InHalves(RowUpdater()), stateName=STATE
+        )
+        if not self.one:
+            state.parallelismHint(self.partitions)
+        return topology.build()
+
+
+def kill(step: str, txid: int, partition: int = 0) -> Fault:
+    return Fault(step, STATE, txid, partition)
+
+
+def ask(step: str, txid: int, partition: int = 0) -> Fault:
+    return Fault(step, STATE, txid, partition, action="ask")
+
+
+def live_through(start: TopicStart, happens: Callable[[int], Any]) -> Driver:
+    """Runs a driver to its end; at its fault in batch n ``happens(n)`` is called."""
+    driver = Driver(start)
+    try:
+        while driver.next() == "at":
+            happens(driver.told[-1][2])
+            driver.go_on()
+    finally:
+        driver.close()
+    assert driver.told[-1] == ("done", start.last), driver.told[-3:]
+    return driver
+
+
+def killed(driver: Driver) -> bool:
+    return driver.process.exitcode == -signal.SIGKILL
+
+
+def stop(driver: Driver) -> None:
+    os.kill(driver.process.pid, signal.SIGSTOP)  # type: ignore[arg-type]
+
+
+def wake(driver: Driver) -> None:
+    os.kill(driver.process.pid, signal.SIGCONT)  # type: ignore[arg-type]
+
+
+def folded(last: int, seed: int = 1) -> Counter:
+    """The records after so many batches, by a plain fold."""
+    return Fold(Readings(seed), last).counted()
+
+
+def rows(values: Any) -> Counter:
+    """Records as rows of the fold."""
+    names = NAMES.split(", ")
+    return Counter(tuple(json.loads(value)[name] for name in names) for value in values)
