@@ -13,6 +13,7 @@ import pytest
 
 from states.sql.store import close_stores
 from trident_py.testing.kafka_broker import KafkaBroker
+from trident_py.testing.redis_server import RedisServer
 from trident_py.testing.servers import ServiceMissing
 
 _missing: dict[str, str] = {}
@@ -78,6 +79,21 @@ def kafka() -> Iterator[Any]:
     broker.close()
 
 
+@pytest.fixture(scope="session")
+def redis() -> Iterator[str]:
+    """The URL of the Redis of all tests, or that of TRIDENT_REDIS_URL. A test that kills starts its own."""
+    given = os.environ.get(databases.variable("redis"))
+    if given:
+        yield given
+        return
+    try:
+        server = RedisServer().start()
+    except ServiceMissing as error:
+        _without("redis", error)
+    yield server.url
+    server.close()
+
+
 @pytest.fixture
 def own_kafka() -> Iterator[Callable[..., Any]]:
     """``own_kafka(**options)``: a broker of this test alone, to be killed and restarted at will."""
@@ -116,7 +132,7 @@ def own_server() -> Iterator[Callable[..., Any]]:
     made: list[Any] = []
 
     def start(kind: str, **options: Any) -> Any:
-        made.append(databases.OWN[kind](**options))
+        made.append(RedisServer(**options) if kind == "redis" else databases.OWN[kind](**options))
         try:
             return made[-1].start()
         except ServiceMissing as error:

@@ -23,6 +23,7 @@ from .cli_states import check, states
 from .config import Config
 from .display import INTERRUPTED, JsonLines, ProgressLine, follow
 from .errors import DefinitionError, TopologyError, TridentError
+from .events.cli import events
 from .guarantees import Guarantees, require
 from .local import LocalCluster
 from .topology import Topology, TridentTopology
@@ -43,6 +44,7 @@ def trident() -> None:
 
 trident.add_command(states)
 trident.add_command(check)
+trident.add_command(events)
 
 
 @trident.command()

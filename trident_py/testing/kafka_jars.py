@@ -1,6 +1,7 @@
 """The jars of the Kafka broker that tests start: pinned in jvm/pom.xml, fetched by Maven once for each version.
 
-    python -m trident_py.testing.kafka_jars       fetches them if they are missing and prints their folder
+    python -m trident_py.testing.kafka_jars           fetches them if they are missing and prints their folder
+    python -m trident_py.testing.kafka_jars --there   tells by its exit code whether they are there
 
 They lie outside the sources, in ``$TRIDENT_KAFKA_JARS`` or the user's cache (``~/.cache/trident_py/kafka-4.3.1``).
 """
@@ -12,6 +13,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -49,7 +51,7 @@ def jars() -> Path:
             _fetch(Path(scratch) / "jars")
             with contextlib.suppress(FileExistsError, OSError):
                 (Path(scratch) / "jars").rename(wanted)
-    if not any(wanted.glob("kafka_2.13-*.jar")):
+    if not there():
         raise ServiceMissing(f"{wanted} holds no Kafka broker; remove it, or point {VARIABLE} to the broker's jars")
     return wanted
 
@@ -64,5 +66,15 @@ def _fetch(into: Path) -> None:
         raise ServiceMissing(f"mvn could not fetch the Kafka broker of {POM}:\n{(done.stdout + done.stderr)[-2000:]}")
 
 
+def there() -> bool:
+    """Whether the broker is in its folder."""
+    return any(folder().glob("kafka_2.13-*.jar"))
+
+
 if __name__ == "__main__":
-    print(jars())
+    if "--there" in sys.argv:
+        sys.exit(0 if there() else 1)
+    try:
+        print(jars())
+    except ServiceMissing as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,52 @@
+"""The events gateway: an HTTP service in front of Kafka that takes every event once.
+
+    python -m trident_py events serve --config events.yaml
+
+`ProcessedState` tells the gateway from a topology which events are done; `Fingerprint` says which events are one;
+`read_settings` and `application_of` are for who mounts the service in a program of its own.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .app import application_of
+    from .bloom import BloomFilter
+    from .errors import EventError
+    from .fingerprints import Fingerprint
+    from .processed import ProcessedState, ProcessedUpdater
+    from .settings import Settings, read_settings
+    from .stores import store_of
+
+__all__ = [
+    "BloomFilter",
+    "EventError",
+    "Fingerprint",
+    "ProcessedState",
+    "ProcessedUpdater",
+    "Settings",
+    "application_of",
+    "read_settings",
+    "store_of",
+]
+
+_HOMES = {
+    "BloomFilter": ".bloom",
+    "EventError": ".errors",
+    "Fingerprint": ".fingerprints",
+    "ProcessedState": ".processed",
+    "ProcessedUpdater": ".processed",
+    "Settings": ".settings",
+    "application_of": ".app",
+    "read_settings": ".settings",
+    "store_of": ".stores",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Loaded when asked for: an executor needs no web server, the command line no database."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name], __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

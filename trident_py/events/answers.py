@@ -1,0 +1,46 @@
+"""What the gateway answers for an event, and how that looks in HTTP."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+ACCEPTED, DUPLICATE, CONFLICT, INVALID, RETRY = "accepted", "duplicate", "conflict", "invalid", "retry"
+CODES = {ACCEPTED: 201, DUPLICATE: 200, CONFLICT: 409, INVALID: 422, RETRY: 503}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``accepted`` and ``duplicate`` are ACKs: the event is in Kafka. ``conflict`` and ``invalid`` are final too:
+    sending it again does not help. ``retry``: nobody knows yet; send it again after ``wait`` seconds.
+    """
+
+    status: str
+    fingerprint: str | None = None
+    reason: str | None = None
+    wait: float = 0.0
+
+    def body(self) -> dict[str, Any]:
+        named = (("status", self.status), ("fingerprint", self.fingerprint), ("reason", self.reason))
+        return {name: value for name, value in named if value is not None}
+
+
+def code_of(answers: Sequence[Answer], single: bool) -> int:
+    """201 / 200 / 409 / 422 / 503 for one event; 200 for many, or 503 as long as one of them has to come again."""
+    if single:
+        return CODES[answers[0].status]
+    return 503 if any(answer.status == RETRY for answer in answers) else 200
+
+
+def body_of(answers: Sequence[Answer], single: bool) -> dict[str, Any]:
+    if single:
+        return answers[0].body()
+    return {**Counter(answer.status for answer in answers), "results": [answer.body() for answer in answers]}
+
+
+def wait_of(answers: Sequence[Answer], least: int) -> int:
+    """Whole seconds for Retry-After."""
+    return max(least, *(math.ceil(answer.wait) for answer in answers))

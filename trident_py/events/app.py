@@ -1,0 +1,183 @@
+"""The HTTP service: routes, sizes, answers; starts and ends what stands behind them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+
+from ..errors import TridentError
+from .answers import body_of, code_of, wait_of
+from .claims import ClaimStore
+from .gateway import Gateway, Sink
+from .metrics import Metrics
+from .openapi import DESCRIPTION, EVENT, HEALTH, METRICS, POST
+from .producing import KafkaSink
+from .settings import Settings, read_settings
+from .stores import store_of
+
+log = logging.getLogger("trident_py.events")
+
+CONFIG = "TRIDENT_EVENTS_CONFIG"
+PROBE = 0.5
+PATIENCE = 2.0
+EXPIRE_EVERY = 600.0
+
+
+class Refused(Exception):
+    """A request that is answered without looking at its events."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+def application() -> FastAPI:
+    """What uvicorn's workers make: the gateway of the file that TRIDENT_EVENTS_CONFIG names."""
+    return application_of(read_settings(os.environ[CONFIG]))
+
+
+def kafka(settings: Settings) -> Sink:
+    return KafkaSink(settings.kafka, settings.limits.bodyBytes)
+
+
+def claims(settings: Settings) -> ClaimStore:
+    return store_of(settings.store, settings.expirySeconds, settings.table)
+
+
+def application_of(
+    settings: Settings,
+    make_store: Callable[[Settings], ClaimStore] = claims,
+    make_sink: Callable[[Settings], Sink] = kafka,
+) -> FastAPI:
+    """An ASGI application. Store and producer are made when it starts, and need not be there."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        gateway = Gateway(settings, make_store(settings), make_sink(settings), Metrics())
+        app.state.gateway = gateway
+        behind = [asyncio.create_task(_watch(gateway)), asyncio.create_task(_forget(gateway))]
+        try:
+            yield
+        finally:
+            for task in behind:
+                task.cancel()
+            await asyncio.gather(*behind, return_exceptions=True)
+            await gateway.close()
+
+    app = FastAPI(title="Events gateway", description=DESCRIPTION, lifespan=lifespan)
+    app.add_exception_handler(Refused, _refusal)
+    app.add_api_route("/events", post_events, methods=["POST"], openapi_extra=POST, responses={}, status_code=201)
+    app.add_api_route("/events/{fingerprint}", get_event, methods=["GET"], responses=EVENT)
+    app.add_api_route("/healthz", healthz, methods=["GET"], responses=HEALTH)
+    app.add_api_route("/metrics", metrics, methods=["GET"], responses=METRICS)
+    return app
+
+
+async def post_events(request: Request) -> Response:
+    """One event (an object) or many (an array of objects). An ACK is 201 or 200; 503 means: send it again later."""
+    gateway: Gateway = request.app.state.gateway
+    limits = gateway.settings.limits
+    given = _parsed(await _body(request, limits.bodyBytes))
+    single = not isinstance(given, list)
+    events = [given] if single else given
+    if not events:
+        raise Refused(422, "the array is empty; it holds the events")
+    if len(events) > limits.batch:
+        raise Refused(413, f"{len(events)} events in one request; at most {limits.batch}")
+    answers = await gateway.take(events)
+    code = code_of(answers, single)
+    wait = wait_of(answers, gateway.settings.retryAfterSeconds)
+    return JSONResponse(body_of(answers, single), code, {"Retry-After": str(wait)} if code == 503 else None)
+
+
+async def get_event(fingerprint: str, request: Request) -> Response:
+    """How far an event got."""
+    try:
+        entry = await request.app.state.gateway.get(fingerprint)
+    except TridentError as error:
+        log.warning("%s", error)
+        raise Refused(503, "the store of the claims is away") from None
+    if entry is None:
+        raise Refused(404, "no event with this fingerprint; it never came, or was forgotten")
+    return JSONResponse({name: value for name, value in asdict(entry).items() if name not in ("owner", "lease")})
+
+
+async def healthz(request: Request) -> Response:
+    """Whether store and Kafka answer."""
+    gateway: Gateway = request.app.state.gateway
+
+    async def store() -> str | None:
+        try:
+            await asyncio.wait_for(gateway.get(""), PATIENCE)
+        except (TridentError, TimeoutError) as error:
+            log.warning("the store of the claims: %s", error or "no answer in time")
+            return "away"
+        return None
+
+    problems = await asyncio.gather(store(), asyncio.to_thread(gateway.sink.problem, PATIENCE))
+    found = dict(zip(("store", "kafka"), (each or "ok" for each in problems), strict=True))
+    return JSONResponse(found, 200 if set(found.values()) == {"ok"} else 503)
+
+
+async def metrics(request: Request) -> Response:
+    """Numbers for Prometheus, of all workers."""
+    return Response(request.app.state.gateway.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _body(request: Request, most: int) -> bytes:
+    """The whole body; stops reading one that is too long."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise Refused(413, f"the body has more than {most} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise Refused(400, f"the body is not JSON: {error}") from None
+    except (ValueError, RecursionError) as error:  # not UTF-8, NaN, a number of thousands of digits, too deep
+        raise Refused(400, f"the body is not JSON that can be read: {str(error)[:200]}") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    gateway: Gateway = request.app.state.gateway
+    headers = {"Retry-After": str(gateway.settings.retryAfterSeconds)} if error.code == 503 else None
+    return JSONResponse({"reason": str(error)}, error.code, headers)
+
+
+async def _watch(gateway: Gateway) -> None:
+    """Looks for Kafka while it is away: requests are refused until it is back."""
+    while True:
+        await asyncio.sleep(PROBE)
+        if gateway.sink.away is not None:
+            await asyncio.to_thread(gateway.sink.problem, PATIENCE)
+
+
+async def _forget(gateway: Gateway) -> None:
+    """Forgets old events from time to time."""
+    while True:
+        await asyncio.sleep(min(EXPIRE_EVERY, gateway.settings.expirySeconds / 10))
+        try:
+            if gone := await gateway.expire():
+                log.info("%d events were older than %g s and forgotten", gone, gateway.settings.expirySeconds)
+        except TridentError as error:
+            log.warning("old events are forgotten later: %s", error)

@@ -1,0 +1,130 @@
+"""Bloom filters in front of the exact store: an accelerator, never the one that decides.
+
+"No" means that *this process* has not seen the fingerprint since it started; "yes" means probably. Another worker or
+an earlier process may have taken an event that is "no" here. So either answer only chooses what the store is asked
+first; its unique key decides.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from ..errors import DefinitionError
+
+try:
+    from rbloom import Bloom
+except ImportError:  # of the extra `events`
+    Bloom = None  # type: ignore[assignment, misc]
+
+
+class BloomFilter:
+    """A set of fingerprints that never denies one it has, and claims about ``error_rate`` of those it has not.
+
+    ``capacity``: how many different ones it holds at that rate; more of them raise the rate (``estimated_error``), but
+    never lose one. It is in the memory of one worker: after a restart it is empty. Python's hash of text differs from
+    process to process, so a filter cannot be sent to another one. A call holds the interpreter's lock from begin to
+    end: threads may share a filter.
+    """
+
+    def __init__(self, capacity: int, error_rate: float = 0.01) -> None:
+        if Bloom is None:
+            raise DefinitionError("a Bloom filter needs the package rbloom: pip install 'trident-py[events]'")
+        if type(capacity) is not int or capacity < 1:
+            raise DefinitionError(f"the capacity of a Bloom filter is a whole number from 1, not {capacity!r}")
+        if not 0 < error_rate <= 0.5:
+            raise DefinitionError(f"the error rate of a Bloom filter is above 0 and at most 0.5, not {error_rate!r}")
+        self.capacity = capacity
+        self.error_rate = error_rate
+        self._bits = Bloom(capacity, error_rate)
+        self._hashes = int(math.log2(1 / error_rate))  # rbloom's own number of hashes
+
+    def __repr__(self) -> str:
+        return f"BloomFilter(capacity={self.capacity}, error_rate={self.error_rate})"
+
+    def add(self, fingerprint: str) -> None:
+        self._bits.add(fingerprint)
+
+    def add_many(self, fingerprints: Sequence[str]) -> None:
+        self._bits.update(fingerprints)
+
+    def __contains__(self, fingerprint: str) -> bool:
+        return fingerprint in self._bits
+
+    @property
+    def bytes(self) -> int:
+        """The memory of its bits."""
+        return self._bits.size_in_bits // 8
+
+    @property
+    def fill(self) -> float:
+        """The share of bits that are set: 0.47 at its capacity. Counts them all: for a metric, not for each event."""
+        if not self._bits:
+            return 0.0
+        return 1 - math.exp(-self._hashes * self._bits.approx_items / self._bits.size_in_bits)
+
+    @property
+    def estimated_error(self) -> float:
+        """The probability that it claims a fingerprint it has not, as full as it is now."""
+        return self.fill**self._hashes
+
+
+class RotatingBloom:
+    """Two Bloom filters in turn, so that old fingerprints leave: each is held for ``seconds`` to twice that.
+
+    ``capacity`` is for the fingerprints of ``seconds``; the memory is that of two filters. ``seconds`` should not be
+    shorter than the store's expiry. ``clock`` tells seconds and never goes back. Threads may share it.
+    """
+
+    def __init__(
+        self, capacity: int, error_rate: float = 0.01, seconds: float = 86_400,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        if not seconds > 0:
+            raise DefinitionError(f"a Bloom filter holds fingerprints for more than 0 seconds, not {seconds!r}")
+        self.capacity, self.error_rate, self.seconds = capacity, error_rate, seconds
+        self._clock = clock
+        self._turning = threading.Lock()
+        self._new = self._old = BloomFilter(capacity, error_rate)
+        self._since = clock()
+
+    def __repr__(self) -> str:
+        return f"RotatingBloom(capacity={self.capacity}, error_rate={self.error_rate}, seconds={self.seconds})"
+
+    def add(self, fingerprint: str) -> None:
+        self._rotate()
+        self._new.add(fingerprint)
+
+    def add_many(self, fingerprints: Sequence[str]) -> None:
+        self._rotate()
+        self._new.add_many(fingerprints)
+
+    def __contains__(self, fingerprint: str) -> bool:
+        self._rotate()
+        return fingerprint in self._new or fingerprint in self._old
+
+    @property
+    def bytes(self) -> int:
+        return sum(each.bytes for each in self._generations())
+
+    @property
+    def estimated_error(self) -> float:
+        """The probability that one of its filters claims a fingerprint that neither has."""
+        return 1 - math.prod(1 - each.estimated_error for each in self._generations())
+
+    def _generations(self) -> Iterable[BloomFilter]:
+        return {id(each): each for each in (self._new, self._old)}.values()
+
+    def _rotate(self) -> None:
+        """Begin a new filter when the present one is ``seconds`` old; what is in a filter twice as old has expired."""
+        if self._clock() - self._since < self.seconds:
+            return
+        with self._turning:
+            now = self._clock()
+            age = now - self._since
+            if age >= self.seconds:  # else another thread has done it
+                fresh = BloomFilter(self.capacity, self.error_rate)
+                self._old = self._new if age < 2 * self.seconds else fresh
+                self._new, self._since = fresh, now

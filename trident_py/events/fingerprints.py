@@ -1,0 +1,261 @@
+"""Fingerprints: what makes two events one. The chosen fields in the canonical encoding, and a hash of it.
+
+| algorithm | bits | hex digits | |
+|---|---|---|---|
+| plain | all | as long as the values | readable and safe in a URL; never two values in one |
+| blake2b | 128 | 32 | cryptographic; md5 and sha1 are not faster |
+| sha1, md5 | 160, 128 | 40, 32 | for systems that already use them; collisions can be made on purpose |
+| murmur3 | 128 | 32 | not cryptographic: a sender may make collisions on purpose |
+| fnv1a | 64 | 16 | too small for big fleets |
+
+**Birthday bound.** Among n events the probability that two different ones share a hash of b bits is about
+n^2 / 2^(b+1). fnv1a (64): 2.7e-8 for a million events, 2.7 % for a billion, more likely than not from 5.1 billion.
+128 bits: 1.5e-27 for a million, 1.5e-15 for 10^12.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from ..errors import DefinitionError
+from .canonical import DIGEST, canonical, payload_hash
+from .errors import EventError
+
+try:
+    import mmh3
+except ImportError:  # of the extra `events`; needed for murmur3 only
+    mmh3 = None  # type: ignore[assignment]
+
+LONGEST_PLAIN = 255
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+SECOND = 1_000_000
+MICROSECOND = timedelta(microseconds=1)
+FNV_OFFSET, FNV_PRIME, MASK = 0xCBF29CE484222325, 0x100000001B3, 0xFFFFFFFFFFFFFFFF
+ONLY_DOTS = re.compile(r"\.*")
+
+
+def _md5(data: bytes) -> str:
+    return hashlib.md5(data, usedforsecurity=False).hexdigest()
+
+
+def _sha1(data: bytes) -> str:
+    return hashlib.sha1(data, usedforsecurity=False).hexdigest()
+
+
+def _blake2b(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=DIGEST).hexdigest()
+
+
+def _murmur3(data: bytes) -> str:
+    """The x64 variant of 128 bits, seed 0, in the byte order of its C source."""
+    return mmh3.mmh3_x64_128_digest(data).hex()
+
+
+def _fnv1a(data: bytes) -> str:
+    state = FNV_OFFSET
+    for byte in data:
+        state = ((state ^ byte) * FNV_PRIME) & MASK
+    return f"{state:016x}"
+
+
+HASHES: dict[str, Callable[[bytes], str]] = {
+    "md5": _md5,
+    "sha1": _sha1,
+    "murmur3": _murmur3,
+    "fnv1a": _fnv1a,
+    "blake2b": _blake2b,
+}
+BITS = {"md5": 128, "sha1": 160, "murmur3": 128, "fnv1a": 64, "blake2b": 8 * DIGEST}
+ALGORITHMS = ("plain", *HASHES)
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Which events are the same event; a plain value, used in the gateway's workers.
+
+    ``fields``: the fields that decide, in this order, nested ones by a dotted path (``device.id``); a key that
+    has the dot itself wins. None: the whole event. ``without``: fields left out first, whether an event has them
+    or not (an arrival time, a counter of attempts). ``timestamp``: a field that belongs to the fingerprint as an
+    *instant*: seconds since 1970, or ISO 8601 with a zone; so ``06:00Z`` and ``07:00+01:00`` are one. A local time is
+    refused: it comes twice when the clocks go back. It counts to the microsecond, or is rounded down to
+    ``roundSeconds``; two readings within one interval are then one event. Without a time stamp in the
+    fingerprint, equal readings of one sensor are one event for as long as the store remembers.
+
+    The same event has the same fingerprint on every resend and in every process. DefinitionError when the
+    settings contradict each other.
+    """
+
+    fields: Sequence[str] | None = None
+    algorithm: str = "blake2b"
+    timestamp: str | None = None
+    roundSeconds: int | None = None
+    without: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("fields", "without"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise DefinitionError(f"{name} of a fingerprint is a list of names, not the text {value!r}")
+            object.__setattr__(self, name, None if value is None else tuple(value))
+        _algorithm(self.algorithm)
+        _consistent(self)
+
+    @property
+    def bits(self) -> int | None:
+        """The width of the hash; None for plain, which has no collisions of its own."""
+        return BITS.get(self.algorithm)
+
+    def names(self) -> tuple[str, ...]:
+        """The fields that decide, the time stamp last unless it is named among them; empty: the whole event."""
+        if self.fields is None or self.timestamp is None or self.timestamp in self.fields:
+            return tuple(self.fields or ())
+        return (*self.fields, self.timestamp)
+
+    def of(self, event: Mapping[str, Any]) -> str:
+        """The fingerprint of an event. EventError names a field that is missing, or a value JSON has not."""
+        if self.algorithm == "plain":
+            return _plain(self._values(event))
+        return HASHES[self.algorithm](self.key(event))
+
+    def of_many(self, events: Iterable[Mapping[str, Any]]) -> list[str]:
+        """The fingerprints of many events, in their order. EventError says which event (the first is 0)."""
+        found: list[str] = []
+        one, add = self.of, found.append
+        try:
+            for event in events:
+                add(one(event))
+        except EventError as error:
+            raise EventError(f"event {len(found)}: {error}") from None
+        return found
+
+    def key(self, event: Mapping[str, Any]) -> bytes:
+        """What is hashed: the canonical encoding of the fields' values as an array, or of the whole event."""
+        values = self._values(event)
+        return canonical(values[0] if self.fields is None else values)
+
+    def payload(self, event: Mapping[str, Any]) -> str:
+        """`payload_hash` of the event but for ``without``. Two events with one fingerprint and two of these are
+        different events: the fingerprint has too few fields, or its hash is too small."""
+        return payload_hash(self.kept(event))
+
+    def kept(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The event but for ``without``; the event itself is left as it is."""
+        for path in self.without:
+            event = _pruned(event, path)
+        return event
+
+    def _values(self, event: Mapping[str, Any]) -> list[Any]:
+        event = self.kept(event)
+        if self.fields is None:
+            return [self._whole(event)]
+        values = [event[name] if name in event else _nested(event, name) for name in self.names()]
+        if self.timestamp is not None:
+            place = self.names().index(self.timestamp)
+            values[place] = instant(values[place], self.timestamp, self.roundSeconds)
+        return values
+
+    def _whole(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        if self.timestamp is None:
+            return dict(event)
+        time = instant(value_at(event, self.timestamp), self.timestamp, self.roundSeconds)
+        return {"event": dict(_pruned(event, self.timestamp)), "time": time}
+
+
+def value_at(event: Mapping[str, Any], path: str) -> Any:
+    """The value of a field, nested ones by a dotted path. EventError if it is missing."""
+    return event[path] if path in event else _nested(event, path)
+
+
+def instant(value: Any, field: str, roundSeconds: int | None = None) -> str:
+    """An instant as text in UTC, such as 20131103T060000Z. EventError if ``value`` is none, or a local time."""
+    micros = (moment(value, field) - EPOCH) // MICROSECOND
+    if roundSeconds is not None:
+        micros -= micros % (roundSeconds * SECOND)
+    try:
+        utc = EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        raise EventError(f"field {field!r}: {value!r} cannot be rounded down, it is before the year 1") from None
+    return utc.isoformat().removesuffix("+00:00").replace("-", "").replace(":", "") + "Z"
+
+
+def moment(value: Any, field: str) -> datetime:
+    """ISO 8601 with a zone, or seconds since 1970, as a datetime in UTC. EventError for anything else."""
+    try:
+        if type(value) is str:
+            time = datetime.fromisoformat(value)
+        elif type(value) in (int, float):
+            time = EPOCH + timedelta(microseconds=round(value * SECOND))
+        else:
+            raise ValueError(f"it is {value!r}")
+        if time.tzinfo is None:
+            raise ValueError(f"{value!r} has no zone, and a local time comes twice when the clocks go back")
+        return time.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise EventError(f"field {field!r} is not an instant: {error}. Send ISO 8601 with a zone "
+                         "(2013-11-03T06:00:00Z) or seconds since 1970") from None  # fmt: skip
+
+
+def _algorithm(name: str) -> None:
+    if name not in ALGORITHMS:
+        raise DefinitionError(f"no algorithm {name!r} for fingerprints; there are: {', '.join(ALGORITHMS)}")
+    if name == "murmur3" and mmh3 is None:
+        raise DefinitionError("murmur3 needs the package mmh3: pip install 'trident-py[events]'")
+
+
+def _consistent(chosen: Fingerprint) -> None:
+    names = chosen.names()
+    if chosen.fields is not None and not names:
+        raise DefinitionError("a fingerprint needs a field, or every event is the same; fields=None is the whole event")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DefinitionError(f"named twice in a fingerprint: {', '.join(twice)}")
+    wanted = {*names, *([chosen.timestamp] if chosen.timestamp else [])}
+    lost = sorted(n for n in wanted for left in chosen.without if n == left or n.startswith(f"{left}."))
+    if lost:
+        raise DefinitionError(f"both in the fingerprint and left out of it: {', '.join(lost)}")
+    if chosen.roundSeconds is not None and chosen.timestamp is None:
+        raise DefinitionError("roundSeconds rounds the time stamp: name it in timestamp")
+    if chosen.roundSeconds is not None and (type(chosen.roundSeconds) is not int or chosen.roundSeconds < 1):
+        raise DefinitionError(f"roundSeconds is a whole number from 1, not {chosen.roundSeconds!r}")
+
+
+def _nested(event: Mapping[str, Any], path: str) -> Any:
+    value: Any = event
+    for step in path.split("."):
+        if not isinstance(value, Mapping) or step not in value:
+            has = ", ".join(sorted(map(str, event))) or "nothing"
+            raise EventError(f"no field {path!r} in this event; it has: {has}")
+        value = value[step]
+    return value
+
+
+def _pruned(event: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+    """The event without a field; the event itself is left as it is."""
+    if path in event:
+        return {key: value for key, value in event.items() if key != path}
+    step, _, rest = path.partition(".")
+    if not rest or not isinstance(event.get(step), Mapping):
+        return event
+    return {**event, step: _pruned(event[step], rest)}
+
+
+def _plain(values: list[Any]) -> str:
+    """The values as readable text: ``EWR:~2013:~1``. A tilde stands before what is not plain text."""
+    text = ":".join(map(_part, values))
+    if len(text) > LONGEST_PLAIN:
+        raise EventError(f"a plain fingerprint of {len(text)} characters ({text[:40]}...): at most {LONGEST_PLAIN} can "
+                         "be a key; take fewer fields, or a hash such as blake2b")  # fmt: skip
+    return text
+
+
+def _part(value: Any) -> str:
+    encoded = canonical(value)
+    if type(value) is str and not ONLY_DOTS.fullmatch(value):  # a path segment of dots means something else
+        return quote(value, safe="").replace("~", "%7E")
+    return "~" + quote(encoded, safe="").replace("~", "%7E")

@@ -1,0 +1,75 @@
+"""Group commit: what waits while the store is busy goes to it together, next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+class Grouped(Generic[Item, Answer]):
+    """Calls ``call`` with the items of many requests at once, in a thread; each request gets its own answers.
+
+    ``call`` gets a list of items and returns as many answers. ``lanes`` calls run at once, of at most ``most`` items.
+    Nothing waits for a clock: an item goes at once if a lane is free. An exception goes to all requests of the call.
+    """
+
+    def __init__(
+        self, call: Callable[[list[Item]], Sequence[Answer]], threads: Executor, lanes: int, most: int
+    ) -> None:
+        self._call, self._threads, self._most = call, threads, most
+        self._free = lanes
+        self._waiting: deque[tuple[Sequence[Item], asyncio.Future[Sequence[Answer]]]] = deque()
+        self._running: set[asyncio.Task[None]] = set()
+
+    def add(self, items: Sequence[Item]) -> asyncio.Future[Sequence[Answer]]:
+        """The answers, in the order of the items. Called on the event loop."""
+        found: asyncio.Future[Sequence[Answer]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((items, found))
+        if self._free:
+            self._free -= 1
+            task = asyncio.create_task(self._work())
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+        return found
+
+    async def _work(self) -> None:
+        try:
+            while self._waiting:
+                group = self._next()
+                together = [item for items, _ in group for item in items]
+                try:
+                    answers = await asyncio.get_running_loop().run_in_executor(self._threads, self._call, together)
+                except Exception as error:
+                    self._fail(group, error)
+                else:
+                    self._hand_out(group, answers)
+        finally:
+            self._free += 1
+
+    def _next(self) -> list[tuple[Sequence[Item], asyncio.Future[Sequence[Answer]]]]:
+        group = [self._waiting.popleft()]
+        size = len(group[0][0])
+        while self._waiting and size + len(self._waiting[0][0]) <= self._most:
+            group.append(self._waiting.popleft())
+            size += len(group[-1][0])
+        return group
+
+    def _fail(self, group: Sequence[tuple[Sequence[Item], asyncio.Future[Sequence[Answer]]]], error: Exception) -> None:
+        for _, found in group:
+            if not found.done():
+                found.set_exception(error)
+
+    def _hand_out(
+        self, group: Sequence[tuple[Sequence[Item], asyncio.Future[Sequence[Answer]]]], answers: Sequence[Answer]
+    ) -> None:
+        start = 0
+        for items, found in group:
+            if not found.done():
+                found.set_result(answers[start : start + len(items)])
+            start += len(items)

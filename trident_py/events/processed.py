@@ -1,0 +1,121 @@
+"""From the topology back to the gateway's store: an event's batch is done."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..errors import StateError
+from ..operations.base import TridentCollector
+from ..state import State, StateFactory, StateUpdater
+from ..tuples import TridentTuple
+from .claims import REFUSED, SUCCEEDED, ClaimStore
+from .stores import shown, store_of
+
+_IDEMPOTENT = "a status only goes forward and the first outcome stands, so setting it again changes nothing"
+_AGAIN = {
+    "transactional": ("exactly once in effect", _IDEMPOTENT),
+    "opaque": ("exactly once in effect", f"{_IDEMPOTENT}, in whichever batch the event comes"),
+}
+_stores: dict[tuple[str, str], ClaimStore] = {}
+_opening = threading.Lock()
+
+
+@dataclass(frozen=True, repr=False)
+class ProcessedState(StateFactory):
+    """Sets the status of events to ``processed`` in the store that the gateway at ``url`` uses.
+
+        stream.partitionPersist(ProcessedState(url), ["fingerprint", "outcome"], ProcessedUpdater())
+
+    ``fingerprint`` is the field that holds an event's fingerprint (header ``fingerprint`` and key of its record),
+    ``outcome`` the field that says "succeeded" or "refused"; None: all have succeeded. ``table`` is that of the
+    gateway's settings. On replay: the status is set again, which changes nothing; the first outcome stands, because a
+    second one of the same event is about its duplicate.
+
+    An event that the store does not know (any more) is left alone and not counted.
+    """
+
+    url: str
+    fingerprint: str = "fingerprint"
+    outcome: str | None = None
+    table: str = "trident_events"
+    kind: ClassVar[str] = "processed"
+    guarantees: ClassVar[dict[str, tuple[str, str]]] = _AGAIN
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError for a URL of no store."""
+        store_of(self.url, None, self.table)
+
+    @property
+    def name(self) -> str:
+        """The state's name unless the topology gives one."""
+        return self.table
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Processed:
+        return Processed(self)
+
+    def store(self) -> ClaimStore:
+        """The store, opened once for each process."""
+        with _opening:
+            key = (self.url, self.table)
+            if key not in _stores:
+                _stores[key] = store_of(self.url, None, self.table)
+            return _stores[key]
+
+    def __repr__(self) -> str:
+        return f"ProcessedState({shown(self.url)!r}, {self.fingerprint!r}, outcome={self.outcome!r})"
+
+
+class Processed(State):
+    """One partition of a ProcessedState. Nothing is written before `commit`.
+
+    On replay: the same events are set to processed again, which changes nothing.
+    """
+
+    def __init__(self, factory: ProcessedState) -> None:
+        self.factory = factory
+        self._waiting: list[tuple[str, str]] = []
+
+    def beginCommit(self, txid: int | None) -> None:
+        self._waiting = []
+
+    def done(self, outcomes: Sequence[tuple[str, str]]) -> None:
+        """Remembers (fingerprint, outcome) pairs until `commit`."""
+        self._waiting += outcomes
+
+    def commit(self, txid: int | None) -> Any:
+        """Raises FailedException while the store is away: the batch is tried again."""
+        self.factory.store().processed(self._waiting)
+        return {"processed": len(self._waiting)}
+
+    def rollback(self, txid: int | None) -> None:
+        self._waiting = []
+
+
+class ProcessedUpdater(StateUpdater):
+    """Tells a ProcessedState which events a batch holds. Called on the executor; on replay it tells them again.
+
+    Raises StateError for an outcome that is neither "succeeded" nor "refused", or a fingerprint that is no text.
+    """
+
+    def updateState(self, state: Processed, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
+        factory = state.factory
+        state.done([(_text(each, factory.fingerprint), _outcome(each, factory.outcome)) for each in tuples])
+
+
+def _text(row: TridentTuple, field: str) -> str:
+    value = row.getValueByField(field)
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if not isinstance(value, str):
+        raise StateError(f"field {field!r} holds {value!r}; it is the fingerprint of an event, as text")
+    return value
+
+
+def _outcome(row: TridentTuple, field: str | None) -> str:
+    value = SUCCEEDED if field is None else row.getValueByField(field)
+    if value not in (SUCCEEDED, REFUSED):
+        raise StateError(f"field {field!r} holds {value!r}; an outcome is {SUCCEEDED!r} or {REFUSED!r}")
+    return str(value)

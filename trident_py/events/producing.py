@@ -1,0 +1,169 @@
+"""The way into Kafka: one long-lived idempotent producer for each worker, its confirmations as asyncio futures."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .settings import KafkaSettings
+
+log = logging.getLogger("trident_py.events")
+
+TOO_LARGE = ("MSG_SIZE_TOO_LARGE", "_MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
+WAIT = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is written for an event: the key is the fingerprint, so that it is the same on every resend."""
+
+    key: str
+    value: bytes
+    payload: str
+
+
+class Sent:
+    """The confirmations of some messages: None, or the name of Kafka's error, for each."""
+
+    def __init__(self, count: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.codes: list[str | None] = [None] * count
+        self.future: asyncio.Future[list[str | None]] = loop.create_future()
+        self.open = count
+
+    def told(self, index: int, code: str | None) -> bool:
+        """Whether this was the last one."""
+        self.codes[index] = code
+        self.open -= 1
+        return self.open == 0
+
+    def finish(self) -> None:
+        if not self.future.done():
+            self.future.set_result(self.codes)
+
+
+class KafkaSink:
+    """Produces with acks=all. Made and used on the event loop; its callbacks run in a thread of its own.
+
+    ``away``: what was wrong when the last message failed or all brokers were gone; None once one was confirmed.
+    """
+
+    def __init__(self, settings: KafkaSettings, most_bytes: int) -> None:
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()  # the thread and the loop both finish confirmations
+        self._finished: list[Sent] = []
+        self.away: str | None = None
+        self._config = {**self._own(most_bytes), **_FIXED}
+        self._producer = settings.cluster.producer(self._config)
+        self._fatal = False
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="trident-events-kafka", daemon=True)
+        self._thread.start()
+
+    def _own(self, most_bytes: int) -> dict[str, Any]:
+        return {
+            "linger.ms": self._settings.lingerMs, "message.timeout.ms": int(self._settings.deliverySeconds * 1000),
+            "message.max.bytes": max(1_000_000, most_bytes + 10_000), "retry.backoff.ms": 20,
+            "retry.backoff.max.ms": 500, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500,
+            "error_cb": self._complained, "socket.keepalive.enable": True,
+        }  # fmt: skip
+
+    def send(self, messages: Sequence[Message]) -> asyncio.Future[list[str | None]]:
+        """Resolves when every message is confirmed or given up, with the code of the error or None for each."""
+        sent = Sent(len(messages), self._loop)
+        for index, message in enumerate(messages):
+            try:
+                self._producer.produce(
+                    self._settings.topic, message.value, message.key.encode(),
+                    headers=[("fingerprint", message.key.encode()), ("payload", message.payload.encode())],
+                    on_delivery=self._callback(sent, index),
+                )  # fmt: skip
+            except BufferError:
+                self._told(sent, index, "_QUEUE_FULL")
+            except Exception as error:  # KafkaException: refused before it is sent
+                self._told(sent, index, _name(error.args[0] if error.args else error))
+        self._flush_finished()
+        return sent.future
+
+    def _callback(self, sent: Sent, index: int) -> Any:
+        def told(error: Any, _: Any) -> None:
+            code = None if error is None else _name(error)
+            if code not in TOO_LARGE:
+                self.away = code
+            self._told(sent, index, code)
+
+        return told
+
+    def _told(self, sent: Sent, index: int, code: str | None) -> None:
+        with self._lock:
+            if sent.told(index, code):
+                self._finished.append(sent)
+
+    def _poll(self) -> None:
+        while not self._ending.is_set():
+            if self._fatal:
+                self._replace()
+            if self._producer.poll(WAIT):
+                self._flush_finished()
+
+    def _replace(self) -> None:
+        """A new producer instead of one that can do nothing any more; what the old one had fails, and comes again."""
+        self._fatal = False
+        old, self._producer = self._producer, self._settings.cluster.producer(self._config)
+        old.flush(self._settings.deliverySeconds)
+        self._flush_finished()
+
+    def _flush_finished(self) -> None:
+        """Wakes the event loop once for all that is confirmed by now."""
+        with self._lock:
+            finished, self._finished = self._finished, []
+        if finished:
+            try:
+                self._loop.call_soon_threadsafe(_finish, finished)
+            except RuntimeError:
+                log.warning("the service ended before Kafka had confirmed everything; sensors resend it")
+
+    def _complained(self, error: Any) -> None:
+        """librdkafka's own errors; most pass."""
+        if error.name() == "_ALL_BROKERS_DOWN":
+            self.away = error.name()
+        elif error.fatal():
+            self._fatal = True
+            log.error("Kafka's producer cannot go on, a new one is made: %s", self._hidden(error.str()))
+
+    def _hidden(self, text: str) -> str:
+        return self._settings.cluster.hidden(text)
+
+    def problem(self, patience: float) -> str | None:
+        """Asks the cluster for the topic; what is wrong, or None. Blocks."""
+        try:
+            found = self._producer.list_topics(self._settings.topic, timeout=patience)
+        except Exception as error:  # KafkaException
+            return _name(error.args[0] if error.args else error)
+        wrong = found.topics[self._settings.topic].error
+        if wrong is None:
+            self.away = None
+        return None if wrong is None else f"topic {self._settings.topic!r}: {_name(wrong)}"
+
+    def close(self, patience: float) -> None:
+        """Waits for what is on the way. Blocks."""
+        self._producer.flush(patience)
+        self._ending.set()
+        self._thread.join()
+        self._flush_finished()
+
+
+def _finish(finished: list[Sent]) -> None:
+    for each in finished:
+        each.finish()
+
+
+_FIXED = {"acks": "all", "enable.idempotence": True}
+
+
+def _name(error: Any) -> str:
+    return str(error.name()) if hasattr(error, "name") else type(error).__name__

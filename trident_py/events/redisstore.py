@@ -1,0 +1,143 @@
+"""Claims in Redis: one hash for each fingerprint, every call one script, which Redis runs alone.
+
+Redis forgets by itself (a time to live for each key). How exact it is after a crash of Redis is a matter of its own
+persistence: with ``appendfsync always`` nothing that was answered is lost, with ``everysec`` up to a second of claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ..errors import DefinitionError, FailedException, StateError
+from .claims import PROCESSED, PRODUCED, Claim, Entry, Known, by_outcome
+
+CLAIM = """
+local time = redis.call('TIME'); local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local owner, lease, ttl, found = ARGV[1], tonumber(ARGV[2]), ARGV[3], {}
+for i, key in ipairs(KEYS) do
+  local payload = ARGV[3 + i]
+  local is = redis.call('HMGET', key, 'payload', 'status', 'lease')
+  if not is[1] then
+    redis.call('HSET', key, 'payload', payload, 'status', 'new', 'owner', owner, 'lease', now + lease,
+               'created', now, 'changed', now)
+    redis.call('PEXPIRE', key, ttl)
+    found[i] = {'mine', payload, 'new', 0}
+  elseif is[2] == 'new' and tonumber(is[3]) <= now and is[1] == payload then
+    redis.call('HSET', key, 'owner', owner, 'lease', now + lease, 'changed', now)
+    redis.call('PEXPIRE', key, ttl)
+    found[i] = {'taken', payload, 'new', 0}
+  else
+    found[i] = {'known', is[1], is[2], math.max(0, tonumber(is[3]) - now)}
+  end
+end
+return found
+"""
+RELEASE = """
+for _, key in ipairs(KEYS) do
+  local is = redis.call('HMGET', key, 'status', 'owner')
+  if is[1] == 'new' and is[2] == ARGV[1] then redis.call('HSET', key, 'lease', 0) end
+end
+"""
+MOVE = """
+local time = redis.call('TIME'); local now = time[1] * 1000 + math.floor(time[2] / 1000)
+for i, key in ipairs(KEYS) do
+  local status = redis.call('HGET', key, 'status')
+  if status and status ~= 'processed' and status ~= ARGV[1] then
+    redis.call('HSET', key, 'status', ARGV[1], 'changed', now)
+    if ARGV[2] ~= '' then redis.call('HSET', key, 'outcome', ARGV[2]) end
+    if ARGV[3] ~= '' then redis.call('PEXPIRE', key, ARGV[3]) end
+  end
+end
+"""
+AT_ONCE = 1_000
+PATIENCE = 5.0
+
+
+class RedisClaims:
+    """A ClaimStore in one Redis (not a Redis Cluster: a script touches many keys). Opens nothing before a call.
+
+    ``seconds`` is the life of an entry after its last change, None for a store that only sets ``processed``.
+    """
+
+    threads = 2
+
+    def __init__(self, url: str, shown: str, seconds: float | None, prefix: str = "trident_events") -> None:
+        try:
+            import redis
+        except ModuleNotFoundError:
+            raise DefinitionError(f"the store {shown} needs redis: pip install 'trident-py[redis]'") from None
+        self._redis = redis
+        self._client: Any = redis.Redis.from_url(
+            url, decode_responses=True, socket_timeout=PATIENCE, socket_connect_timeout=3
+        )
+        self._scripts = {text: self._client.register_script(text) for text in (CLAIM, RELEASE, MOVE)}
+        self._shown, self._prefix = shown, prefix
+        self._ttl = "" if seconds is None else str(int(seconds * 1000))
+
+    def claim(
+        self, claims: Sequence[Claim], owner: str, lease: float, seen: Collection[str] = ()
+    ) -> list[Known]:
+        found: list[Known] = []
+        for start in range(0, len(claims), AT_ONCE):
+            part = claims[start : start + AT_ONCE]
+            arguments: list[Any] = [owner, int(lease * 1000), self._ttl, *(claim.payload for claim in part)]
+            with self._errors("claim events"):
+                answers = self._scripts[CLAIM](self._keys(claim.fingerprint for claim in part), arguments)
+            found += [
+                Known(what != "known", payload, status, float(left) / 1000, taken=what == "taken")
+                for what, payload, status, left in answers
+            ]
+        return found
+
+    def release(self, fingerprints: Sequence[str], owner: str) -> None:
+        self._moved(RELEASE, fingerprints, [owner])
+
+    def produced(self, fingerprints: Sequence[str]) -> None:
+        self._moved(MOVE, fingerprints, [PRODUCED, "", self._ttl])
+
+    def processed(self, outcomes: Sequence[tuple[str, str]]) -> None:
+        for outcome, chosen in by_outcome(outcomes).items():
+            self._moved(MOVE, chosen, [PROCESSED, outcome, self._ttl])
+
+    def get(self, fingerprint: str) -> Entry | None:
+        with self._errors("read an event"):
+            found = self._client.hgetall(f"{self._prefix}:{fingerprint}")
+        if not found:
+            return None
+        lease, created, changed = (float(found[name]) / 1000 for name in ("lease", "created", "changed"))
+        return Entry(
+            fingerprint, found["payload"], found["status"], found["owner"], lease, created, changed,
+            found.get("outcome"),
+        )  # fmt: skip
+
+    def expire(self, seconds: float) -> int:
+        """Redis does it itself; asks it nevertheless, so that one that is away is noticed."""
+        with self._errors("be asked"):
+            self._client.ping()
+        return 0
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _moved(self, script: str, fingerprints: Sequence[str], arguments: list[str]) -> None:
+        for start in range(0, len(fingerprints), AT_ONCE):
+            with self._errors("keep the status of events"):
+                self._scripts[script](self._keys(fingerprints[start : start + AT_ONCE]), arguments)
+
+    def _keys(self, fingerprints: Any) -> list[str]:
+        return [f"{self._prefix}:{fingerprint}" for fingerprint in fingerprints]
+
+    @contextmanager
+    def _errors(self, doing: str) -> Iterator[None]:
+        raised = self._redis.exceptions
+        passing = (raised.ConnectionError, raised.TimeoutError, raised.BusyLoadingError, raised.TryAgainError, OSError)
+        try:
+            yield
+        except (raised.RedisError, OSError) as error:
+            told = f"the store of the claims ({self._shown}) could not {doing}: {error}"
+            if isinstance(error, passing) and not isinstance(error, raised.AuthenticationError):
+                raise FailedException(f"{told}. It is away or busy; ask again") from error
+            raise StateError(f"{told}. Look at its log and at the rights of its user") from error
+

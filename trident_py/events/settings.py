@@ -1,0 +1,163 @@
+"""The gateway's settings: the file ``events.yaml``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from ..documents import read, tell
+from ..errors import DefinitionError
+from ..kafka.clients import Cluster
+from .fingerprints import Fingerprint
+from .stores import shown, store_of
+
+Seconds = Annotated[float, Field(gt=0, le=10 * 365 * 86_400)]
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
+_OURS = (
+    "acks", "request.required.acks", "enable.idempotence", "message.timeout.ms", "delivery.timeout.ms", "linger.ms",
+    "queue.buffering.max.ms", "bootstrap.servers", "metadata.broker.list", "transactional.id",
+)  # fmt: skip
+Kind = Literal["string", "integer", "number", "boolean", "object", "array", "any"]
+
+
+def _store(url: str) -> str:
+    store_of(url)
+    return url
+
+
+def _bootstrap(value: str) -> str:
+    return Cluster.of(value).bootstrap
+
+
+def _librdkafka(given: dict[str, Any]) -> dict[str, Any]:
+    if taken := [name for name in given if name in _OURS]:
+        raise DefinitionError(f"{', '.join(taken)}: set by the gateway itself; see deliverySeconds and lingerMs")
+    return given
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"  # the values may hold secrets
+
+    __str__ = __repr__
+
+
+class KafkaSettings(_Part):
+    """Where the events go."""
+
+    bootstrap: Annotated[str, AfterValidator(_bootstrap)] = Field(description="host:port,host:port")
+    topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,249}$", description="The topic; it is not made by the gateway")
+    deliverySeconds: Seconds = Field(10, description="How long the producer tries to deliver an event")
+    lingerMs: float = Field(1, ge=0, le=1000, description="How long the producer waits for more events")
+    settings: Annotated[dict[str, Any], AfterValidator(_librdkafka)] = Field(
+        default={}, description="Further settings of librdkafka (security, compression)"
+    )
+
+    @property
+    def cluster(self) -> Cluster:
+        return Cluster.of(self.bootstrap, self.settings)
+
+
+class FingerprintSettings(_Part):
+    """What makes two events the same event."""
+
+    fields: Annotated[list[str] | None, BeforeValidator(_listed)] = Field(None, description="Without it: all fields")
+    algorithm: str = Field("blake2b", description="blake2b, sha1, md5, murmur3, fnv1a or plain")
+    timestamp: str | None = Field(None, description="A field that belongs to the fingerprint as an instant")
+    roundSeconds: Count | None = Field(None, description="The instant is rounded down to so many seconds")
+    without: Annotated[list[str], BeforeValidator(_listed)] = Field([], description="Fields that are left out")
+
+    @model_validator(mode="after")
+    def _usable(self) -> FingerprintSettings:
+        self.made()
+        return self
+
+    def made(self) -> Fingerprint:
+        return Fingerprint(self.fields, self.algorithm, self.timestamp, self.roundSeconds, self.without)
+
+
+class EventSettings(_Part):
+    """The fields of an event: name and type."""
+
+    required: dict[str, Kind] = {}
+    optional: dict[str, Kind] = Field(default={}, description="May be missing or null")
+    others: Literal["allow", "refuse"] = Field("allow", description="Fields that are not named")
+
+
+class Limits(_Part):
+    """What one worker takes."""
+
+    bodyBytes: Count = Field(1_000_000, description="Bytes of a request's body")
+    batch: Count = Field(1_000, description="Events in one request")
+    inFlight: Count = Field(10_000, description="Events that are not answered yet; more are refused with 503")
+
+
+class BloomSettings(_Part):
+    """A Bloom filter in each worker, in front of the store."""
+
+    capacity: Count = Field(1_000_000, description="Fingerprints within expirySeconds")
+    errorRate: float = Field(0.01, gt=0, le=0.5)
+
+
+class Settings(_Part):
+    """A gateway. Frozen; its repr shows no value."""
+
+    kafka: KafkaSettings
+    store: Annotated[str, AfterValidator(_store)] = Field("sqlite:///events.db", description="Where claims are kept")
+    table: str = Field("trident_events", pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,50}$", description="Its table or prefix")
+    fingerprint: FingerprintSettings = Field(default_factory=lambda: FingerprintSettings.model_validate({}))
+    event: EventSettings = Field(default_factory=lambda: EventSettings.model_validate({}))
+    limits: Limits = Field(default_factory=lambda: Limits.model_validate({}))
+    bloom: BloomSettings | None = None
+    host: str = "127.0.0.1"
+    port: int = Field(8080, ge=1, le=65_535)
+    workers: int = Field(1, ge=1, le=256)
+    leaseSeconds: Seconds = Field(30, description="How long a claim is its owner's alone")
+    answerSeconds: Seconds = Field(5, description="After that a sensor is told to ask again")
+    retryAfterSeconds: int = Field(1, ge=1, le=3600, description="What 503 tells in Retry-After")
+    longestResendSeconds: Seconds = Field(86_400, description="For how long after the first try a sensor resends")
+    expirySeconds: Seconds = Field(7 * 86_400, description="How long an event is remembered after its last change")
+
+    @model_validator(mode="after")
+    def _fitting(self) -> Settings:
+        if self.expirySeconds < self.longestResendSeconds:
+            raise DefinitionError(
+                f"expirySeconds {self.expirySeconds:g} is shorter than longestResendSeconds "
+                f"{self.longestResendSeconds:g}: a resend would come after its event was forgotten, and be taken again"
+            )
+        if self.leaseSeconds <= self.kafka.deliverySeconds:
+            raise DefinitionError(
+                f"leaseSeconds {self.leaseSeconds:g} is not longer than kafka.deliverySeconds "
+                f"{self.kafka.deliverySeconds:g}: a claim could be taken over while its event is still on the way"
+            )
+        return self
+
+    @property
+    def shown_store(self) -> str:
+        return shown(self.store)
+
+
+def read_settings(path: str | Path) -> Settings:
+    """The settings of a file. Opens nothing else.
+
+    Raises DefinitionError with everything that is wrong in it: file, line, key, what was found and what exists.
+    Values of the environment and passwords are in no error and no repr.
+    """
+    document = read(path, "of the events gateway", "kafka:")
+    if not isinstance(document.data, dict):
+        document.add((), "the file is a mapping that begins with kafka:")
+    document.stop()
+    try:
+        return Settings.model_validate(document.data)
+    except ValidationError as error:
+        tell(document, (), Settings, "the gateway", error)
+    document.stop()
+    raise AssertionError("unreachable")

@@ -1,0 +1,174 @@
+"""What differs between the databases that keep claims."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
+
+from ..errors import DefinitionError
+
+PATIENCE = 5.0
+
+
+class SqlDialect:
+    """PostgreSQL, and what most have in common. Times are milliseconds since 1970 on the database's clock."""
+
+    now = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
+    key = 'TEXT COLLATE "C"'
+    driver = "psycopg"
+    mark = "%s"
+    threads = 2
+    passing: tuple[Any, ...] = ("40001", "40P01", "55P03", "57P01", "57P02", "57P03", "53300")
+    arguments: dict[str, Any] = {"connect_timeout": 3, "options": f"-c statement_timeout={int(PATIENCE * 1000)}"}  # noqa: RUF012
+
+    def engine(self, url: URL) -> Engine:
+        try:
+            return create_engine(
+                url, pool_size=4, max_overflow=4, pool_timeout=PATIENCE, isolation_level="AUTOCOMMIT",
+                pool_pre_ping=False, connect_args=self.arguments,
+            )  # fmt: skip
+        except ModuleNotFoundError as error:
+            extra = "mysql" if self.driver == "pymysql" else "postgresql"
+            raise DefinitionError(
+                f"the store {url.render_as_string()} needs {error.name}: pip install 'trident-py[{extra}]'"
+            ) from None
+
+    def tables(self, table: str) -> list[str]:
+        return [
+            f"CREATE TABLE IF NOT EXISTS {table} ({self.columns()})",
+            f"CREATE INDEX IF NOT EXISTS {table}_changed ON {table} (changed)",
+        ]
+
+    def columns(self) -> str:
+        return (
+            f"fingerprint {self.key} NOT NULL PRIMARY KEY, payload VARCHAR(128) NOT NULL, status VARCHAR(10) NOT NULL, "
+            "owner VARCHAR(100) NOT NULL, lease BIGINT NOT NULL, created BIGINT NOT NULL, changed BIGINT NOT NULL, "
+            "outcome VARCHAR(20)"
+        )
+
+    def insert(self, into: str) -> str:
+        """Leaves out the rows whose fingerprint is there; the row count is that of the others."""
+        return f"INSERT INTO {into} ON CONFLICT (fingerprint) DO NOTHING"
+
+    def delete(self, table: str, where: str, most: int) -> str:
+        return (
+            f"DELETE FROM {table} WHERE fingerprint IN "
+            f"(SELECT fingerprint FROM {table} WHERE {where} ORDER BY fingerprint LIMIT {most})"
+        )
+
+    def marked(self, text: str) -> str:
+        return text.replace("?", self.mark)
+
+    def text(self, value: Any) -> str:
+        return str(value)
+
+    def begin(self, connection: Connection) -> None:
+        """Before a write."""
+
+    def commit(self, connection: Connection) -> None:
+        """After a call."""
+
+    def is_race(self, error: DBAPIError) -> bool:
+        """Whether another process has made the table at the same moment."""
+        return getattr(error.orig, "sqlstate", None) in ("23505", "42P07")
+
+    def is_passing(self, error: Exception) -> bool:
+        """Whether the database is away or busy."""
+        if not isinstance(error, DBAPIError):
+            return True  # no connection in time: the pool's TimeoutError, a socket's OSError
+        code = getattr(error.orig, "sqlstate", None)
+        return error.connection_invalidated or code is None or code in self.passing or code.startswith("08")
+
+
+class MySql(SqlDialect):
+    """MySQL and MariaDB. A fingerprint is bytes: no collation makes two of them one."""
+
+    now = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)"
+    key = "VARBINARY(700)"
+    driver = "pymysql"
+    # lost, away, starting, read only, lock wait, deadlock, too many connections, killed
+    passing: tuple[Any, ...] = (0, 1040, 1053, 1205, 1213, 1290, 1317, 1927, 2003, 2006, 2013, 2055)
+    arguments = {"connect_timeout": 3, "read_timeout": PATIENCE, "write_timeout": PATIENCE, "charset": "utf8mb4"}  # noqa: RUF012
+
+    def engine(self, url: URL) -> Engine:
+        made = super().engine(url)
+
+        @event.listens_for(made, "connect")
+        def prepare(raw: Any, _: Any) -> None:
+            with raw.cursor() as cursor:
+                cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")  # no gap locks
+                cursor.execute("SET SESSION sql_mode = 'STRICT_ALL_TABLES'")
+
+        return made
+
+    def tables(self, table: str) -> list[str]:
+        columns = f"{self.columns()}, KEY {table}_changed (changed)"
+        return [f"CREATE TABLE IF NOT EXISTS {table} ({columns}) ENGINE = InnoDB CHARACTER SET utf8mb4"]
+
+    def insert(self, into: str) -> str:
+        return f"INSERT IGNORE INTO {into}"  # lengths are checked before: only the key is left to ignore
+
+    def delete(self, table: str, where: str, most: int) -> str:
+        return f"DELETE FROM {table} WHERE {where} ORDER BY changed LIMIT {most}"
+
+    def text(self, value: Any) -> str:
+        return value.decode() if isinstance(value, bytes) else str(value)
+
+    def is_passing(self, error: Exception) -> bool:
+        if not isinstance(error, DBAPIError) or error.connection_invalidated:
+            return True
+        arguments: tuple[Any, ...] = getattr(error.orig, "args", ())
+        return bool(arguments) and arguments[0] in self.passing
+
+
+class Sqlite(SqlDialect):
+    """One file, one writer at a time, several processes of one machine. A commit is on the disk when it returns."""
+
+    now = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+    key = "TEXT"
+    driver = "sqlite3"
+    mark = "?"
+    threads = 1
+
+    def engine(self, url: URL) -> Engine:
+        if url.database in (None, "", ":memory:"):
+            raise DefinitionError("the claims need a file that outlives the gateway: sqlite:///events.db")
+        arguments = {"timeout": PATIENCE, "isolation_level": None, "check_same_thread": False}
+        made = create_engine(url, connect_args=arguments)
+
+        @event.listens_for(made, "connect")
+        def prepare(raw: Any, _: Any) -> None:
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 4000"):
+                raw.execute(f"PRAGMA {pragma}").close()
+
+        return made
+
+    def insert(self, into: str) -> str:
+        return f"INSERT OR IGNORE INTO {into}"
+
+    def begin(self, connection: Connection) -> None:
+        if not connection.connection.driver_connection.in_transaction:  # type: ignore[union-attr]
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    def commit(self, connection: Connection) -> None:
+        if connection.connection.driver_connection.in_transaction:  # type: ignore[union-attr]
+            connection.exec_driver_sql("COMMIT")
+
+    def is_passing(self, error: Exception) -> bool:
+        return "locked" in str(error) or "busy" in str(error)
+
+
+def dialect_of(url: URL) -> SqlDialect:
+    """Raises DefinitionError for a database that is not known."""
+    known: dict[str, type[SqlDialect]] = {
+        "sqlite": Sqlite, "mysql": MySql, "mariadb": MySql, "postgresql": SqlDialect,
+    }  # fmt: skip
+    name = url.get_backend_name()
+    if name not in known:
+        raise DefinitionError(
+            f"no store for {name!r}; a store's URL begins with sqlite:///, mysql+pymysql://, postgresql+psycopg://, "
+            "or redis://"
+        )
+    return known[name]()

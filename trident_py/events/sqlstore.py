@@ -1,0 +1,194 @@
+"""Claims in one SQL table: SQLite, MySQL / MariaDB, PostgreSQL.
+
+Every step is one statement that decides by itself (an insert that leaves out what is there, a conditional update), so
+no transaction spans two of them, and a crash between two leaves a claim with a lease.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from ..errors import DefinitionError, FailedException, StateError
+from .claims import NEW, PROCESSED, PRODUCED, Claim, Entry, Known, by_outcome
+from .sqldialects import SqlDialect, dialect_of
+
+AT_ONCE = 500
+EXPIRED_AT_ONCE = 5_000
+MAKING = 5
+
+
+class SqlClaims:
+    """A ClaimStore in the table ``table``, which is made when it is missing. Opens nothing before the first call."""
+
+    def __init__(self, url: URL, table: str = "trident_events") -> None:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,50}", table):
+            raise DefinitionError(f"the table of the claims is a plain name, got {table!r}")
+        self.url, self.table = url, table
+        self._dialect: SqlDialect = dialect_of(url)
+        self.threads = self._dialect.threads
+        self._engine: Engine | None = None
+        self._opening = threading.Lock()
+        # Threads that wait for SQLite's own lock sleep for longer and longer; here they are woken.
+        self._turn: AbstractContextManager[Any] = threading.Lock() if self.threads == 1 else nullcontext()
+
+    def claim(
+        self, claims: Sequence[Claim], owner: str, lease: float, seen: Collection[str] = ()
+    ) -> list[Known]:
+        found: dict[str, Known] = {}
+        for start in range(0, len(claims), AT_ONCE):
+            part = sorted(claims[start : start + AT_ONCE], key=lambda claim: claim.fingerprint)  # no deadlocks
+            with self._connection("claim events") as connection:
+                found |= self._claimed(connection, part, owner, lease, seen)
+        return [found[claim.fingerprint] for claim in claims]
+
+    def _claimed(
+        self, connection: Connection, claims: list[Claim], owner: str, lease: float, seen: Collection[str]
+    ) -> dict[str, Known]:
+        known = self._read(connection, [claim.fingerprint for claim in claims if claim.fingerprint in seen], owner)
+        unread = [claim for claim in claims if claim.fingerprint not in known]
+        if unread:
+            self._dialect.begin(connection)
+            if self._insert(connection, unread, owner, lease) == len(unread):
+                known |= {claim.fingerprint: Known(True, claim.payload) for claim in unread}
+            else:
+                known |= self._read(connection, [claim.fingerprint for claim in unread], owner)
+        asked = {claim.fingerprint: claim.payload for claim in claims}
+        over = [key for key, each in known.items() if self._is_open(each) and each.payload == asked[key]]
+        if over:
+            known |= self._taken(connection, over, owner, lease)
+        gone = [claim for claim in claims if claim.fingerprint not in known]
+        return known | {claim.fingerprint: Known(False, claim.payload, NEW, 1.0) for claim in gone}  # expired just now
+
+    @staticmethod
+    def _is_open(known: Known) -> bool:
+        return not known.mine and known.status == NEW and known.lease <= 0
+
+    def _insert(self, connection: Connection, claims: list[Claim], owner: str, lease: float) -> int:
+        now = self._dialect.now
+        row = f"(?, ?, '{NEW}', ?, {now} + {int(lease * 1000)}, {now}, {now})"
+        text = self._dialect.insert(
+            f"{self.table} (fingerprint, payload, status, owner, lease, created, changed) "
+            f"VALUES {', '.join([row] * len(claims))}"
+        )
+        values = [part for claim in claims for part in (claim.fingerprint, claim.payload, owner)]
+        return int(self._run(connection, text, values).rowcount)
+
+    def _read(self, connection: Connection, fingerprints: list[str], owner: str) -> dict[str, Known]:
+        if not fingerprints:
+            return {}
+        text = f"SELECT fingerprint, payload, status, owner, lease - {self._dialect.now} FROM {self.table} WHERE "
+        rows = self._run(connection, text + self._among(fingerprints), fingerprints).fetchall()
+        read = self._dialect.text
+        return {
+            read(key): Known(status == NEW and held_by == owner, payload, status, max(0.0, float(left) / 1000))
+            for key, payload, status, held_by, left in rows
+        }
+
+    def _taken(self, connection: Connection, fingerprints: list[str], owner: str, lease: float) -> dict[str, Known]:
+        """Leases that have run out: the update is conditional, so one of several owners wins."""
+        now = self._dialect.now
+        self._dialect.begin(connection)
+        text = (
+            f"UPDATE {self.table} SET owner = ?, lease = {now} + {int(lease * 1000)}, changed = {now} "
+            f"WHERE status = '{NEW}' AND lease <= {now} AND "
+        )
+        self._run(connection, text + self._among(fingerprints), [owner, *fingerprints])
+        found = self._read(connection, fingerprints, owner)
+        return {
+            key: Known(each.mine, each.payload, each.status, each.lease, taken=each.mine) for key, each in found.items()
+        }
+
+    def release(self, fingerprints: Sequence[str], owner: str) -> None:
+        self._update("lease = 0", f"status = '{NEW}' AND owner = ?", fingerprints, [owner])
+
+    def produced(self, fingerprints: Sequence[str]) -> None:
+        now = self._dialect.now
+        self._update(f"status = '{PRODUCED}', changed = {now}", f"status = '{NEW}'", fingerprints, [])
+
+    def processed(self, outcomes: Sequence[tuple[str, str]]) -> None:
+        for outcome, chosen in by_outcome(outcomes).items():
+            change = f"status = '{PROCESSED}', outcome = ?, changed = {self._dialect.now}"
+            self._update(change, f"status <> '{PROCESSED}'", chosen, [outcome])
+
+    def _update(self, change: str, where: str, fingerprints: Sequence[str], values: list[str]) -> None:
+        ordered = sorted(set(fingerprints))
+        for start in range(0, len(ordered), AT_ONCE):
+            part = ordered[start : start + AT_ONCE]
+            text = f"UPDATE {self.table} SET {change} WHERE {where} AND {self._among(part)}"
+            with self._connection("keep the status of events") as connection:
+                self._dialect.begin(connection)
+                self._run(connection, text, [*values, *part])
+
+    def get(self, fingerprint: str) -> Entry | None:
+        text = (
+            f"SELECT payload, status, owner, lease, created, changed, outcome FROM {self.table} WHERE fingerprint = ?"
+        )
+        with self._connection("read an event") as connection:
+            row = self._run(connection, text, [fingerprint]).fetchone()
+        if row is None:
+            return None
+        payload, status, owner, lease, created, changed, outcome = row
+        return Entry(fingerprint, payload, status, owner, lease / 1000, created / 1000, changed / 1000, outcome)
+
+    def expire(self, seconds: float) -> int:
+        """In parts, so that nobody waits for long."""
+        total, gone = 0, EXPIRED_AT_ONCE
+        old = f"changed < {self._dialect.now} - {int(seconds * 1000)}"
+        while gone == EXPIRED_AT_ONCE:
+            with self._connection("forget old events") as connection:
+                self._dialect.begin(connection)
+                gone = int(self._run(connection, self._dialect.delete(self.table, old, EXPIRED_AT_ONCE), []).rowcount)
+            total += gone
+        return total
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.dispose()
+
+    def _among(self, fingerprints: Sequence[str]) -> str:
+        return f"fingerprint IN ({', '.join(['?'] * len(fingerprints))})"
+
+    def _run(self, connection: Connection, text: str, values: Sequence[str]) -> Any:
+        return connection.exec_driver_sql(self._dialect.marked(text), tuple(values))
+
+    @contextmanager
+    def _connection(self, doing: str) -> Iterator[Connection]:
+        """A connection on which each statement is its own transaction; the database's errors as ours."""
+        try:
+            with self._turn, self._opened().connect() as connection:
+                yield connection
+                self._dialect.commit(connection)
+        except (SQLAlchemyError, OSError) as error:
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            told = f"the store of the claims ({self.url.render_as_string()}) could not {doing}: {cause}"
+            if self._dialect.is_passing(error):
+                raise FailedException(f"{told}. It is away or busy; ask again") from error
+            raise StateError(f"{told}. Look at table {self.table!r} and the rights of its user") from error
+
+    def _opened(self) -> Engine:
+        with self._opening:
+            if self._engine is None:
+                self._engine = self._made()
+            return self._engine
+
+    def _made(self) -> Engine:
+        """The engine, once the table is there. Several processes may make it at once."""
+        engine = self._dialect.engine(self.url)
+        for left in reversed(range(MAKING)):
+            try:
+                with engine.connect() as connection:
+                    for text in self._dialect.tables(self.table):
+                        connection.exec_driver_sql(text)
+                return engine
+            except BaseException as error:
+                if left == 0 or not isinstance(error, DBAPIError) or not self._dialect.is_race(error):
+                    engine.dispose()
+                    raise
+        raise AssertionError("unreachable")
