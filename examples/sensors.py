@@ -1,0 +1,162 @@
+"""Sensors to tables, each event exactly once, while everything between them is killed.
+
+    python -m examples.sensors                 26,115 real readings; gateway, broker, driver and database die in turn
+    python -m examples.sensors --readings 3000 --kills 4
+
+Sensors replay real weather readings over HTTP: they lose ACKs, resend, come twice and late. The gateway
+(`trident_py.events`) takes each event once and writes it to Kafka; a topology on Spark (`examples.sensors_topology`)
+brings it into MariaDB and into a compacted topic. A broker and a database of their own are started for that, and end
+with it. The report at the end is checked against the file, row by row; the exit code is 0 only if nothing is lost or
+doubled. `examples.sensors_table` shows what happens without the gateway, and with spouts and states that promise less.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import sqlalchemy as sa
+from confluent_kafka import Consumer
+from rich.console import Console
+from rich.table import Table
+
+from trident_py.testing import stored
+
+from .sensors_chain import TURNS, Chain, Killer, wait_for
+from .sensors_fleet import Fleet, readings
+from .sensors_topology import TOPIC, hottest
+
+console = Console(stderr=True)
+
+
+@dataclass
+class Found:
+    """What is there at the end."""
+
+    records: Counter[bytes]
+    rows: list[tuple]
+    hottest: dict[str, int]
+    statuses: Counter[str]
+
+
+def records_of(bootstrap: str, topic: str) -> Counter[bytes]:
+    """How often each key is in a topic, read to its end."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "report", "enable.partition.eof": True,
+                         "auto.offset.reset": "earliest", "enable.auto.commit": False})  # fmt: skip
+    consumer.subscribe([topic])
+    keys: Counter[bytes] = Counter()
+    ended: set[int] = set()
+    partitions = len(consumer.list_topics(topic, 10).topics[topic].partitions)
+    while len(ended) < partitions:
+        for message in consumer.consume(10_000, 1.0):
+            if message.error() is None:
+                keys[message.key()] += 1
+            else:
+                ended.add(message.partition())
+    consumer.close()
+    return keys
+
+
+def query(url: str, text: str) -> list[tuple]:
+    with sa.create_engine(url, poolclass=sa.NullPool).connect() as connection:
+        return [tuple(row) for row in connection.execute(sa.text(text))]
+
+
+def look(chain: Chain) -> Found:
+    rows = query(chain.url, "SELECT origin, time_hour, temperature, rain FROM reading")
+    statuses = query(chain.events, "SELECT status, COUNT(*) FROM trident_events GROUP BY status")
+    highest = {key[0]: value.curr for key, value in stored(hottest(chain.broker.bootstrap)).items()}
+    return Found(records_of(chain.broker.bootstrap, TOPIC), rows, highest, Counter(dict(statuses)))
+
+
+async def drive(fleet: Fleet, killer: Killer) -> None:
+    """The fleet, and the kills as it goes on. Never two at a time: a link comes back before the next one goes."""
+    waiting: set[asyncio.Task[None]] = set()
+
+    def step(acked: int) -> None:
+        waiting.difference_update([task for task in waiting if task.done()])
+        if not waiting and killer.due(acked):
+            waiting.add(asyncio.create_task(asyncio.to_thread(killer.strike)))
+
+    await fleet.run(step)
+    await asyncio.gather(*waiting)
+
+
+def settle(chain: Chain, events: int, seconds: float) -> None:
+    """Until every event is noted as processed; a driver that has ended is started again, as a supervisor does it."""
+
+    def processed() -> bool:
+        chain.look_after()
+        found = query(chain.events, "SELECT COUNT(*) FROM trident_events WHERE status = 'processed'")
+        return bool(found[0][0] >= events)
+
+    wait_for(processed, "the topology has not processed all events", seconds)
+
+
+def expected_highest(events: Sequence[dict[str, Any]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for event in events:
+        if event["temperature"] is not None:
+            found[event["origin"]] = max(event["temperature"], found.get(event["origin"], event["temperature"]))
+    return found
+
+
+def report(chain: Chain, fleet: Fleet, found: Found, seconds: float) -> bool:
+    """Prints what was sent and what is there; returns whether nothing is lost or doubled, and every value right."""
+    wanted = Counter(tuple(event.values()) for event in fleet.events)
+    rows = Counter(found.rows)
+    lost, doubled = (wanted - rows).total(), (rows - wanted).total()
+    table = Table(title=f"{len(fleet.events):,} events, {seconds:.0f} s", show_header=False)
+    for name, count in sorted(fleet.counts.items()):
+        table.add_row(f"fleet: {name}", f"{count:,}")
+    table.add_row("killed", ", ".join(f"{what} {chain.kills[what]}" for what in TURNS))
+    table.add_row("driver started", str(chain.driver.starts))
+    table.add_row("records in Kafka", f"{found.records.total():,} of {len(found.records):,} events")
+    table.add_row("rows in MariaDB", f"{len(found.rows):,}")
+    for origin, count in sorted(Counter(row[0] for row in found.rows).items()):
+        sent = sum(event["origin"] == origin for event in fleet.events)
+        table.add_row(f"  {origin}", f"{count:,} of {sent:,}; highest {found.hottest.get(origin)}")
+    for status, count in sorted(found.statuses.items()):
+        table.add_row(f"gateway: {status}", f"{count:,}")
+    table.add_row("lost", f"{lost:,}", style="bold")
+    table.add_row("doubled", f"{doubled:,}", style="bold")
+    Console().print(table)
+    return lost == doubled == 0 and found.hottest == expected_highest(fleet.events)
+
+
+def run(folder: Path, events: list[dict[str, Any]], sensors: int, rate: float, kills: int, seed: int) -> bool:
+    began = time.monotonic()
+    console.print("starting broker, database, gateway and Spark driver")
+    with Chain(folder) as chain:
+        fleet = Fleet(chain.address, events, sensors, rate, seed)
+        asyncio.run(drive(fleet, Killer(chain, len(events), kills, seed, console.print)))
+        console.print(f"{len(events):,} events acked; waiting until all are processed")
+        settle(chain, len(events), 300)
+        return report(chain, fleet, look(chain), time.monotonic() - began)
+
+
+@click.command()
+@click.option("--readings", "count", type=int, help="Only so many readings (default: all 26,115).")
+@click.option("--sensors", default=30, show_default=True)
+@click.option("--rate", default=400.0, show_default=True, help="Events per second of the whole fleet.")
+@click.option("--kills", default=8, show_default=True, help="How many: gateway, broker, driver, database in turn.")
+@click.option("--seed", default=1, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), help="Keep logs and checkpoint in this folder.")
+def main(count: int | None, sensors: int, rate: float, kills: int, seed: int, out: Path | None) -> None:
+    """Runs the whole chain and reports."""
+    with tempfile.TemporaryDirectory(prefix="sensors-") as temporary:
+        folder = out or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        if not run(folder, readings(count), sensors, rate, kills, seed):
+            raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

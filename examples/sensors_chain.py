@@ -1,0 +1,177 @@
+"""The servers and processes of the chain: started here, killed by SIGKILL, started again as a supervisor does it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+import yaml
+
+from trident_py.testing.kafka_broker import KafkaBroker
+from trident_py.testing.servers import MariaDb
+
+from .sensors_topology import TOPIC
+
+PATIENCE = 60.0
+GATEWAY, BROKER, DRIVER, DATABASE = TURNS = ("gateway", "broker", "driver", "database")
+
+
+class Program:
+    """A process of its own, with its output in a file; started again when it has ended."""
+
+    def __init__(self, name: str, command: list[str], folder: Path) -> None:
+        self.name, self.command = name, [sys.executable, "-m", *command]
+        self.starts = 0
+        self._log: IO[bytes] = (folder / f"{name}.log").open("ab")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts it unless it runs. In a group of its own: what it starts itself ends with it."""
+        if self._process is None or self._process.poll() is not None:
+            quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": self._log, "stderr": self._log}
+            self._process = subprocess.Popen(self.command, start_new_session=True, **quiet)
+            self.starts += 1
+
+    def kill(self) -> None:
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def stop(self) -> None:
+        """SIGTERM; SIGKILL if it has not ended after a while."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(PATIENCE / 2)
+        self.kill()
+        self._log.close()
+
+
+class Chain:
+    """Gateway -> broker -> Spark driver -> database. A context manager: at its end all of it is gone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.kills: Counter[str] = Counter()
+        self.broker, self.database = KafkaBroker(), MariaDb()
+        self._closing = contextlib.ExitStack()
+
+    def __enter__(self) -> Chain:
+        try:
+            self.broker = self._closing.enter_context(self.broker)
+            self.database = self._closing.enter_context(self.database)
+            self.broker.create_topic(TOPIC, partitions=2)
+            self.url = self.database.create_database()
+            self.events = self.database.create_database()
+            self.port = free_port()
+            self.gateway = self._program(GATEWAY, ["trident_py", "events", "serve", "--config", str(self._config())])
+            self.driver = self._program(DRIVER, ["examples.sensors_topology", json.dumps(self._topology())])
+            wait_for(lambda: answers(f"{self.address}/healthz"), "the gateway does not answer")
+        except BaseException:
+            self._closing.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.close()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def kill(self, what: str) -> None:
+        """SIGKILL, and a new start."""
+        self.kills[what] += 1
+        if what in (GATEWAY, DRIVER):
+            program = self.gateway if what == GATEWAY else self.driver
+            program.kill()
+            program.start()
+        else:
+            server: Any = self.broker if what == BROKER else self.database
+            server.kill()
+            server.start()
+
+    def look_after(self) -> None:
+        """What a supervisor does: whatever has ended by itself is started again."""
+        self.gateway.start()
+        self.driver.start()
+
+    def _program(self, name: str, command: list[str]) -> Program:
+        program = Program(name, command, self.folder)
+        self._closing.callback(program.stop)
+        program.start()
+        return program
+
+    def _config(self) -> Path:
+        settings = {
+            "kafka": {"bootstrap": self.broker.bootstrap, "topic": TOPIC, "deliverySeconds": 4},
+            "store": self.events,
+            "fingerprint": {"fields": ["origin", "time_hour"]},
+            "event": {"required": {"origin": "string", "time_hour": "string"}},
+            "leaseSeconds": 5,
+            "port": self.port,
+        }
+        file = self.folder / "events.yaml"
+        file.write_text(yaml.safe_dump(settings, sort_keys=False))
+        return file
+
+    def _topology(self) -> dict[str, Any]:
+        checkpoints = str(self.folder / "checkpoints")
+        Path(checkpoints).mkdir()
+        named = {"bootstrap": self.broker.bootstrap, "url": self.url, "events": self.events}
+        return {**named, "checkpoints": checkpoints}
+
+
+class Killer:
+    """Kills one link after the other while the fleet sends: ``step`` is told how many events are acked."""
+
+    def __init__(self, chain: Chain, events: int, kills: int, seed: int, said: Callable[[str], None]) -> None:
+        draw = random.Random(seed)
+        self.at = [int(events * (n + draw.uniform(0.3, 0.9)) / kills) for n in range(kills)]
+        self.chain, self.said = chain, said
+        self.done = 0
+
+    def due(self, acked: int) -> bool:
+        return self.done < len(self.at) and acked >= self.at[self.done]
+
+    def strike(self) -> None:
+        """Called in a thread: a start may take seconds."""
+        what = TURNS[self.done % len(TURNS)]
+        self.said(f"SIGKILL: {what}")
+        self.done += 1
+        self.chain.kill(what)
+
+
+def answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=2) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def wait_for(true: Callable[[], bool], otherwise: str, seconds: float = PATIENCE) -> None:
+    until = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > until:
+            raise TimeoutError(f"{otherwise} within {seconds:g} s")
+        time.sleep(0.1)
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
