@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from . import bulk_rows, growth, in_process, latency, sql_maps, sqlite_updates, word_count
+from . import bulk_rows, fingerprints, gateway, growth, in_process, kafka, latency, sql_maps, sqlite_updates, word_count
 from .measure import MeasurementFailed
 from .report import Figure, machine, print_table
 
@@ -16,6 +16,9 @@ GROUPS = {
     "maps": sql_maps,
     "growth": growth,
     "local": in_process,
+    "fingerprints": fingerprints,
+    "gateway": gateway,
+    "kafka": kafka,
 }
 
 

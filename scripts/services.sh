@@ -1,6 +1,7 @@
 #!/bin/sh
-# The programs of MariaDB and PostgreSQL, which the tests start as servers of their own: installed when they are missing
-# and this is root on Debian; otherwise says what is missing. Quick when all is there. Starts no service.
+# The programs of MariaDB, PostgreSQL and Redis, which the tests start as servers of their own: installed when they are
+# missing and this is root on Debian; otherwise says what is missing. The jars of the Kafka broker come by Maven into the
+# user's cache. Quick when all is there. Starts no service.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,9 +13,17 @@ has_postgresql() {
     return 1
 }
 
+has_redis() { [ -n "${TRIDENT_REDIS_URL:-}" ] || command -v redis-server >/dev/null 2>&1; }
+
+kafka_jars() { [ -n "${KAFKA_BOOTSTRAP:-}" ] || .venv/bin/python -m trident_py.testing.kafka_jars "$@"; }
+
+has_maven() { kafka_jars --there || command -v mvn >/dev/null 2>&1; }
+
 missing() {
     has_mariadb || printf 'mariadb-server '
     has_postgresql || printf 'postgresql '
+    has_redis || printf 'redis-server '
+    has_maven || printf 'maven '
 }
 
 # A package's own service must not start: the tests' servers have their own data, sockets and ports.
@@ -44,7 +53,9 @@ install_them() {
     if apt install -y --no-install-recommends "$@" ||
        { apt update && apt install -y --no-install-recommends "$@"; }; then
         rm -f "$log"
-        if [ -d /run/systemd/system ]; then systemctl disable --quiet mariadb postgresql 2>/dev/null || true; fi
+        if [ -d /run/systemd/system ]; then
+            systemctl disable --quiet mariadb postgresql redis-server 2>/dev/null || true
+        fi
     else
         tail -n 20 "$log" >&2
         rm -f "$log"
@@ -52,16 +63,19 @@ install_them() {
 }
 
 wanted=$(missing)
-if [ -z "$wanted" ]; then exit 0; fi
-if [ "$(id -u)" = 0 ] && [ -e /etc/debian_version ] && command -v apt-get >/dev/null 2>&1; then
+if [ -n "$wanted" ] && [ "$(id -u)" = 0 ] && [ -e /etc/debian_version ] && command -v apt-get >/dev/null 2>&1; then
     install_them $wanted
     wanted=$(missing)
-    if [ -z "$wanted" ]; then exit 0; fi
 fi
+if ! kafka_jars --there; then
+    echo '== fetching the Kafka broker (Maven, some 45 MB)'
+    kafka_jars >/dev/null || wanted="$wanted kafka"
+fi
+if [ -z "$wanted" ]; then exit 0; fi
 
-echo "note: missing for the tests on real databases: $wanted" >&2
-echo "      Install:  sudo apt-get install --no-install-recommends $wanted" >&2
-echo "      or name a server of yours (compose.yaml has some): TRIDENT_MARIADB_URL, TRIDENT_POSTGRESQL_URL," >&2
-echo "      for instance postgresql+psycopg://postgres:trident@127.0.0.1:5432/trident" >&2
-if [ "${CI:-}" = true ]; then echo 'error: the tests of a CI run need both' >&2; exit 1; fi
+echo "note: missing for the tests on real servers: $wanted" >&2
+echo "      Install:  sudo apt-get install --no-install-recommends mariadb-server postgresql redis-server maven" >&2
+echo "      or name servers of yours (compose.yaml has some): TRIDENT_MARIADB_URL, TRIDENT_POSTGRESQL_URL," >&2
+echo "      TRIDENT_REDIS_URL, KAFKA_BOOTSTRAP" >&2
+if [ "${CI:-}" = true ]; then echo 'error: the tests of a CI run need all of them' >&2; exit 1; fi
 echo "      The tests that need them are skipped." >&2

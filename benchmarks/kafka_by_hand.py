@@ -1,0 +1,125 @@
+"""Kafka by hand: Spark's own source and sink, and a bare confluent-kafka loop. A process for each function."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+POM = Path(__file__).parent / "jvm" / "pom.xml"
+RECORD_BYTES = 100
+
+
+def connector() -> str:
+    """The jars of Spark's connector, fetched by Maven when they are missing, as ``spark.jars`` wants them."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "trident_py" / "spark-kafka-4.2.0"
+    if not cache.is_dir():
+        command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", "-DincludeScope=runtime"]
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+        subprocess.run([*command, f"-DoutputDirectory={cache}"], check=True, **quiet)
+    return ",".join(str(jar) for jar in sorted(cache.glob("*.jar")))
+
+
+def session() -> Any:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").appName("by hand").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.memory", "2g").config("spark.jars", connector())
+    spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def source(spark: Any, bootstrap: str, topic: str, per_batch: int | None) -> Any:
+    reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
+    reader = reader.option("startingOffsets", "earliest").option("kafka.isolation.level", "read_committed")
+    return (reader if per_batch is None else reader.option("maxOffsetsPerTrigger", per_batch)).load()
+
+
+def run(frame: Any, body: Callable[[Any, int], None], batches: int) -> list[float]:
+    """``body`` as foreachBatch; seconds per batch that had rows, in order, as Spark reports them."""
+    with tempfile.TemporaryDirectory() as folder:
+        query = frame.writeStream.foreachBatch(body).option("checkpointLocation", folder).start()
+        durations: dict[int, float] = {}
+        while len(durations) < batches and query.isActive:
+            for progress in query.recentProgress:
+                if progress["numInputRows"] > 0:
+                    durations[progress["batchId"]] = progress["batchDuration"] / 1000
+            time.sleep(0.02)
+        query.stop()
+    return [durations[batch] for batch in sorted(durations)][:batches]
+
+
+def split_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        words = [word for line in batch.column("value").to_pylist() for word in line.decode().split(" ")]
+        yield pa.record_batch({"word": pa.array(words, pa.string())})
+
+
+def word_count(bootstrap: str, topic: str, batches: int, per_batch: int) -> list[float]:
+    """Spark's source, mapInArrow with a Python split, groupBy and count, the counts fetched to the driver."""
+    spark = session()
+
+    def body(frame: Any, batch_id: int) -> None:
+        frame.select("value").mapInArrow(split_rows, "word string").groupBy("word").count().toArrow()
+
+    return run(source(spark, bootstrap, topic, per_batch), body, batches)
+
+
+def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def small_batches(bootstrap: str, topic: str, batches: int, per_batch: int) -> list[float]:
+    """Small batches from Kafka through one Python stage that does nothing."""
+    spark = session()
+
+    def body(frame: Any, batch_id: int) -> None:
+        frame.select("value").mapInArrow(pass_on, "value binary").write.format("noop").mode("append").save()
+
+    return run(source(spark, bootstrap, topic, per_batch), body, batches)
+
+
+def sink(bootstrap: str, topic: str, rows: int, rounds: int) -> list[float]:
+    """Spark's own sink: records/s of each round, linger and idempotence as in our producers."""
+    spark = session()
+    frame = spark.range(0, rows, 1, 2).selectExpr(
+        "CAST(lpad(CAST(id AS STRING), 12, '0') AS BINARY) AS key",
+        f"CAST(lpad(CAST(id AS STRING), {RECORD_BYTES}, 'x') AS BINARY) AS value",
+    )
+    frame = frame.persist()
+    frame.count()
+    rates = []
+    for _ in range(rounds):
+        at = time.perf_counter()
+        writer = frame.write.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("topic", topic)
+        writer.option("kafka.linger.ms", "5").option("kafka.acks", "all").save()
+        rates.append(rows / (time.perf_counter() - at))
+    return rates
+
+
+def fill(bootstrap: str, topic: str, values: Iterator[bytes], partitions: int) -> int:
+    """The values into the topic's partitions in turn; returns how many."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "none"})
+    count = 0
+    for value in values:
+        while True:
+            try:
+                producer.produce(topic, value, partition=count % partitions)
+                break
+            except BufferError:
+                producer.poll(0.1)
+        count += 1
+    if producer.flush(60) > 0:
+        raise RuntimeError(f"not all records of topic {topic} were delivered")
+    return count
