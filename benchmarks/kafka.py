@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from trident_py.testing.kafka_broker import KafkaBroker
 
 from . import data
-from .kafka_by_hand import RECORD_BYTES, fill
+from .kafka_by_hand import RECORD_BYTES, fill, fill_with_aborts
 from .measure import measure
 from .report import Figure, at_least, at_most, median
 
@@ -24,6 +24,7 @@ WARM_UP = 3
 SMALL, SMALL_BATCHES, SMALL_WARM_UP = 100, 120, 40
 ROWS, ROUNDS = 100_000, 12
 PARTITIONS = 2
+TRANSACTIONS, IN_EACH, MIXED = 30, 70, 100
 
 
 def values(folder: Path, total: int) -> Iterator[bytes]:
@@ -36,11 +37,25 @@ def figures() -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="trident-bench-") as folder, KafkaBroker() as broker:
         topic = broker.create_topic(partitions=PARTITIONS)
         total = fill(broker.bootstrap, topic, values(Path(folder), data.SENTENCES), PARTITIONS)
+        yield from agreement(broker)
         yield from counting(broker.bootstrap, topic, total)
         small = broker.create_topic(partitions=PARTITIONS)
         fill(broker.bootstrap, small, values(Path(folder), SMALL * (SMALL_BATCHES + 4)), PARTITIONS)
         yield from latency(broker.bootstrap, small)
         yield from writing(broker)
+
+
+def agreement(broker: KafkaBroker) -> Iterator[Figure]:
+    """Both sources over a topic with transactions, aborted rows and markers: the same batches, record by record."""
+    topic = broker.create_topic(partitions=1)
+    committed = fill_with_aborts(broker.bootstrap, topic, TRANSACTIONS, IN_EACH)
+    ours = measure("kafka_ours.batches_of", broker.bootstrap, topic, MIXED)
+    hand = measure("kafka_by_hand.batches_of", broker.bootstrap, topic, len(ours), MIXED)
+    same = sum(one == other for one, other in zip(ours, hand, strict=False))
+    bar = at_least(same, max(len(ours), len(hand)))
+    yield Figure(GROUP, "batches like Spark's source, with aborted rows", same, "batches", **bar)  # type: ignore[arg-type]
+    found = sum(map(len, ours))
+    yield Figure(GROUP, "  their committed records", found, "records", **at_least(found, committed))  # type: ignore[arg-type]
 
 
 def counting(bootstrap: str, topic: str, total: int) -> Iterator[Figure]:

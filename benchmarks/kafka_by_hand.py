@@ -88,6 +88,36 @@ def small_batches(bootstrap: str, topic: str, batches: int, per_batch: int) -> l
     return run(source(spark, bootstrap, topic, per_batch), body, batches)
 
 
+def batches_of(bootstrap: str, topic: str, count: int, per_batch: int) -> list[list]:
+    """Offset and value of the records of each batch that Spark's source makes."""
+    found: list[list] = []
+
+    def body(frame: Any, batch_id: int) -> None:
+        rows = frame.selectExpr("offset", "CAST(value AS STRING) value").collect()
+        found.append(sorted([row.offset, row.value] for row in rows))
+
+    run(source(session(), bootstrap, topic, per_batch), body, count)
+    return [batch for batch in found if batch]
+
+
+def fill_with_aborts(bootstrap: str, topic: str, transactions: int, rows: int) -> int:
+    """Transactions of so many rows, each third one aborted; returns how many rows were committed."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"filling-{topic}", "linger.ms": 5})
+    producer.init_transactions()
+    for number in range(transactions):
+        producer.begin_transaction()
+        for row in range(rows):
+            producer.produce(topic, f"{number}-{row}".encode())
+        producer.flush()
+        if number % 3 == 1:
+            producer.abort_transaction()
+        else:
+            producer.commit_transaction()
+    return sum(rows for number in range(transactions) if number % 3 != 1)
+
+
 def sink(bootstrap: str, topic: str, rows: int, rounds: int) -> list[float]:
     """Spark's own sink: records/s of each round, linger and idempotence as in our producers."""
     spark = session()

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from trident_py import Fields, TridentTopology
+from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.kafka import KafkaSpout
 from trident_py.operations.builtin import Count
-from trident_py.testing import MemoryMapState
+from trident_py.testing import MemoryMapState, collect
 
 from .ours import SPLITS, numbers, on_spark, run
 
@@ -41,6 +41,21 @@ def small_batches(bootstrap: str, topic: str, per_batch: int) -> list[float]:
     stream.each("value", lambda value: [value], Fields("same binary"))
     with on_spark() as (cluster, _):
         return run(cluster, topology).seconds
+
+
+def batches_of(bootstrap: str, topic: str, per_batch: int) -> list[list]:
+    """Offset and value of the records of each batch that KafkaSpout makes."""
+    fields = ["offset", "value"]
+    reader = KafkaSpout(
+        bootstrap, topic, fields=fields, value="string", maxRecordsPerBatch=per_batch, endingOffsets="latest"
+    )
+    topology = TridentTopology()
+    collect(topology.newStream("in", reader), "records")
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("batches", {}, topology.build())
+        running.awaitTermination()
+    found = running.collected("records")
+    return [sorted(map(list, found[txid])) for txid in sorted(found) if found[txid]]
 
 
 def without_kafka(batches: int, per_batch: int) -> list[float]:
