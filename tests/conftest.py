@@ -94,9 +94,8 @@ def redis() -> Iterator[str]:
     server.close()
 
 
-@pytest.fixture
-def own_kafka() -> Iterator[Callable[..., Any]]:
-    """``own_kafka(**options)``: a broker of this test alone, to be killed and restarted at will."""
+def _own_kafka() -> Iterator[Callable[..., Any]]:
+    """``own_kafka(**options)``: a broker of this test (or module) alone, to be killed and restarted at will."""
     made: list[Any] = []
 
     def start(**options: Any) -> Any:
@@ -109,6 +108,10 @@ def own_kafka() -> Iterator[Callable[..., Any]]:
     yield start
     for broker in made:
         broker.close()
+
+
+own_kafka = pytest.fixture(_own_kafka)
+own_kafka_of_module = pytest.fixture(scope="module")(_own_kafka)
 
 
 @pytest.fixture(params=databases.kinds())

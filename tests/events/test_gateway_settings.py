@@ -100,7 +100,8 @@ def test_the_command_forgets_old_events(file: Path, tmp_path: Path) -> None:
     store = store_of(f"sqlite:///{tmp_path}/events.db")
     store.claim([Claim("a", "hash")], "me", 1)
     store.close()
-    settings = f"kafka: {{bootstrap: 'localhost:9092', topic: events}}\nstore: sqlite:///{tmp_path}/events.db\n"
+    kafka = "{bootstrap: 'localhost:9092', topic: events, deliverySeconds: 0.0001}"
+    settings = f"kafka: {kafka}\nleaseSeconds: 0.0005\nstore: sqlite:///{tmp_path}/events.db\n"
     runner = CliRunner()
     for seconds, forgotten in (("3600", 0), ("0.001", 1)):
         file.write_text(f"{settings}longestResendSeconds: {seconds}\nexpirySeconds: {seconds}\n")

@@ -13,10 +13,12 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
+from starlette.requests import ClientDisconnect
+from starlette.routing import Route
 
 from ..errors import TridentError
 from .answers import body_of, code_of, wait_of
-from .claims import ClaimStore
+from .claims import MOST_BYTES, ClaimStore
 from .gateway import Gateway, Sink
 from .metrics import Metrics
 from .openapi import DESCRIPTION, EVENT, HEALTH, METRICS, POST
@@ -75,8 +77,9 @@ def application_of(
 
     app = FastAPI(title="Events gateway", description=DESCRIPTION, lifespan=lifespan)
     app.add_exception_handler(Refused, _refusal)
+    app.router.routes.append(Route("/events", post_events, methods=["POST"]))  # without FastAPI's dependencies
     app.add_api_route("/events", post_events, methods=["POST"], openapi_extra=POST, responses={}, status_code=201)
-    app.add_api_route("/events/{fingerprint}", get_event, methods=["GET"], responses=EVENT)
+    app.add_api_route("/events/{fingerprint:path}", get_event, methods=["GET"], responses=EVENT)
     app.add_api_route("/healthz", healthz, methods=["GET"], responses=HEALTH)
     app.add_api_route("/metrics", metrics, methods=["GET"], responses=METRICS)
     return app
@@ -85,8 +88,18 @@ def application_of(
 async def post_events(request: Request) -> Response:
     """One event (an object) or many (an array of objects). An ACK is 201 or 200; 503 means: send it again later."""
     gateway: Gateway = request.app.state.gateway
+    packed = request.headers.get("content-encoding", "identity")
+    if packed != "identity":
+        raise Refused(415, f"the body is packed ({packed[:50]}); send it as it is")
+    try:
+        async with _body(request, gateway) as body:
+            return await _answered(gateway, _parsed(body))
+    except ClientDisconnect:
+        return Response(status_code=400)  # nobody sees it
+
+
+async def _answered(gateway: Gateway, given: Any) -> Response:
     limits = gateway.settings.limits
-    given = _parsed(await _body(request, limits.bodyBytes))
     single = not isinstance(given, list)
     events = [given] if single else given
     if not events:
@@ -101,8 +114,13 @@ async def post_events(request: Request) -> Response:
 
 async def get_event(fingerprint: str, request: Request) -> Response:
     """How far an event got."""
+    gateway: Gateway = request.app.state.gateway
+    raw = request.scope.get("raw_path", b"").rpartition(b"/")[2].decode("ascii", "replace")  # plain ones have a %
     try:
-        entry = await request.app.state.gateway.get(fingerprint)
+        entry = None
+        for each in dict.fromkeys([fingerprint, raw]):
+            if entry is None and each.isprintable() and len(each.encode()) <= MOST_BYTES:
+                entry = await gateway.get(each)
     except TridentError as error:
         log.warning("%s", error)
         raise Refused(503, "the store of the claims is away") from None
@@ -133,15 +151,22 @@ async def metrics(request: Request) -> Response:
     return Response(request.app.state.gateway.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def _body(request: Request, most: int) -> bytes:
-    """The whole body; stops reading one that is too long."""
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > most:
-            raise Refused(413, f"the body has more than {most} bytes")
-        parts.append(part)
-    return b"".join(parts)
+@contextlib.asynccontextmanager
+async def _body(request: Request, gateway: Gateway) -> AsyncIterator[bytes]:
+    """The whole body; stops reading one that is too long, or too many at once. Counted until it is answered."""
+    parts, size, limits = [], 0, gateway.settings.limits
+    try:
+        async for part in request.stream():
+            size += len(part)
+            gateway.bytes += len(part)
+            if size > limits.bodyBytes:
+                raise Refused(413, f"the body has more than {limits.bodyBytes} bytes")
+            if gateway.bytes > limits.allBytes and gateway.bytes > size:
+                raise Refused(503, f"{gateway.bytes} bytes are on the way, of at most {limits.allBytes}")
+            parts.append(part)
+        yield b"".join(parts)
+    finally:
+        gateway.bytes -= size
 
 
 def _parsed(body: bytes) -> Any:

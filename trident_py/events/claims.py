@@ -74,6 +74,10 @@ class ClaimStore(Protocol):
         """Ends the leases of claims that this owner still holds: the next resend may take them over at once."""
         ...
 
+    def drop(self, fingerprints: Sequence[str], owner: str) -> None:
+        """Forgets claims that this owner still holds, of events that can never be in Kafka."""
+        ...
+
     def produced(self, fingerprints: Sequence[str]) -> None:
         """From ``new`` to ``produced``. What is further on, or not there, is left alone."""
         ...

@@ -50,6 +50,7 @@ class Examiner:
     def __init__(self, settings: Settings) -> None:
         self._schema = Schema(settings.event)
         self._fingerprint = settings.fingerprint.made()
+        self._differs = bool(self._fingerprint.without or self._fingerprint.timestamp)  # what a resend may change
 
     def examine(self, events: Sequence[Any]) -> list[Examined]:
         """In the order of the events."""
@@ -61,11 +62,11 @@ class Examiner:
             return Examined(refused=Answer(INVALID, reason=problem))
         try:
             fingerprint, value = self._fingerprint.of(event), canonical(event)
+            payload = self._fingerprint.payload(event) if self._differs else _hash(value)
         except EventError as error:
             return Examined(refused=Answer(INVALID, reason=str(error)))
         if len(fingerprint.encode()) > MOST_BYTES:
             return Examined(refused=Answer(INVALID, reason=f"its fingerprint has more than {MOST_BYTES} bytes"))
-        payload = self._fingerprint.payload(event) if self._fingerprint.without else _hash(value)
         return Examined(fingerprint, payload, value)
 
 

@@ -140,9 +140,10 @@ class Fingerprint:
         return canonical(values[0] if self.fields is None else values)
 
     def payload(self, event: Mapping[str, Any]) -> str:
-        """`payload_hash` of the event but for ``without``. Two events with one fingerprint and two of these are
-        different events: the fingerprint has too few fields, or its hash is too small."""
-        return payload_hash(self.kept(event))
+        """`payload_hash` of the event but for ``without``, and with ``timestamp`` as the instant that counts. Two
+        events with one fingerprint and two of these are different events: the fingerprint has too few fields, or its
+        hash is too small."""
+        return payload_hash(self._whole(self.kept(event)))
 
     def kept(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
         """The event but for ``without``; the event itself is left as it is."""

@@ -74,6 +74,7 @@ class Gateway:
         self._claims = Grouped(self._claim, self.threads, store.threads, 1000)
         self._produced: Grouped[str, None] = Grouped(self._keep, self.threads, store.threads, 2000)
         self._in_flight = 0
+        self.bytes = 0  # of the bodies that are read or not answered yet
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, events: Sequence[Any]) -> list[Answer]:
@@ -172,15 +173,17 @@ class Gateway:
             self.metrics.failed("kafka", len(failed))
             lost = [(each, owner) for each, owner in mine if each.fingerprint in failed]
             batch.answers |= {each.key: _refused(each, failed[each.fingerprint]) for each, _ in lost}
-            await self._give_back(lost)
+            too_large = [(each, owner) for each, owner in lost if failed[each.fingerprint] in TOO_LARGE]
+            await self._give_back([each for each in lost if each not in too_large])
+            await self._give_back(too_large, self.store.drop)  # a smaller one may have this fingerprint
         return [each for each, _ in mine if each.fingerprint not in failed]
 
-    async def _give_back(self, lost: list[tuple[Examined, str]]) -> None:
-        """Claims of events that are not in Kafka: a resend need not wait for the end of the lease."""
+    async def _give_back(self, lost: list[tuple[Examined, str]], how: Callable[..., None] | None = None) -> None:
+        """Claims of events that Kafka has not confirmed: a resend need not wait for the end of the lease."""
         for owner in {owner for _, owner in lost}:
             fingerprints = [each.fingerprint for each, by in lost if by == owner]
             try:
-                await self._in_thread(self.store.release, fingerprints, owner)
+                await self._in_thread(how or self.store.release, fingerprints, owner)
             except TridentError as error:
                 log.warning("%d claims stay until their lease ends: %s", len(fingerprints), error)
 

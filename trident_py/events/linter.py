@@ -164,7 +164,8 @@ def _row(event: Mapping[str, Any], fingerprint: Fingerprint, times: str | None) 
 
 def _payload(fingerprint: Fingerprint, times: str | None) -> Fingerprint:
     """The whole event, but for what may differ in a resend."""
-    return Fingerprint(without=(*fingerprint.without, *([] if times is None else [times])))
+    without = (*fingerprint.without, *([] if times is None or times == fingerprint.timestamp else [times]))
+    return Fingerprint(timestamp=fingerprint.timestamp, roundSeconds=fingerprint.roundSeconds, without=without)
 
 
 def _encodable(event: Mapping[str, Any]) -> bool:

@@ -105,15 +105,20 @@ class KafkaSink:
 
     def _poll(self) -> None:
         while not self._ending.is_set():
-            if self._fatal:
-                self._replace()
-            if self._producer.poll(WAIT):
-                self._flush_finished()
+            try:
+                if self._fatal:
+                    self._replace()
+                if self._producer.poll(WAIT):
+                    self._flush_finished()
+            except Exception as error:  # without this thread no event would ever be confirmed
+                self.away = type(error).__name__
+                log.error("Kafka's producer: %s; tried again", self._hidden(str(error)))
+                self._ending.wait(WAIT)
 
     def _replace(self) -> None:
         """A new producer instead of one that can do nothing any more; what the old one had fails, and comes again."""
-        self._fatal = False
         old, self._producer = self._producer, self._settings.cluster.producer(self._config)
+        self._fatal = False
         old.flush(self._settings.deliverySeconds)
         self._flush_finished()
 

@@ -40,6 +40,12 @@ for _, key in ipairs(KEYS) do
   if is[1] == 'new' and is[2] == ARGV[1] then redis.call('HSET', key, 'lease', 0) end
 end
 """
+DROP = """
+for _, key in ipairs(KEYS) do
+  local is = redis.call('HMGET', key, 'status', 'owner')
+  if is[1] == 'new' and is[2] == ARGV[1] then redis.call('DEL', key) end
+end
+"""
 MOVE = """
 local time = redis.call('TIME'); local now = time[1] * 1000 + math.floor(time[2] / 1000)
 for i, key in ipairs(KEYS) do
@@ -72,7 +78,7 @@ class RedisClaims:
         self._client: Any = redis.Redis.from_url(
             url, decode_responses=True, socket_timeout=PATIENCE, socket_connect_timeout=3
         )
-        self._scripts = {text: self._client.register_script(text) for text in (CLAIM, RELEASE, MOVE)}
+        self._scripts = {text: self._client.register_script(text) for text in (CLAIM, RELEASE, DROP, MOVE)}
         self._shown, self._prefix = shown, prefix
         self._ttl = "" if seconds is None else str(int(seconds * 1000))
 
@@ -93,6 +99,9 @@ class RedisClaims:
 
     def release(self, fingerprints: Sequence[str], owner: str) -> None:
         self._moved(RELEASE, fingerprints, [owner])
+
+    def drop(self, fingerprints: Sequence[str], owner: str) -> None:
+        self._moved(DROP, fingerprints, [owner])
 
     def produced(self, fingerprints: Sequence[str]) -> None:
         self._moved(MOVE, fingerprints, [PRODUCED, "", self._ttl])

@@ -26,7 +26,8 @@ def serve(config: str, app: str = "trident_py.events.app:application") -> None:
             os.environ.setdefault(FOLDER, folder)
         uvicorn.run(
             app, factory=True, host=settings.host, port=settings.port, workers=settings.workers, access_log=False,
-            log_config=_logging(), timeout_graceful_shutdown=int(settings.answerSeconds) + 1,
+            log_config=_logging(), timeout_graceful_shutdown=int(settings.answerSeconds) + 1, proxy_headers=False,
+            server_header=False,
         )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
 _OURS = (
     "acks", "request.required.acks", "enable.idempotence", "message.timeout.ms", "delivery.timeout.ms", "linger.ms",
     "queue.buffering.max.ms", "bootstrap.servers", "metadata.broker.list", "transactional.id",
+    "delivery.report.only.error", "message.max.bytes",
 )  # fmt: skip
 Kind = Literal["string", "integer", "number", "boolean", "object", "array", "any"]
 
@@ -97,6 +98,7 @@ class Limits(_Part):
 
     bodyBytes: Count = Field(1_000_000, description="Bytes of a request's body")
     batch: Count = Field(1_000, description="Events in one request")
+    allBytes: Count = Field(200_000_000, description="Bytes of all bodies that are read or not answered yet")
     inFlight: Count = Field(10_000, description="Events that are not answered yet; more are refused with 503")
 
 
@@ -132,6 +134,11 @@ class Settings(_Part):
             raise DefinitionError(
                 f"expirySeconds {self.expirySeconds:g} is shorter than longestResendSeconds "
                 f"{self.longestResendSeconds:g}: a resend would come after its event was forgotten, and be taken again"
+            )
+        if self.expirySeconds <= self.leaseSeconds:
+            raise DefinitionError(
+                f"expirySeconds {self.expirySeconds:g} is not longer than leaseSeconds {self.leaseSeconds:g}: "
+                "an event could be forgotten while it is on the way, and be taken again"
             )
         if self.leaseSeconds <= self.kafka.deliverySeconds:
             raise DefinitionError(

@@ -100,6 +100,7 @@ class MySql(SqlDialect):
             with raw.cursor() as cursor:
                 cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")  # no gap locks
                 cursor.execute("SET SESSION sql_mode = 'STRICT_ALL_TABLES'")
+                cursor.execute("SET SESSION time_zone = '+00:00'")  # in a local one NOW() jumps with its clocks
 
         return made
 

@@ -108,6 +108,9 @@ class SqlClaims:
     def release(self, fingerprints: Sequence[str], owner: str) -> None:
         self._update("lease = 0", f"status = '{NEW}' AND owner = ?", fingerprints, [owner])
 
+    def drop(self, fingerprints: Sequence[str], owner: str) -> None:
+        self._write(f"DELETE FROM {self.table}", f"status = '{NEW}' AND owner = ?", fingerprints, [owner])
+
     def produced(self, fingerprints: Sequence[str]) -> None:
         now = self._dialect.now
         self._update(f"status = '{PRODUCED}', changed = {now}", f"status = '{NEW}'", fingerprints, [])
@@ -118,10 +121,13 @@ class SqlClaims:
             self._update(change, f"status <> '{PROCESSED}'", chosen, [outcome])
 
     def _update(self, change: str, where: str, fingerprints: Sequence[str], values: list[str]) -> None:
+        self._write(f"UPDATE {self.table} SET {change}", where, fingerprints, values)
+
+    def _write(self, what: str, where: str, fingerprints: Sequence[str], values: list[str]) -> None:
         ordered = sorted(set(fingerprints))
         for start in range(0, len(ordered), AT_ONCE):
             part = ordered[start : start + AT_ONCE]
-            text = f"UPDATE {self.table} SET {change} WHERE {where} AND {self._among(part)}"
+            text = f"{what} WHERE {where} AND {self._among(part)}"
             with self._connection("keep the status of events") as connection:
                 self._dialect.begin(connection)
                 self._run(connection, text, [*values, *part])

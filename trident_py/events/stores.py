@@ -19,7 +19,12 @@ def store_of(url: str, expiry: float | None = None, table: str = "trident_events
     ``expiry`` in seconds is for Redis, which forgets by itself. Raises DefinitionError for anything else.
     """
     if re.match(r"(redis|rediss|unix)://", url):
-        return RedisClaims(url, shown(url), expiry, table)
+        try:
+            return RedisClaims(url, shown(url), expiry, table)
+        except ValueError:  # tells a part of the password
+            raise DefinitionError(
+                "the store's URL cannot be read; / # ? and @ in a password are percent-encoded (%2F %23 %3F %40)"
+            ) from None
     try:
         return SqlClaims(make_url(url), table)
     except ArgumentError:
@@ -27,5 +32,6 @@ def store_of(url: str, expiry: float | None = None, table: str = "trident_events
 
 
 def shown(url: str) -> str:
-    """A URL without its password."""
-    return re.sub(r"(://[^@/]*?):[^@/]*@", r"\1:***@", url, count=1)
+    """A URL without its passwords, however they are written."""
+    url = re.sub(r"(://[^:/@?]*):.*@", r"\1:***@", url, count=1)
+    return re.sub(r"([?&][^=&]*pass[^=&]*=)[^&]*", r"\1***", url, flags=re.IGNORECASE)

@@ -62,6 +62,10 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._look_if_due()
         return self._problem is not None or (not self._away and self._rate.worth(self._waiting))
 
+    def isPending(self) -> bool:
+        """The rate keeps records back, or nobody answers."""
+        return self._away or self._waiting > 0
+
     def isExhausted(self) -> bool:
         """With endingOffsets: whether all that was there when the run began is in batches."""
         if self._spout.endingOffsets is None:

@@ -20,6 +20,7 @@ from .source import Offset, metadata_of, offset_of
 
 READY_WAIT = 0.05
 READY_PAUSE = 0.002
+PENDING_WAIT = 5.0
 
 
 class BatchPlanner:
@@ -133,7 +134,7 @@ class BatchPlanner:
     def _wait_ready(self, txid: int) -> bool:
         """Waits a moment for a spout to be ready, unless a source of Spark's own may have data meanwhile."""
         mixed = len(self._python) < len(self._program.spouts)
-        deadline = time.monotonic() + (0 if mixed else READY_WAIT)
+        begun = time.monotonic()
         while not self._stopping.is_set() and not self.finished.is_set():
             if self._coordination.exhausted(txid):
                 if not mixed:
@@ -141,7 +142,8 @@ class BatchPlanner:
                 return False
             if self._coordination.ready(txid):
                 return True
-            if time.monotonic() >= deadline:
+            waited = time.monotonic() - begun
+            if mixed or waited >= (PENDING_WAIT if self._coordination.pending() else READY_WAIT):
                 return False
             time.sleep(READY_PAUSE)
         return False

@@ -66,6 +66,10 @@ class Coordination:
         self._next = max(self._next, txid)
         return any(not c.ended(txid) and c.ready(txid) for c in self._coordinators)
 
+    def pending(self) -> bool:
+        """Whether a spout that is not ready knows of tuples to come, or cannot tell at the moment."""
+        return any(optional(coordinator, "pending")() for coordinator in self._coordinators)
+
     def exhausted(self, txid: int | None = None) -> bool:
         """Whether all spouts are finite and have ended: neither txid nor a later one has any tuple.
 

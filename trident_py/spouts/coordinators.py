@@ -85,6 +85,9 @@ class TridentSpoutCoordinator:
         self._active[tx.txid] = tx
         return rows
 
+    def pending(self) -> bool:
+        return bool(optional(self._coordinator, "isPending")())
+
     def backlog(self) -> dict[str, int]:
         return optional(self._coordinator, "backlog")() or {}
 

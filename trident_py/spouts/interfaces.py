@@ -120,6 +120,11 @@ class ITridentSpout(ITridentDataSource):
             """Whether there is something for this txid; one ready spout starts a batch for all."""
             return True
 
+        def isPending(self) -> bool:
+            """Whether it is worth waiting a moment although it is not ready: a run with ``availableNow`` ends where
+            no spout is ready."""
+            return False
+
         def backlog(self) -> dict[str, int]:
             """How many tuples still wait, by partition, as far as is known; shown as progress. Called often, while
             batches are made: look nothing up here."""
