@@ -8,13 +8,13 @@ help:            ## this list
 setup:           ## python and java checked, .venv made, everything installed
 	@sh scripts/setup.sh
 
-services: setup  ## mariadb and postgresql for the tests, installed when missing (root on Debian; otherwise it says how)
+services: setup  ## mariadb, postgresql, redis, kafka for the tests, fetched when missing (root on Debian; otherwise it says how)
 	@sh scripts/services.sh
 
 run: setup       ## the main job: 26,115 weather readings into SQLite on Spark, twice; the second run changes nothing
 	@sh scripts/run.sh
 
-test: services   ## everything: lint, types, unit, contract, databases, Spark, examples, documentation snippets
+test: services   ## everything: lint, types, unit, contract, databases, Kafka, Spark, examples, documentation snippets
 	@sh scripts/test.sh all
 
 test-fast: services ## what needs no JVM: lint, types, unit and contract tests

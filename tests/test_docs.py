@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
+from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
+from states.loading.settings import StateSettings
 from trident_py.guarantees import _cell
 
 ROOT = Path(__file__).parent.parent
@@ -88,11 +90,44 @@ def test_the_readme_topology_has_at_most_12_lines() -> None:
 def test_the_readmes_guarantees_are_those_of_the_code() -> None:
     lines = re.findall(r"^\| `([a-z-]+)`.*?\| (.*?) \| (.*?) \| (.*?) \|$", (ROOT / "README.md").read_text(), re.M)
     assert [line[0] for line in lines] == [
-        "insert-ignore", "opaque", "transactional", "non-transactional", "append", "batch", "sequence",
+        "insert-ignore", "upsert", "opaque", "transactional", "non-transactional", "append", "batch", "sequence",
     ]  # fmt: skip
     for state, *told in lines:
         for spout, words in zip(("transactional", "opaque", "non-transactional"), told, strict=True):
             assert words.replace("*", "").startswith(_cell(spout, state)[0]), (spout, state)
+
+
+def test_the_states_in_kafka_have_all_their_keys_on_the_users_page() -> None:
+    page = (ROOT / "docs" / "states.md").read_text()
+    common = _keys(page.partition("\n## In Kafka\n")[2].partition("\n### ")[0])
+    records = _keys(_section(page, "transactional-topic"))
+    assert [*common, *records] == _fields(TransactionalTopic)
+    assert [*common, *_keys(_section(page, "compacted-topic"))] == _fields(CompactedTopic)
+    shared = _section(page, "topic").partition("Keys:")[2].partition(" of transactional-topic")[0]
+    named = re.findall(r"`(\w+)`", shared)
+    assert [*common, *named] == _fields(Topic)
+
+
+def _section(page: str, name: str) -> str:
+    return page.partition(f"\n### {name}\n")[2].partition("\n#")[0]
+
+
+def _keys(text: str) -> list[str]:
+    return re.findall(r"^\| `(\w+)` \|", text, re.M)
+
+
+def _fields(model: type[StateSettings]) -> list[str]:
+    return list(model.model_fields)
+
+
+def test_the_tests_that_the_reliability_page_names_exist() -> None:
+    page = (ROOT / "docs" / "reliability.md").read_text()
+    tests = "\n".join(path.read_text() for path in sorted((ROOT / "tests").rglob("test_*.py")))
+    named = re.findall(r"\b(test_\w+?|Test\w+?)(?:_\.\.\.|\.\.\.|`)", page)
+    assert len(named) > 30
+    assert [name for name in named if f"def {name}" not in tests and f"class {name}" not in tests] == []
+    files = {path.name for path in (ROOT / "tests").rglob("*.py")}
+    assert set(re.findall(r"\b(test_\w+\.py)\b", page)) <= files
 
 
 def test_the_readme_names_every_make_target() -> None:
