@@ -52,7 +52,7 @@ class TopicBacking(BackingMap):
         self.written = 0
         self._factory = factory
         self._table: LocalTable | None = None
-        self._seen = -1
+        self._seen = (-1, -1)
         self._pending: dict[bytes, Row] = {}
 
     def begin(self, txid: int | None) -> None:
@@ -65,7 +65,8 @@ class TopicBacking(BackingMap):
         pending = self._pending
         if pending:
             rows = list(pending.values())
-            self.writer.send([row.value for row in rows], list(pending), [row.prev for row in rows])
+            prevs = None if self.kind == PLAIN else [row.prev for row in rows]
+            self.writer.send([row.value for row in rows], list(pending), prevs)
         self.writer.commit(txid)
         self.written += len(pending)
         self._over()
@@ -84,7 +85,8 @@ class TopicBacking(BackingMap):
         if len(keys) == 0:
             return []
         names = as_bytes(self.codec.key_texts(self.codec.split_keys(keys)))
-        found = self._current().get(names)
+        with self._made_table().lock:  # a query of another thread may begin it anew
+            found = self._current().get(names)
         if self._pending:
             found = [self._pending.get(name, row) for name, row in zip(names, found, strict=True)]
         return self._values(found)
@@ -130,15 +132,21 @@ class TopicBacking(BackingMap):
             yield from zip([self.codec.key(name) for name, _ in part], values, strict=True)
 
     def _current(self) -> LocalTable:
-        """The table. Inside a commit it is read to the end once after the producer was opened: from then on no other
-        process writes this partition's keys. Outside it follows the topic each time."""
+        """The table. Inside a commit it is read to the very end once after the producer was opened: from then on no
+        other process writes this partition's keys; and again where the table has begun anew. What this partition has
+        committed may lie behind another's open transaction, whose end is waited for (not by a plain state, which sends
+        before it reads). Outside a commit the table follows the topic each time."""
+        table = self._made_table()
+        if not self.active:
+            table.catch_up(self._settles())
+        elif self._seen != (self.writer.opened, table.begun):
+            plain = self.kind == PLAIN
+            self._seen = self.writer.opened, table.catch_up(0.0 if plain else ANSWER, whole=not plain)
+        return table
+
+    def _made_table(self) -> LocalTable:
         if self._table is None:
             self._table = table_of(self._factory.cluster, self.codec.topic)
-        if not self.active:
-            self._table.catch_up(self._settles())
-        elif self._seen != self.writer.opened:
-            self._table.catch_up(0.0 if self.kind == PLAIN else SETTLES)
-            self._seen = self.writer.opened
         return self._table
 
     def _settles(self) -> float:
@@ -163,7 +171,7 @@ class TopicBacking(BackingMap):
         if self.kind == "transactional":
             txids, values = zip(*stored, strict=True)
             return txids, values, ()
-        return [self.txid] * len(stored), stored, ()
+        return [None if self.kind == PLAIN else self.txid] * len(stored), stored, ()
 
 
 class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):

@@ -13,7 +13,7 @@ from .advice import kafka_errors
 from .codec import Text
 from .fence import Fence
 from .local_table import GENERATION, PREV, TXID
-from .marks import ANSWER, Place
+from .marks import ANSWER, Mark, Place
 from .producing import SETTINGS, UNLIMITED, Room
 from .sending import Sender
 from .transactions import TransactionalProducer
@@ -42,26 +42,25 @@ class FencedWriter:
         self._part = part
         self._of = of
         self._producer = TransactionalProducer(fence.place, part, settings)
-        self._admin: Any = None
+        self._own = Mark()
         self._txid: int | None = None
         self.opened = 0
 
     def begin(self, txid: int | None) -> None:
         """Raises ZombieError for an older driver, attempt or batch; FailedException if the broker is away."""
-        if not self._producer.is_open or self._fence.attempt > 0:
+        behind = txid is not None and txid < self._own.txid
+        if not self._producer.is_open or self._fence.attempt > 0 or behind:
             self._open(txid)
         self._txid = txid
         self._producer.begin()
 
     def _open(self, txid: int | None) -> None:
-        if self._admin is None:
-            self._admin = self._fence.place.cluster.admin()
-        self._fence.check(self._admin, txid)  # an older one must not disturb
+        self._fence.check(txid)  # an older one must not disturb
         self._producer.open()
         self.opened += 1
         try:
-            self._fence.check(self._admin, txid)
-            self._fence.own(self._admin, self._part, txid)
+            self._fence.check(txid)
+            self._own = self._fence.own(self._part, txid)
         except BaseException:
             self._producer.close()
             raise
@@ -80,7 +79,11 @@ class FencedWriter:
 
     def commit(self, txid: int | None) -> None:
         """Raises FailedException where the batch must be replayed."""
-        self._producer.commit(self._fence.mark(txid, self._of))
+        mark = self._fence.mark(txid, self._of)
+        if txid is None:
+            mark = mark._replace(txid=self._own.txid)
+        self._producer.commit(mark)
+        self._own = mark
 
     def rollback(self) -> None:
         self._producer.abort()

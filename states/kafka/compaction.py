@@ -15,10 +15,12 @@ from trident_py.errors import StateError
 from trident_py.kafka.clients import Cluster, kafka_error
 
 from ..findings import Finding
+from ..lineage import BASE, Remembered, begins_anew
 from .advice import kafka_errors
 from .ledger import RENEWED, TopicLedger
-from .local_table import partitions_of, settings_of
-from .marks import ANSWER, Mark, Place
+from .local_table import table_of
+from .marks import ANSWER, ASKING, Mark, Place
+from .topics import partitions_of, patiently, settings_of
 
 KEYS = "keys"
 HOUR = 3600.0
@@ -59,6 +61,9 @@ class Compaction:
         for text in self._wrong(settings, partitions):
             raise StateError(text)
         return partitions
+
+    def exists(self, cluster: Cluster) -> bool:
+        return self._found(cluster) is not None
 
     def _found(self, cluster: Cluster) -> tuple[dict[str, str], int] | None:
         from confluent_kafka import KafkaException
@@ -142,7 +147,7 @@ class KeyedTopic:
         self._place = Place.of(self._cluster, self._compaction.topic, conf)
         self._partitions = self._compaction.settled(self._cluster)
         self._admin = self._cluster.admin()
-        known = self._place.read(self._admin, KEYS)
+        known = self._place.read(KEYS)
         if known is not None and known.partitions != self._partitions:
             self._changed(known.partitions, self._partitions)
         self._remember()
@@ -156,6 +161,14 @@ class KeyedTopic:
         if time.monotonic() - self._written > RENEWED:
             self._remember()
 
+    def last_txid(self) -> int:
+        """The highest txid of its records, 0 if none."""
+        if not self._compaction.exists(self._cluster):
+            return 0
+        table = table_of(self._cluster, self._compaction.topic)
+        table.catch_up(ANSWER / 6)
+        return table.last_txid()
+
     def _changed(self, before: int, now: int) -> None:
         assert self._place is not None
         raise StateError(
@@ -164,14 +177,14 @@ class KeyedTopic:
         )
 
     def _remember(self) -> None:
-        from confluent_kafka import ConsumerGroupTopicPartitions
-
         assert self._place is not None
         offsets = self._place.offsets(Mark(partitions=self._partitions))
-        group = self._place.name(KEYS)
-        with kafka_errors(self._cluster, f"remember the partitions of {self._place.who}"):
-            told = self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, offsets)])
-            told[group].result(ANSWER)
+        consumer = self._cluster.consumer({**ASKING, "group.id": self._place.name(KEYS)})
+        try:
+            with kafka_errors(self._cluster, f"remember the partitions of {self._place.who}"):
+                consumer.commit(offsets=offsets, asynchronous=False)
+        finally:
+            consumer.close()
         self._written = time.monotonic()
 
 
@@ -187,12 +200,30 @@ class CompactedLedger(TopicLedger):
 
     def open(self, conf: dict) -> int:
         """Raises StateError for a topic that cannot serve, LineageError if another checkpoint wrote it."""
-        self._keyed.open(conf)
+        patiently(lambda: self._keyed.open(conf))
         return super().open(conf)
+
+    def last_txid(self, conf: dict) -> int:
+        """As the marks say; without them, as the values."""
+        return super().last_txid(conf) or self._in_values()
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         self._keyed.unchanged()
         super().prepare(txid, attempt, numPartitions)
+
+    def _check_first(self, conf: dict, txid: int) -> None:
+        """Without marks the values' txids may be those of another name or checkpoint: none of its batches is taken for
+        a replay of theirs. Raises LineageError."""
+        last, base = self._in_values(), conf.get(BASE, 0)
+        begins = isinstance(base, int) and txid <= base + 1
+        if txid < last or (txid == last and begins):
+            place = self._known_place
+            begins_anew(conf, Remembered(place.topology, place.state, f"topic {place.topic!r}", "", last, last))
+        super()._check_first(conf, txid)
+
+    def _in_values(self) -> int:
+        """The highest txid that a value carries; the topic is read for it."""
+        return self._keyed.last_txid() if self._valued else 0
 
 
 class UnfencedLedger:
@@ -202,7 +233,7 @@ class UnfencedLedger:
         self._keyed = keyed
 
     def open(self, conf: dict) -> int:
-        self._keyed.open(conf)
+        patiently(lambda: self._keyed.open(conf))
         return 0
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:

@@ -34,11 +34,11 @@ class Fence:
         transaction = getattr(self.context, "transaction", None)
         return 0 if transaction is None else int(transaction.attemptId)
 
-    def check(self, admin: Any, txid: int | None) -> Mark:
+    def check(self, txid: int | None) -> Mark:
         """The driver's mark. Raises ZombieError for an older driver or attempt, StateError if the mark is gone."""
         if self.generation == 0:
             return Mark()
-        mark, who = self.place.read(admin, DRIVER), self.place.who
+        mark, who = self.place.read(DRIVER), self.place.who
         if mark is None or mark.generation < self.generation:
             raise StateError(
                 f"{who}: the mark of its driver is gone or older than this driver; the topic or its consumer groups "
@@ -55,12 +55,12 @@ class Fence:
             )
         return mark
 
-    def own(self, admin: Any, part: int, txid: int | None) -> Mark:
+    def own(self, part: int, txid: int | None) -> Mark:
         """The partition's mark, to be read after `open`. ``own.txid == txid``: its part of the batch is there.
 
         Raises ZombieError for a batch that is behind, StateError if another checkpoint has written so far.
         """
-        mark, who = self.place.read(admin, part) or Mark(), self.place.who
+        mark, who = self.place.read(part) or Mark(), self.place.who
         if txid is None or mark.txid < txid:
             return mark
         if mark.txid > txid:

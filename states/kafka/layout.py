@@ -20,10 +20,9 @@ from .partitions import Partitions
 class Layout:
     """The driver's knowledge of the batch at hand. One object for each run."""
 
-    def __init__(self, place: Place, settings: Mapping[str, Any], admin: Any) -> None:
+    def __init__(self, place: Place, settings: Mapping[str, Any]) -> None:
         self._place = place
         self._settings = settings
-        self._admin = admin
         self._txid = 0
         self._now = 0
         self._begun: list[Mark] = []
@@ -34,7 +33,7 @@ class Layout:
         self._txid, self._now, self._then, self._begun = txid, partitions, recorded, []
         if partitions == recorded or recorded == 0:
             return partitions
-        with Partitions(self._place, self._settings, self._admin) as old:
+        with Partitions(self._place, self._settings) as old:
             self._begun = [mark for mark in old.open(recorded) if mark.txid == txid]
         return recorded if self._begun else partitions
 

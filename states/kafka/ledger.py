@@ -29,17 +29,20 @@ RENEWED = 600.0
 
 class TopicLedger:
     """One object for each run. ``counted``: a replay is told by the number of the partition, so the number of
-    partitions must be the one that the batch was begun with. ``create``: a missing topic gets so many partitions."""
+    partitions must be the one that the batch was begun with. ``create``: a missing topic gets so many partitions.
+    ``elsewhere``: records may go to other topics."""
 
     def __init__(
-        self, cluster: Cluster, topic: str, settings: Mapping[str, Any], counted: bool, create: int | None = None
-    ) -> None:
+        self, cluster: Cluster, topic: str, settings: Mapping[str, Any], counted: bool, create: int | None = None,
+        elsewhere: bool = False,
+    ) -> None:  # fmt: skip
         self._cluster = cluster
         self._topic = topic
         self._settings = settings
         self._counted = counted
         self._valued = not counted  # whether the values carry txids
         self._create = create
+        self._elsewhere = elsewhere
         self._place: Place | None = None
         self._producer: TransactionalProducer | None = None
         self._admin: Any = None
@@ -59,9 +62,9 @@ class TopicLedger:
         check_there(place, self._admin, self._create)
         self._producer = TransactionalProducer(place, DRIVER, self._settings)
         self._producer.open()
-        found = place.read(self._admin, DRIVER)
-        self._unknown = conf if found is None else None
-        with Partitions(place, self._settings, self._admin) as parts:
+        found = place.read(DRIVER)
+        self._unknown = conf if found is None or found.partitions == 0 else None  # nothing was ever prepared
+        with Partitions(place, self._settings) as parts:
             parts.open(0 if found is None else found.partitions)
             anew = self._begins_anew(conf, found or Mark(), parts.last)
             if anew:
@@ -69,21 +72,21 @@ class TopicLedger:
             old = found or Mark()
             self._write_first(Mark(0, old.generation + 1, conf.get("trident.lineage") or "", 0, old.partitions))
             parts.settle(anew)
-        self._layout = Layout(place, self._settings, self._admin) if self._counted else None
+        self._layout = Layout(place, self._settings) if self._counted else None
         return self._mark.generation
 
     def last_txid(self, conf: dict) -> int:
         """The highest txid that a partition has written, 0 if none: the base to go on from."""
-        place, admin = Place.of(self._cluster, self._topic, conf), self._cluster.admin()
-        found = place.read(admin, DRIVER)
-        marks = [place.read(admin, part) for part in range(0 if found is None else found.partitions)]
+        place = Place.of(self._cluster, self._topic, conf)
+        found = place.read(DRIVER)
+        marks = [place.read(part) for part in range(0 if found is None else found.partitions)]
         return max((mark.txid for mark in marks if mark is not None), default=0)
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         """Records the number of partitions before anything is written under it; shuts out older attempts."""
         if self._unknown is not None:
             conf = self._unknown
-            patiently(lambda: check_old(self._known_place, self._admin, conf, txid))
+            patiently(lambda: self._check_first(conf, txid))
             self._unknown = None
         partitions = numPartitions
         if self._layout is not None:
@@ -91,6 +94,13 @@ class TopicLedger:
         due = time.monotonic() - self._written > RENEWED
         if partitions != self._mark.partitions or attempt > 0 or due:
             self._write(self._mark._replace(txid=txid, attempt=attempt, partitions=partitions))
+        if attempt > 0:
+            with Partitions(self._known_place, self._settings) as parts:
+                parts.shut_out(partitions)  # what the attempt before has open is ended; nobody waits for it
+
+    def _check_first(self, conf: dict, txid: int) -> None:
+        """Before the first batch of a state without marks. Raises StateError if they may have been forgotten."""
+        check_old(self._known_place, self._admin, conf, txid, self._elsewhere)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Each partition has written its mark with its data. Raises StateError for a batch half written by others."""
@@ -145,6 +155,6 @@ class TopicLedger:
         self._mark, self._written = mark, time.monotonic()
 
     def _check_newest(self) -> None:
-        found = self._known_place.read(self._admin, DRIVER)
+        found = self._known_place.read(DRIVER)
         if found is not None and found.generation > self._mark.generation:
             raise newer_driver(self._known_place.who, self._mark.generation, found.generation)

@@ -18,13 +18,15 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from trident_py.errors import FailedException, StateError
 from trident_py.kafka.clients import Cluster
 
 from .advice import kafka_errors
-from .marks import ANSWER
+from .marks import ANSWER, ASKING
+from .topics import partitions_of, retention_of
 
 log = logging.getLogger("states.kafka")
 
@@ -35,10 +37,9 @@ SETTLES = 0.2
 """How long a query waits for transactions that were open when it began: most of them are about to be committed."""
 CACHE_KIB = 16_384
 PAGE = 5_000
-ASKED = 500
-READ = 20_000
+ASKED, READ = 500, 20_000
 CONSUMER = {
-    "group.id": "trident-table", "enable.auto.commit": False, "enable.partition.eof": True,
+    "group.id": "trident-table", **ASKING, "enable.partition.eof": True,
     "isolation.level": "read_committed", "auto.offset.reset": "error", "fetch.wait.max.ms": 100,
     "queued.max.messages.kbytes": 16_384, "fetch.message.max.bytes": 4_194_304,
 }  # fmt: skip
@@ -77,13 +78,14 @@ class LocalTable:
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self._cluster = cluster
         self._topic = topic
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._retention: float | None = None
         self._partitions = 0
-        self._admin: Any = None
+        self.begun = 0
         self._begin()
 
     def _begin(self) -> None:
+        self.begun += 1
         self._rows: Any = sqlite3.connect("", check_same_thread=False, isolation_level=None)
         for name, value in (("journal_mode", "OFF"), ("synchronous", "OFF"), ("cache_size", -CACHE_KIB)):
             self._rows.execute(f"PRAGMA {name} = {value}")
@@ -92,21 +94,21 @@ class LocalTable:
         self._consumer: Any = None
         self._reached = time.monotonic()
 
-    # -- following
-
-    def catch_up(self, settles: float = SETTLES) -> None:
-        """Reads what is committed now. ``settles``: how long to wait for what is still open.
+    def catch_up(self, settles: float = SETTLES, whole: bool = False) -> int:
+        """Reads what is committed now. ``settles``: how long to wait for what is still open; ``whole``: what stays open
+        for longer is an error. Returns ``begun``, how often the table has begun anew: it has been read whole since.
 
         Raises FailedException if the broker is away, StateError for a topic that is none of ours.
         """
-        with self._lock, kafka_errors(self._cluster, f"read topic {self._topic!r} back"):
+        with self.lock, kafka_errors(self._cluster, f"read topic {self._topic!r} back"):
             try:
                 if self._stale():
                     self._begin()
                 began = self._reached if self._at else time.monotonic()
-                self._follow(self._ends(settles))
+                self._follow(self._ends(settles, whole))
                 self._reached = time.monotonic()
                 self._warn(self._reached - began)
+                return self.begun
             except BaseException:
                 self._consumer = None  # what it has fetched is forgotten; the next one goes on from ``_at``
                 raise
@@ -114,7 +116,7 @@ class LocalTable:
     def _stale(self) -> bool:
         """Whether a tombstone may have come and gone since the table was at the end."""
         if self._retention is None:
-            self._retention = retention_of(self._made_admin(), self._topic)
+            self._retention = retention_of(self._admin, self._topic)
         return bool(self._at) and time.monotonic() - self._reached > self._retention
 
     def _warn(self, seconds: float) -> None:
@@ -124,59 +126,79 @@ class LocalTable:
                 "meanwhile may still be there. Raise its delete.retention.ms", self._topic, seconds, self._retention,
             )  # fmt: skip
 
-    def _made_admin(self) -> Any:
-        if self._admin is None:
-            self._admin = self._cluster.admin()
-        return self._admin
+    @cached_property
+    def _admin(self) -> Any:
+        return self._cluster.admin()
 
-    def _ends(self, settles: float) -> dict[int, int]:
+    def _ends(self, settles: float, whole: bool) -> dict[int, int]:
         """The last stable offset of each partition; beyond it are only transactions that stayed open."""
         from confluent_kafka import IsolationLevel
 
-        self._partitions = partitions_of(self._made_admin(), self._topic)
+        self._partitions = partitions_of(self._admin, self._topic)
         wanted = self._offsets(IsolationLevel.READ_UNCOMMITTED)
         until = time.monotonic() + settles
         while True:
             stable = self._offsets(IsolationLevel.READ_COMMITTED)
-            if all(stable[part] >= end for part, end in wanted.items()) or time.monotonic() > until:
+            if all(stable[part] >= end for part, end in wanted.items()):
+                return stable
+            if time.monotonic() > until:
+                if whole:
+                    raise self._unsettled(settles)
                 return stable
             time.sleep(0.002)
+
+    def _unsettled(self, seconds: float) -> FailedException:
+        return FailedException(
+            f"Kafka at {self._cluster.bootstrap}: a transaction in topic {self._topic!r} stays open for more than "
+            f"{seconds:g} s, and hides what was committed behind it; the batch is tried again. Brokers end it after "
+            "its producer's transaction.timeout.ms; kafka-transactions.sh list shows whose it is"
+        )
 
     def _offsets(self, isolation: Any, earliest: bool = False) -> dict[int, int]:
         from confluent_kafka import TopicPartition
         from confluent_kafka.admin import OffsetSpec
 
-        admin = self._made_admin()
         spec = OffsetSpec.earliest() if earliest else OffsetSpec.latest()
         asked = {TopicPartition(self._topic, part): spec for part in range(self._partitions)}
-        answer = admin.list_offsets(asked, isolation_level=isolation, request_timeout=ANSWER)
+        answer = self._admin.list_offsets(asked, isolation_level=isolation, request_timeout=ANSWER)
         return {place.partition: found.result(ANSWER).offset for place, found in answer.items()}
 
     def _follow(self, ends: dict[int, int]) -> None:
-        from confluent_kafka import IsolationLevel, TopicPartition
-
-        if not set(ends) <= set(self._at):
-            first = self._offsets(IsolationLevel.READ_UNCOMMITTED, earliest=True)
-            self._at = {part: self._at.get(part, offset) for part, offset in first.items()}
-            self._consumer = None
+        self._begin_at(ends)
         if all(self._at[part] >= end for part, end in ends.items()):
             return
         if self._consumer is None:
-            made = self._cluster.consumer(CONSUMER)
-            made.list_topics(self._topic, ANSWER)  # connected first: else librdkafka waits half a second
-            made.assign([TopicPartition(self._topic, part, offset) for part, offset in self._at.items()])
-            self._consumer = made
+            self._consumer = self._assigned()
         heard = time.monotonic()
         while any(self._at[part] < end for part, end in ends.items()):
-            found = self._consumer.consume(READ, 0.1)
+            found = self._consumer.consume(1, 0.1)  # returns with the first; then what is there
             if found:
-                self._take(found)
+                self._take([*found, *self._consumer.consume(READ, 0.005)])
                 heard = time.monotonic()
             elif time.monotonic() - heard > ANSWER:
                 raise FailedException(
                     f"Kafka at {self._cluster.bootstrap}: topic {self._topic!r} gave no more records for {ANSWER:g} s, "
                     f"at {self._at} of {ends}. The batch is tried again"
                 )
+
+    def _begin_at(self, ends: dict[int, int]) -> None:
+        from confluent_kafka import IsolationLevel
+
+        if any(self._at.get(part, 0) > end for part, end in ends.items()):
+            log.warning("topic %r ends before what was read of it: it was made anew, and is read again", self._topic)
+            self._begin()
+        if not set(ends) <= set(self._at):
+            first = self._offsets(IsolationLevel.READ_UNCOMMITTED, earliest=True)
+            self._at = {part: self._at.get(part, offset) for part, offset in first.items()}
+            self._consumer = None
+
+    def _assigned(self) -> Any:
+        from confluent_kafka import TopicPartition
+
+        made = self._cluster.consumer(CONSUMER)
+        made.list_topics(self._topic, ANSWER)  # connected first: else librdkafka waits half a second
+        made.assign([TopicPartition(self._topic, part, offset) for part, offset in self._at.items()])
+        return made
 
     def _take(self, messages: Sequence[Any]) -> None:
         """Applies records and notes how far they reach: a partition's end is told apart, behind its last marker."""
@@ -190,7 +212,7 @@ class LocalTable:
                 key, headers = message.key(), message.headers()
                 if key is None:
                     raise self._keyless(message)
-                rows[key] = Row(message.value()) if headers is None else _row(message.value(), headers)
+                rows[key] = Row(message.value()) if headers is None else self._row(message, headers)
                 at[message.partition()] = message.offset() + 1
             elif error.code() == KafkaError._PARTITION_EOF:
                 at[message.partition()] = message.offset()
@@ -205,18 +227,30 @@ class LocalTable:
         self._write(rows)
         self._at.update((part, max(offset, self._at[part])) for part, offset in at.items())
 
+    def _row(self, message: Any, headers: Sequence[tuple[str, bytes | None]]) -> Row:
+        told = dict(headers)
+        txid = told.get(TXID)
+        try:
+            return Row(message.value(), None if txid is None else int(txid), told.get(PREV))
+        except ValueError as error:
+            raise StateError(
+                f"{self._at_record(message)}: the header {TXID} is {txid!r}, which is no txid. Another program writes "
+                "the topic: use another topic for the state"
+            ) from error
+
+    def _at_record(self, message: Any) -> str:
+        return f"topic {self._topic!r}, partition {message.partition()}, offset {message.offset()}"
+
     def _keyless(self, message: Any) -> StateError:
         return StateError(
-            f"topic {self._topic!r}, partition {message.partition()}, offset {message.offset()}: a record without a "
+            f"{self._at_record(message)}: a record without a "
             "key; a compacted topic has none. It was written before the topic was compacted: use another topic, or "
             "delete the records up to there"
         )
 
-    # -- rows
-
     def put(self, rows: Iterable[tuple[bytes, Row]]) -> None:
         """What this process has committed itself; it need not be read back."""
-        with self._lock:
+        with self.lock:
             self._write(dict(rows))
 
     def _write(self, rows: dict[bytes, Row]) -> None:
@@ -238,7 +272,7 @@ class LocalTable:
         """The rows in the order of the keys."""
         found: dict[bytes, Row] = {}
         asked = sorted(set(keys))
-        with self._lock:
+        with self.lock:
             for at in range(0, len(asked), ASKED):
                 some = asked[at : at + ASKED]
                 marks = ",".join("?" * len(some))
@@ -246,12 +280,17 @@ class LocalTable:
                 found.update((row[0], Row._make(row[1:])) for row in rows)
         return list(map(found.get, keys))
 
+    def last_txid(self) -> int:
+        """The highest txid of a row, 0 if none."""
+        with self.lock:
+            return int(self._rows.execute("SELECT max(txid) FROM t").fetchone()[0] or 0)
+
     def rows(self) -> Iterator[tuple[bytes, Row]]:
         """All keys that have a value, in the order of their bytes."""
         last = None
         while True:
             where, after = ("", ()) if last is None else ("AND k > ?", (last,))
-            with self._lock:
+            with self.lock:
                 text = f"SELECT k, v, txid, prev FROM t WHERE v IS NOT NULL {where} ORDER BY k LIMIT {PAGE}"
                 found = self._rows.execute(text, after).fetchall()
             if not found:
@@ -259,30 +298,3 @@ class LocalTable:
             for key, *row in found:
                 yield key, Row._make(row)
             last = found[-1][0]
-
-
-def _row(value: bytes | None, headers: Sequence[tuple[str, bytes | None]]) -> Row:
-    told = dict(headers)
-    txid = told.get(TXID)
-    return Row(value, None if txid is None else int(txid), told.get(PREV))
-
-
-def partitions_of(admin: Any, topic: str) -> int:
-    """How many partitions the topic has. Raises KafkaException."""
-    from confluent_kafka import TopicCollection
-
-    answer = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER)
-    return len(answer[topic].result(ANSWER).partitions)
-
-
-def settings_of(admin: Any, topic: str) -> dict[str, str]:
-    """The topic's settings. Raises KafkaException."""
-    from confluent_kafka.admin import ConfigResource, ResourceType
-
-    (answer,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=ANSWER).values()
-    return {name: entry.value for name, entry in answer.result(ANSWER).items()}
-
-
-def retention_of(admin: Any, topic: str) -> float:
-    """For how many seconds a tombstone stays at least."""
-    return int(settings_of(admin, topic)["delete.retention.ms"]) / 1000

@@ -27,6 +27,10 @@ from .advice import kafka_errors
 ANSWER = 30.0
 DRIVER = "driver"
 LONGEST_NAME = 1000
+# With sparse connections and the usual back-off a new consumer asks its group's coordinator after 60 ms, so after 6 ms.
+ASKING = {
+    "enable.auto.commit": False, "enable.sparse.connections": False, "retry.backoff.ms": 5, "retry.backoff.max.ms": 100,
+}  # fmt: skip
 LONGEST_MARK = 4000  # brokers take 4096 bytes (offset.metadata.max.bytes)
 
 
@@ -79,7 +83,7 @@ class Place:
     def who(self) -> str:
         return f"state {self.state!r} of topology {self.topology!r} in topic {self.topic!r} at {self.cluster.bootstrap}"
 
-    def read(self, admin: Any, part: int | str) -> Mark | None:
+    def read(self, part: int | str) -> Mark | None:
         """The mark, once every open transaction on it has ended; None if there is none. Raises StateError."""
         with kafka_errors(self.cluster, f"read the mark of {self.who}"):
             found = committed(self.cluster, self.name(part), self.topic)
@@ -108,7 +112,7 @@ class Place:
 
 def group_metadata(cluster: Cluster, group: str) -> Any:
     """What stands for a group without members in a transaction."""
-    consumer = cluster.consumer({"group.id": group, "enable.auto.commit": False})
+    consumer = cluster.consumer({**ASKING, "group.id": group})
     try:
         return consumer.consumer_group_metadata()
     finally:
@@ -122,7 +126,7 @@ def committed(cluster: Cluster, group: str, topic: str) -> Any:
     """
     from confluent_kafka import KafkaException, TopicPartition
 
-    consumer = cluster.consumer({"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"})
+    consumer = cluster.consumer({**ASKING, "group.id": group, "isolation.level": "read_committed"})
     until = time.monotonic() + ANSWER
     try:
         while True:

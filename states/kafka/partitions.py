@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from trident_py.errors import FailedException
 from trident_py.kafka.clients import is_fenced
@@ -13,15 +13,15 @@ from .marks import Mark, Place
 from .transactions import TransactionalProducer
 
 AT_ONCE = 8
+T = TypeVar("T")
 
 
 class Partitions:
     """A context manager; its producers live within it."""
 
-    def __init__(self, place: Place, settings: Mapping[str, Any], admin: Any) -> None:
+    def __init__(self, place: Place, settings: Mapping[str, Any]) -> None:
         self._place = place
         self._settings = settings
-        self._admin = admin
         self._producers: list[TransactionalProducer] = []
         self.marks: list[Mark] = []
 
@@ -39,9 +39,17 @@ class Partitions:
 
     def open(self, count: int) -> list[Mark]:
         """The marks of this many partitions, each read once its old producer is shut out."""
-        self._producers = [TransactionalProducer(self._place, part, self._settings) for part in range(count)]
+        self._make(count)
         self.marks = self._each(self._taken)
         return self.marks
+
+    def shut_out(self, count: int) -> None:
+        """Ends what this many partitions have open; who wrote there commits nothing more."""
+        self._make(count)
+        self._each(lambda part: self._producers[part].open())
+
+    def _make(self, count: int) -> None:
+        self._producers = [TransactionalProducer(self._place, part, self._settings) for part in range(count)]
 
     def settle(self, anew: bool) -> None:
         """Once the new driver's mark is there: writes the marks again, which a task that has come back since then with
@@ -50,7 +58,7 @@ class Partitions:
 
     def _taken(self, part: int) -> Mark:
         self._producers[part].open()
-        return self._place.read(self._admin, part) or Mark()
+        return self._place.read(part) or Mark()
 
     def _settled(self, part: int, anew: bool) -> Mark:
         producer, mark = self._producers[part], self.marks[part]
@@ -64,7 +72,7 @@ class Partitions:
                     raise
                 mark = self._taken(part)  # somebody came between: what has he written?
 
-    def _each(self, call: Callable[[int], Mark]) -> list[Mark]:
+    def _each(self, call: Callable[[int], T]) -> list[T]:
         parts = range(len(self._producers))
         if len(parts) < 2:
             return list(map(call, parts))

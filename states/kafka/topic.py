@@ -11,12 +11,13 @@ from trident_py.kafka.clients import Cluster, is_passing
 from trident_py.state import State, StateFactory, StatePlace
 from trident_py.tuples import FieldsLike, TridentTuple
 
+from ..findings import Finding
 from .advice import kafka_errors
 from .marks import Place
 from .producing import SETTINGS, UNLIMITED, Room, cluster_of, for_producers, pairs
 from .records import Block, RecordForm
 from .sending import Sender
-from .topics import check_there, partition_count
+from .topics import check_there, look, partition_count
 
 DELIVERED = {"message.timeout.ms": 60_000}
 
@@ -149,6 +150,10 @@ class TopicState(StateFactory):
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Topic:
         return Topic(self, conf)
+
+    def check(self) -> Sequence[Finding]:
+        """Looks at the topic and writes nothing. (Those that a selector names are not known before the start.)"""
+        return look(self.cluster, self.topic, self.partitions)
 
     def __repr__(self) -> str:
         names = ("value", "key", "headers", "mapper", "topicSelector")

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
-from trident_py.kafka.clients import code_of
+from trident_py.kafka.clients import Cluster, code_of
 
+from ..findings import Finding
 from ..lineage import BASE
 from .advice import kafka_errors
 from .marks import ANSWER, Place
@@ -39,12 +40,23 @@ def check_there(
     if found is not None:
         return found
     if create is None:
-        raise StateError(
-            f"{place.who}: there is no topic {place.topic!r}. Create it, or let the state make it with "
-            "partitions=<number>"
-        )
+        raise StateError(f"{place.who}: {_missing(place.topic)}")
     _create(place, admin, create, dict(config or {}))
     return list(range(create))
+
+
+def look(cluster: Cluster, topic: str, create: int | None) -> list[Finding]:
+    """What is there, or would be made, before the start. Writes nothing."""
+    found = _described(Place(cluster, topic, "", topic), cluster.admin())
+    if found is not None:
+        return [Finding("ok", f"topic {topic!r} has {len(found)} partitions")]
+    if create is not None:
+        return [Finding("creates", f"topic {topic!r} does not exist; it would be made, partitions: {create}")]
+    return [Finding("error", _missing(topic))]
+
+
+def _missing(topic: str) -> str:
+    return f"there is no topic {topic!r}. Create it, or let the state make it with partitions=<number>"
 
 
 def _described(place: Place, admin: Any) -> list[int] | None:
@@ -74,15 +86,19 @@ def _create(place: Place, admin: Any, partitions: int, config: dict[str, str]) -
                 raise
 
 
-def check_old(place: Place, admin: Any, conf: dict, txid: int) -> None:
-    """Before the first batch of a state without any mark. Raises StateError if the marks may have been forgotten."""
+def check_old(place: Place, admin: Any, conf: dict, txid: int, elsewhere: bool = False) -> None:
+    """Before the first batch of a state without any mark. Raises StateError if the marks may have been forgotten.
+
+    ``elsewhere``: records may be in other topics, so that an empty one says nothing.
+    """
     base, told = conf.get(BASE, 0), conf.get(NEW, [])
     if base == "continue" or txid <= base + 1 or place.state in ([told] if isinstance(told, str) else told):
         return
-    if _is_empty(place, admin):
+    if not elsewhere and _is_unused(place, admin):
         return
+    there = "records may be in any topic" if elsewhere else "the topic has or had records"
     raise StateError(
-        f"{place.who}: batch {txid} is to be written, the topic has records, but there is no mark of this state. "
+        f"{place.who}: batch {txid} is to be written, {there}, but there is no mark of this state. "
         "Either the state is new and the topic is not, or the brokers have forgotten its marks, as they do when a "
         "topology stands still for longer than offsets.retention.minutes (7 days by default); then nobody knows "
         f"whether batch {txid} is there already. Look at the end of the topic, and go on with "
@@ -90,17 +106,14 @@ def check_old(place: Place, admin: Any, conf: dict, txid: int) -> None:
     )
 
 
-def _is_empty(place: Place, admin: Any) -> bool:
+def _is_unused(place: Place, admin: Any) -> bool:
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
     partitions = [TopicPartition(place.topic, each) for each in check_there(place, admin)]
     with kafka_errors(place.cluster, f"look at topic {place.topic!r}"):
-        ends = [
-            [future.result(ANSWER).offset for future in admin.list_offsets(dict.fromkeys(partitions, spec())).values()]
-            for spec in (OffsetSpec.earliest, OffsetSpec.latest)
-        ]
-    return ends[0] == ends[1]
+        asked = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()))
+        return all(found.result(ANSWER).offset == 0 for found in asked.values())
 
 
 def partition_count(topic: str, value: int | None) -> int | None:
@@ -108,3 +121,24 @@ def partition_count(topic: str, value: int | None) -> int | None:
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
         raise DefinitionError(f"topic {topic!r}: partitions is a number from 1 on, got {value!r}")
     return value
+
+
+def partitions_of(admin: Any, topic: str) -> int:
+    """How many partitions the topic has. Raises KafkaException."""
+    from confluent_kafka import TopicCollection
+
+    answer = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER)
+    return len(answer[topic].result(ANSWER).partitions)
+
+
+def settings_of(admin: Any, topic: str) -> dict[str, str]:
+    """The topic's settings. Raises KafkaException."""
+    from confluent_kafka.admin import ConfigResource, ResourceType
+
+    (answer,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=ANSWER).values()
+    return {name: entry.value for name, entry in answer.result(ANSWER).items()}
+
+
+def retention_of(admin: Any, topic: str) -> float:
+    """For how many seconds a tombstone stays at least."""
+    return int(settings_of(admin, topic)["delete.retention.ms"]) / 1000

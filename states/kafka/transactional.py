@@ -11,13 +11,14 @@ from trident_py.kafka.clients import Cluster
 from trident_py.state import BatchParticipant, State, StateFactory, StatePlace
 from trident_py.tuples import FieldsLike, TridentTuple
 
+from ..findings import Finding
 from .consuming import Consuming
 from .fence import Fence
 from .ledger import TopicLedger
 from .marks import Mark, Place
 from .producing import cluster_of, for_producers, pairs
 from .records import Block, Headers, RecordForm
-from .topics import check_there, partition_count
+from .topics import check_there, look, partition_count
 from .transactions import TransactionalProducer
 
 TXID_HEADER = "trident-txid"
@@ -39,7 +40,6 @@ class TransactionalTopic(State):
         self._fence = Fence.of(place, conf)
         self._producer = TransactionalProducer(place, partition, for_producers(factory.settings))
         self._consuming = Consuming(factory.cluster, factory.consumed, conf) if factory.consumed else None
-        self._admin: Any = None
         self._own = Mark()
         self._counts_only = False
         self._txid: int | None = None
@@ -86,15 +86,13 @@ class TransactionalTopic(State):
         return self._txid is None or (self._own.txid < self._txid and not self._counts_only)
 
     def _take_over(self, txid: int | None) -> None:
-        if self._admin is None:
-            self._admin = self.factory.cluster.admin()
-        if self._fence.generation == 0:
-            check_there(self._fence.place, self._admin, self.factory.partitions)  # there is no driver that did
-        self._fence.check(self._admin, txid)  # an older task must not even disturb
+        if self._fence.generation == 0:  # there is no driver that did
+            check_there(self._fence.place, self.factory.cluster.admin(), self.factory.partitions)
+        self._fence.check(txid)  # an older task must not even disturb
         self._producer.open()
         try:
-            driver = self._fence.check(self._admin, txid)
-            self._own = self._fence.own(self._admin, self.partition, txid)
+            driver = self._fence.check(txid)
+            self._own = self._fence.own(self.partition, txid)
         except Exception:
             self._producer.close()
             raise
@@ -206,7 +204,12 @@ class TransactionalTopicState(StateFactory):
 
     def participant(self) -> BatchParticipant:
         """The driver's side, for one run."""
-        return TopicLedger(self.cluster, self.topic, for_producers(self.settings), True, self.partitions)
+        elsewhere = self.form.selector is not None
+        return TopicLedger(self.cluster, self.topic, for_producers(self.settings), True, self.partitions, elsewhere)
+
+    def check(self) -> Sequence[Finding]:
+        """Looks at the topic and writes nothing. (Those that a selector names are not known before the start.)"""
+        return look(self.cluster, self.topic, self.partitions)
 
     def __repr__(self) -> str:
         names = ("value", "key", "headers", "mapper", "topicSelector", "oneTransaction", "consumed")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pkgutil import resolve_name
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
+from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
 from trident_py.state import StateFactory
 
@@ -27,6 +28,7 @@ Settings = Annotated[
     dict[str, str | int | float | bool],
     Field(description="librdkafka's settings, such as security.protocol or compression.type"),
 ]
+Config = dict[str, str | int | float | bool]
 Selector = Annotated[str | None, Field(description="The field that names each record's topic, in place of the one")]
 
 
@@ -41,9 +43,12 @@ class KafkaSettings(StateSettings):
     settings: Settings = Field(default={}, description="librdkafka's settings, such as security.protocol")
 
     def make(self) -> StateFactory:
+        return self._made()
+
+    def _made(self, **more: Any) -> StateFactory:
         given = {name: getattr(self, name) for name in type(self).model_fields}
         given = {name: value for name, value in given.items() if value is not None}
-        made: StateFactory = resolve_name(self.factory)(**given)
+        made: StateFactory = resolve_name(self.factory)(**{**more, **given})
         return made
 
 
@@ -81,9 +86,20 @@ class CompactedTopic(KafkaSettings):
     kinds: ClassVar[tuple[str, ...]] = ("upsert", "opaque", "transactional", "non-transactional")
     factory: ClassVar[str] = "states.kafka:CompactedTopicState"
 
-    key: FieldList = Field(description="The key's fields")
+    key: FieldList | None = Field(None, description="The key's fields. Without it: one value, a global aggregate's")
     value: FieldList = Field(description="The value's fields, with their types, or one without")
     kind: Literal["plain", "non-transactional", "transactional", "opaque"] = Field(
         "plain", description="plain: rows that replace each other; else a map that keeps this beside a value"
     )
     fence: bool = Field(True, description="Transactions that shut out an older driver; only plain can do without")
+    replication: Count | None = Field(None, description="A missing topic is made with so many replicas")
+    config: Config = Field(default={}, description="A missing topic's settings, such as segment.ms")
+    restart: float = Field(3600.0, ge=0, description="Seconds that the topology may be down; the topic outlives them")
+
+    def make(self) -> StateFactory:
+        if self.key is None and self.kind == "plain":
+            raise DefinitionError(
+                f"topic {self.topic!r}: rows of kind plain replace each other under a key; name its fields with 'key'. "
+                "(Without a key all rows are one; a global aggregate has another kind)"
+            )
+        return self._made(key=self.key)

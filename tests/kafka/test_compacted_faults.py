@@ -20,7 +20,7 @@ from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from faults.forks import Driver, run
 from faults.steps import STEPS
-from topic_topology import killed, live_through, stop, wake
+from topic_topology import killed, live_through, stop, wait_until_sent, wake
 
 pytestmark = pytest.mark.slow
 _COUNT = itertools.count()
@@ -81,7 +81,7 @@ def test_a_transaction_open_for_too_long_is_replayed(start: CompactedStart) -> N
     driver = Driver(replace(start, faults=(ask("half", 3, "rows"),)))
     try:
         assert driver.next() == "at"
-        wait_for_transaction(start, True)
+        wait_until_sent(start.url, start.topic("rows"))
         stop(driver)
         wait_for_transaction(start, False)
         wake(driver)

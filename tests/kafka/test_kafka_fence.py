@@ -50,10 +50,9 @@ def state(factory: TransactionalTopicState, of: Driver, txid: int, attempt: int 
 def test_a_mark_tells_what_a_partition_has_written_and_of_how_many(factory: TransactionalTopicState) -> None:
     one = driver(factory)
     one.batch(rows("a", "b"), 1, of=1)
-    admin = factory.cluster.admin()
-    assert place(factory).read(admin, 0) == Mark(1, 1, "first", 0, 1, 2)
-    assert place(factory).read(admin, DRIVER) == Mark(1, 1, "first", 0, 1)
-    assert place(factory).read(admin, 1) is None
+    assert place(factory).read(0) == Mark(1, 1, "first", 0, 1, 2)
+    assert place(factory).read(DRIVER) == Mark(1, 1, "first", 0, 1)
+    assert place(factory).read(1) is None
 
 
 def test_a_state_that_is_kept_reads_no_mark_in_an_ordinary_batch(factory: TransactionalTopicState) -> None:
@@ -174,7 +173,7 @@ def test_of_two_drivers_that_open_at_once_one_goes_on(factory: TransactionalTopi
 def test_many_partitions_are_shut_out_side_by_side(factory: TransactionalTopicState) -> None:
     old = driver(factory)
     old.batch(rows(*map(str, range(200))), 1, of=6)
-    parts = [each for each in range(6) if place(factory).read(factory.cluster.admin(), each) is not None]
+    parts = [each for each in range(6) if place(factory).read(each) is not None]
     assert len(parts) == 6
     new = driver(factory)
     assert new.participant.last_txid(new.conf) == 1

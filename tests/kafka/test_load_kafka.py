@@ -11,7 +11,7 @@ import pytest
 
 import states
 from states.kafka import TopicState, TransactionalTopicState
-from states.loading import installed
+from states.loading import installed, look
 from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
 from trident_py.errors import DefinitionError
 
@@ -60,6 +60,40 @@ def test_a_file_makes_a_compacted_topic(tmp_path: Path) -> None:
     text = "{type: compacted-topic, bootstrap: 'h:1', topic: t, key: word string, value: count bigint, kind: opaque}"
     made = states.load(written(tmp_path, f"states:\n  counts: {text}"))["counts"]
     assert made == states.kafka.CompactedTopicState("h:1", "t", "word string", "count bigint", kind="opaque")
+
+
+def test_a_file_makes_a_global_aggregate_and_the_topic_as_it_is_wanted(tmp_path: Path) -> None:
+    text = """
+states:
+  total:
+    type: compacted-topic
+    bootstrap: 'h:1'
+    topic: t
+    value: count bigint
+    kind: opaque
+    replication: 3
+    config: {segment.ms: 60000}
+    restart: 7200
+"""
+    made = states.load(written(tmp_path, text))["total"]
+    more = {"replication": 3, "config": {"segment.ms": 60000}, "restart": 7200}
+    assert made == states.kafka.CompactedTopicState.opaque("h:1", "t", value="count bigint", **more)
+    with pytest.raises(DefinitionError, match="rows of kind plain replace each other under a key"):
+        states.load(written(tmp_path, text.replace("opaque", "plain")))
+
+
+def test_a_look_at_the_topics_writes_nothing(kafka: Any, tmp_path: Path) -> None:
+    there, missing = kafka.create_topic(partitions=3), "not-there"
+    line = "  {name}: {{type: {type}, bootstrap: '%s', topic: {topic}{more}}}\n" % kafka.bootstrap  # noqa: UP031
+    text = "states:\n"
+    for type in ("topic", "transactional-topic"):
+        for topic, more in ((there, ""), (missing, ", partitions: 2"), (missing, "")):
+            text += line.format(name=f"s{len(text)}", type=type, topic=topic, more=more)
+    for _ in range(2):
+        found = [each.findings[0] for each in look(written(tmp_path, text))]
+        assert [each.level for each in found] == ["ok", "creates", "error"] * 2
+    assert "has 3 partitions" in found[0].text
+    assert "there is no topic 'not-there'. Create it" in found[2].text
 
 
 @pytest.mark.parametrize("name", OURS)

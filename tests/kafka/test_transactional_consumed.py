@@ -64,7 +64,8 @@ class Chain:
         found = Counter((each.value or b"").decode() for each in read(self.bootstrap, self.target))
         assert found == Counter(str(number) * 2 for number in range(self.numbers))
         ends = Counter(number % self.partitions for number in range(self.numbers))
-        assert group_offsets(self.bootstrap, self.group) == {(self.source, each): ends[each] for each in ends}
+        expected = {(self.source, each): ends[each] for each in ends}
+        assert group_offsets(self.bootstrap, self.group, self.source) == expected
 
 
 @pytest.fixture(params=[1, 3])
@@ -109,7 +110,7 @@ def test_a_batch_without_records_moves_the_offsets_with_the_next_one(kafka: Any,
     with LocalCluster(str(tmp_path)) as cluster:
         assert cluster.submitTopology("chain", {}, topology.build()).awaitTermination(60)
     assert len(read(chain.bootstrap, chain.target)) == 20
-    assert group_offsets(chain.bootstrap, chain.group) == {(chain.source, 0): 40}
+    assert group_offsets(chain.bootstrap, chain.group, chain.source) == {(chain.source, 0): 40}
 
 
 # -- where it can stand

@@ -22,7 +22,7 @@ from faults.forks import Driver, run
 from faults.readings import Readings, sizes
 from faults.steps import STEPS
 from topic_reading import Reader, read
-from topic_topology import TopicStart, ask, folded, kill, killed, live_through, rows, stop, wake
+from topic_topology import TopicStart, ask, folded, kill, killed, live_through, rows, stop, wait_until_sent, wake
 
 pytestmark = pytest.mark.slow
 PLACES = [*((step, 0) for step in STEPS), ("half", 1), ("written", 1), ("committed", 1), ("over", 0)]
@@ -111,7 +111,7 @@ def test_a_transaction_open_for_too_long_is_replayed(start: TopicStart) -> None:
     driver = Driver(slow)
     try:
         assert driver.next() == "at"
-        wait_until_open(start, True)
+        wait_until_sent(start.url, start.topic)
         stop(driver)
         wait_until_open(start, False)
         wake(driver)

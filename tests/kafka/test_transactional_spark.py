@@ -53,4 +53,4 @@ def test_kafka_to_kafka_with_workers_killed_at_any_point_of_a_commit(
                     for each in read(kafka.bootstrap, target))  # fmt: skip
     assert found == Counter((n, n // 2) for n in range(COUNT))
     each = COUNT // PARTITIONS
-    assert group_offsets(kafka.bootstrap, f"group-{source}") == {(source, 0): each, (source, 1): each}
+    assert group_offsets(kafka.bootstrap, f"group-{source}", source) == {(source, 0): each, (source, 1): each}

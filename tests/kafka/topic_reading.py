@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 PATIENCE = 30.0
 
@@ -54,13 +53,17 @@ def values(bootstrap: str, topic: str) -> Counter:
     return Counter(None if each.value is None else each.value.decode() for each in read(bootstrap, topic))
 
 
-def group_offsets(bootstrap: str, group: str) -> dict[tuple[str, int], int]:
-    """The committed offsets of a group, as consumer-group tools show them."""
-    from confluent_kafka import ConsumerGroupTopicPartitions
-
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], require_stable=True)
-    return {(each.topic, each.partition): each.offset for each in asked[group].result(PATIENCE).topic_partitions}
+def group_offsets(bootstrap: str, group: str, topic: str) -> dict[tuple[str, int], int]:
+    """The offsets that a group has committed in a topic. (AdminClient's call can end the process by SIGSEGV.)"""
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": group, "isolation.level": "read_committed", "log_level": 0}
+    )
+    try:
+        partitions = consumer.list_topics(topic, PATIENCE).topics[topic].partitions
+        found = consumer.committed([TopicPartition(topic, each) for each in partitions], PATIENCE)
+        return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+    finally:
+        consumer.close()
 
 
 class Reader:

@@ -14,6 +14,7 @@ from faults.forks import Driver, Start
 from faults.readings import PARTITIONS, Fold, Readings
 from faults.steps import Fault, InHalves, Stepped
 from faults.stores import NAMES, Source
+from topic_reading import read
 
 from states.kafka import RowUpdater, TransactionalTopicState
 from trident_py import TridentTopology
@@ -67,6 +68,14 @@ def live_through(start: TopicStart, happens: Callable[[int], Any]) -> Driver:
 
 def killed(driver: Driver) -> bool:
     return driver.process.exitcode == -signal.SIGKILL
+
+
+def wait_until_sent(bootstrap: str, topic: str) -> None:
+    """Until records of a transaction that is not committed stand in the topic, open or aborted already."""
+    for _ in range(600):
+        if len(read(bootstrap, topic, "read_uncommitted")) > len(read(bootstrap, topic)):
+            return
+    raise AssertionError("no transaction sends anything")
 
 
 def stop(driver: Driver) -> None:

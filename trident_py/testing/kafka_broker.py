@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -140,7 +141,26 @@ def create_topic(
     admin = _admin(bootstrap)  # kept in a variable: the futures fail when it is collected
     made = admin.create_topics([NewTopic(name, partitions, 1, config=settings)], operation_timeout=PATIENCE)
     made[name].result(PATIENCE)
+    _until_led(admin, name, partitions)
     return name
+
+
+def _until_led(admin: Any, topic: str, partitions: int) -> None:
+    """A topic is made before every partition has its leader: the first one to ask would be told to come again."""
+    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            for answer in admin.list_offsets(asked, request_timeout=ANSWER).values():
+                answer.result(PATIENCE)
+            return
+        except KafkaException:
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.01)
 
 
 def _admin(bootstrap: str) -> Any:
