@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 
 from trident_py.errors import FailedException, StateError
 from trident_py.kafka.clients import Cluster, is_passing
-from trident_py.state import State, StateFactory, StatePlace
+from trident_py.state import State
 from trident_py.tuples import FieldsLike, TridentTuple
 
-from ..findings import Finding
 from .advice import kafka_errors
 from .marks import Place
-from .producing import SETTINGS, UNLIMITED, Room, cluster_of, for_producers, pairs
+from .producing import SETTINGS, UNLIMITED, Room, for_producers
 from .records import Block, RecordForm
+from .recordstate import RecordFactory
 from .sending import Sender
-from .topics import check_there, look, partition_count
+from .topics import check_there
 
 DELIVERED = {"message.timeout.ms": 60_000}
 
@@ -99,7 +99,7 @@ class _Failed(Exception):
 
 
 @dataclass(frozen=True, repr=False)
-class TopicState(StateFactory):
+class TopicState(RecordFactory):
     """Writes each tuple as a record, at least once, as Storm's TridentKafkaState. Written by `states.RowUpdater`.
 
     The options are those of `TransactionalTopicState`. A value of None is a tombstone (Storm drops it); a topic of
@@ -133,29 +133,5 @@ class TopicState(StateFactory):
         ),
     }  # fmt: skip
 
-    def __post_init__(self) -> None:
-        form = RecordForm.of(
-            self.topic, self.value, self.key, self.headers, self.mapper, self.topicSelector, self.asJson
-        )
-        for name in ("value", "key", "headers"):
-            object.__setattr__(self, name, getattr(form, name))
-        object.__setattr__(self, "settings", pairs(self.topic, self.settings))
-        object.__setattr__(self, "cluster", cluster_of(self.bootstrap, self.settings))
-        object.__setattr__(self, "form", form)
-        partition_count(self.topic, self.partitions)
-
-    def check_place(self, place: StatePlace) -> None:
-        """At build. Raises DefinitionError for fields that the tuples do not have."""
-        self.form.check(place.fields)
-
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Topic:
         return Topic(self, conf)
-
-    def check(self) -> Sequence[Finding]:
-        """Looks at the topic and writes nothing. (Those that a selector names are not known before the start.)"""
-        return look(self.cluster, self.topic, self.partitions)
-
-    def __repr__(self) -> str:
-        names = ("value", "key", "headers", "mapper", "topicSelector")
-        given = "".join(f", {name}={getattr(self, name)!r}" for name in names if getattr(self, name))
-        return f"TopicState({self.bootstrap!r}, {self.topic!r}{given})"

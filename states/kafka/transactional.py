@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError
 from trident_py.kafka.clients import Cluster
-from trident_py.state import BatchParticipant, State, StateFactory, StatePlace
+from trident_py.state import BatchParticipant, State, StatePlace
 from trident_py.tuples import FieldsLike, TridentTuple
 
-from ..findings import Finding
 from .consuming import Consuming
 from .fence import Fence
 from .ledger import TopicLedger
 from .marks import Mark, Place
-from .producing import cluster_of, for_producers, pairs
+from .producing import for_producers
 from .records import Block, Headers, RecordForm
-from .topics import check_there, look, partition_count
+from .recordstate import RecordFactory
+from .topics import check_there
 from .transactions import TransactionalProducer
 
 TXID_HEADER = "trident-txid"
@@ -127,7 +127,7 @@ class TransactionalTopic(State):
 
 
 @dataclass(frozen=True, repr=False)
-class TransactionalTopicState(StateFactory):
+class TransactionalTopicState(RecordFactory):
     """Appends each tuple as a record, exactly once for readers with ``isolation.level=read_committed``. Written by
     `states.RowUpdater`.
 
@@ -162,6 +162,7 @@ class TransactionalTopicState(StateFactory):
     form: RecordForm = field(init=False, compare=False)
 
     kind: ClassVar[str] = "append"
+    shown: ClassVar[tuple[str, ...]] = (*RecordFactory.shown, "oneTransaction", "consumed")
     guarantees: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "transactional": (
             "exactly once",
@@ -174,24 +175,13 @@ class TransactionalTopicState(StateFactory):
         ),
     }
 
-    def __post_init__(self) -> None:
-        form = RecordForm.of(
-            self.topic, self.value, self.key, self.headers, self.mapper, self.topicSelector, self.asJson
-        )
-        for name in ("value", "key", "headers"):
-            object.__setattr__(self, name, getattr(form, name))
-        object.__setattr__(self, "settings", pairs(self.topic, self.settings))
-        object.__setattr__(self, "cluster", cluster_of(self.bootstrap, self.settings))
-        object.__setattr__(self, "form", form)
-        partition_count(self.topic, self.partitions)
-
     @property
     def requiredNumPartitions(self) -> int | None:
         return 1 if self.oneTransaction else None
 
     def check_place(self, place: StatePlace) -> None:
         """At build. Raises DefinitionError where the topology cannot give what the options ask for."""
-        self.form.check(place.fields)
+        super().check_place(place)
         if self.oneTransaction and place.partitions != 1:
             raise DefinitionError(
                 f"state {place.state}: oneTransaction needs one partition, and a StateSpec gives it {place.partitions}"
@@ -206,12 +196,3 @@ class TransactionalTopicState(StateFactory):
         """The driver's side, for one run."""
         elsewhere = self.form.selector is not None
         return TopicLedger(self.cluster, self.topic, for_producers(self.settings), True, self.partitions, elsewhere)
-
-    def check(self) -> Sequence[Finding]:
-        """Looks at the topic and writes nothing. (Those that a selector names are not known before the start.)"""
-        return look(self.cluster, self.topic, self.partitions)
-
-    def __repr__(self) -> str:
-        names = ("value", "key", "headers", "mapper", "topicSelector", "oneTransaction", "consumed")
-        given = "".join(f", {name}={getattr(self, name)!r}" for name in names if getattr(self, name))
-        return f"TransactionalTopicState({self.bootstrap!r}, {self.topic!r}{given})"

@@ -5,10 +5,8 @@ from __future__ import annotations
 import gc
 import itertools
 import os
-import pickle
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,17 +14,18 @@ from typing import Any
 import pytest
 from compacted_reading import folded
 from contract import KeyedContract, MapContract, RowContract
-from crashing import POINTS, Worker, in_child, main
+from crashing import POINTS, in_child, main
+from kafka_contract import KafkaContract
 
 from states.kafka import CompactedTopicState
-from trident_py.errors import DefinitionError, FailedException, LineageError, StateError
+from trident_py.errors import FailedException, LineageError
 from trident_py.state import SILENT
 
 FACTS: dict[str, Any] = {"partitions": 2}
 _COUNT = itertools.count()
 
 
-class CompactedContract(KeyedContract):
+class CompactedContract(KafkaContract, KeyedContract):
     """What differs from a table: names, how a secret is given, and that there is nothing to publish."""
 
     @pytest.fixture
@@ -45,57 +44,6 @@ class CompactedContract(KeyedContract):
 
     def current(self, stored: Any) -> Any:
         return stored
-
-    def test_the_factory_is_a_picklable_value_without_secrets(self, factory: Any) -> None:  # type: ignore[override]
-        copy = pickle.loads(pickle.dumps(factory))
-        assert copy == factory == replace(factory)
-        assert hash(copy) == hash(factory)
-        assert factory.kind and factory.stateName == factory.topic
-        secret = replace(factory, settings={"sasl.password": "hush", "sasl.username": "me"})
-        assert "hush" not in repr(secret) + repr(secret.makeState({}, None, 0, 1)) + repr(secret.cluster)
-        assert secret != factory
-        with pytest.raises(DefinitionError) as told:
-            replace(factory, settings={"sasl.password": "hush", "acks": 1})
-        assert "hush" not in str(told.value)
-
-    def test_a_bad_row_is_named_and_nothing_of_the_batch_is_written(self, factory: Any) -> None:
-        driver = self.driver(factory)
-        self.batch(driver, 1)
-        before = factory.stored()
-        with pytest.raises(StateError) as told:
-            driver.run(self.rows(2, self.bad_row), 2, of=1)
-        for words in (factory.topic, *self.bad_words):
-            assert words in str(told.value)
-        assert factory.stored() == before
-        self.batch(driver, 2, attempt=1)
-        self.holds(factory, range(1, 3))
-
-    def test_an_older_driver_cannot_publish(self, factory: Any) -> None:
-        """What it has committed is visible already; its publish changes nothing."""
-        old = self.driver(factory)
-        receipts = old.run(self.rows(1), 1)
-        new = self.driver(factory)
-        before = factory.stored()
-        old.publish(1, 0, receipts)
-        assert factory.stored() == before
-        self.batch(new, 1)
-        self.holds(factory, range(1, 2))
-
-    @pytest.mark.slow
-    def test_several_workers_write_their_partitions_at_once(self, factory: Any) -> None:
-        driver = self.driver(factory)
-        gc.collect()
-        workers = [Worker(driver, self.fields) for _ in range(4)]
-        try:
-            for txid in range(1, 4):
-                driver.participant.prepare(txid, 0, 4)
-                for only, worker in enumerate(workers):
-                    worker.tell(self.grouped(self.values(txid)), txid, 4, only)
-                driver.publish(txid, 0, [receipt for worker in workers for receipt in worker.receipts()])
-        finally:
-            for worker in reversed(workers):
-                worker.close()
-        self.holds(factory, range(1, 4))
 
     def test_of_two_tasks_of_one_partition_the_older_is_shut_out(self, factory: Any) -> None:
         """Spark has started it twice: one is fenced when it commits, and the batch is tried again."""

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import gc
 import json
-import pickle
 import signal
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from contract import PlainContract
-from crashing import POINTS, Worker, in_attempt, in_child, main
+from crashing import POINTS, in_attempt, in_child, main
+from kafka_contract import KafkaContract
 from topic_reading import read
 
 from states.kafka import TransactionalTopicState
-from trident_py.errors import DefinitionError, FailedException, StateError
+from trident_py.errors import FailedException
 from trident_py.state import SILENT, persist
 
 
@@ -32,7 +31,7 @@ class Readable(TransactionalTopicState):
         return dict(Counter((row["word"], row["n"]) for row in rows))
 
 
-class TestTransactionalTopic(PlainContract):
+class TestTransactionalTopic(KafkaContract, PlainContract):
     bad_row = ("x", float("nan"))
     bad_words = ("row 13", "n is nan", "no JSON form", "Nothing of the batch is written")
 
@@ -40,57 +39,6 @@ class TestTransactionalTopic(PlainContract):
     def factory(self, kafka: Any) -> Iterator[Any]:
         yield Readable(kafka.bootstrap, kafka.create_topic(partitions=2))
         gc.collect()
-
-    def test_the_factory_is_a_picklable_value_without_secrets(self, factory: Any) -> None:  # type: ignore[override]
-        copy = pickle.loads(pickle.dumps(factory))
-        assert copy == factory
-        assert hash(copy) == hash(factory)
-        assert factory.kind == "append"
-        secret = replace(factory, settings={"sasl.password": "hush", "sasl.username": "me"})
-        assert "hush" not in repr(secret) + repr(secret.makeState({}, None, 0, 1)) + repr(secret.cluster)
-        assert secret != factory
-        with pytest.raises(DefinitionError) as told:
-            replace(factory, settings={"sasl.password": "hush", "acks": 1})
-        assert "hush" not in str(told.value)
-
-    def test_a_bad_row_is_named_and_nothing_of_the_batch_is_written(self, factory: Any) -> None:
-        driver = self.driver(factory)
-        self.batch(driver, 1)
-        before = factory.stored()
-        with pytest.raises(StateError) as told:
-            driver.run(self.rows(2, self.bad_row), 2, of=1)
-        for words in (factory.topic, *self.bad_words):
-            assert words in str(told.value)
-        assert factory.stored() == before
-        self.batch(driver, 2, attempt=1)
-        self.holds(factory, range(1, 3))
-
-    def test_an_older_driver_cannot_publish(self, factory: Any) -> None:
-        """What it has committed is visible already; its publish changes nothing."""
-        old = self.driver(factory)
-        receipts = old.run(self.rows(1), 1)
-        new = self.driver(factory)
-        before = factory.stored()
-        old.publish(1, 0, receipts)
-        assert factory.stored() == before
-        self.batch(new, 1)
-        self.holds(factory, range(1, 2))
-
-    @pytest.mark.slow
-    def test_several_workers_write_their_partitions_at_once(self, factory: Any) -> None:
-        """Each partition in a process of its own."""
-        driver = self.driver(factory)
-        workers = [Worker(driver, self.fields) for _ in range(4)]
-        try:
-            for txid in range(1, 6):
-                driver.participant.prepare(txid, 0, 4)
-                for only, worker in enumerate(workers):
-                    worker.tell(self.grouped(self.values(txid)), txid, 4, only)
-                driver.publish(txid, 0, [receipt for worker in workers for receipt in worker.receipts()])
-        finally:
-            for worker in reversed(workers):
-                worker.close()
-        self.holds(factory, range(1, 6))
 
     def test_of_two_tasks_of_one_partition_the_later_one_writes(self, factory: Any) -> None:
         """Speculation: the first is shut out in the middle, its batch fails and is replayed, and counts once."""

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,8 @@ from trident_py.testing import kafka_jars, services
 from trident_py.testing.kafka_broker import KafkaBroker
 from trident_py.testing.services import ServiceMissing
 
-PATIENCE = 30
+from .waiting import PATIENCE, is_gone, soon
+
 PARENT = """
 import sys
 from trident_py.testing.kafka_broker import KafkaBroker
@@ -46,20 +46,6 @@ def read(broker: Any, topic: str) -> list[str]:
     assert message is not None, "the end of the partition was not reached"
     consumer.close()
     return found
-
-
-def soon(true: Callable[[], bool]) -> bool:
-    end = time.monotonic() + PATIENCE
-    while not true() and time.monotonic() < end:
-        time.sleep(0.02)
-    return true()
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def test_what_was_acknowledged_survives_a_kill_and_a_stop(own_kafka: Callable[..., Any]) -> None:

@@ -9,7 +9,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,8 @@ from trident_py.errors import TridentError
 from trident_py.testing import servers, services
 from trident_py.testing.servers import ServiceMissing
 
-PATIENCE = 20
+from .waiting import PATIENCE, is_gone, soon
+
 PARENT = """
 import sys
 from trident_py.testing.servers import {name}
@@ -44,20 +44,6 @@ def write(url: str, *statements: str) -> None:
     with create_engine(url, poolclass=NullPool).begin() as connection:
         for statement in statements:
             connection.exec_driver_sql(statement)
-
-
-def soon(true: Callable[[], bool]) -> bool:
-    end = time.monotonic() + PATIENCE
-    while not true() and time.monotonic() < end:
-        time.sleep(0.02)
-    return true()
-
-
-def is_gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 @both

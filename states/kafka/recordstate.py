@@ -1,0 +1,57 @@
+"""What the two states that write a record for each tuple have in common: options, checks, and how they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from trident_py.kafka.clients import Cluster
+from trident_py.state import StateFactory, StatePlace
+from trident_py.tuples import FieldsLike
+
+from ..findings import Finding
+from .producing import cluster_of, pairs
+from .records import RecordForm
+from .topics import look, partition_count
+
+
+class RecordFactory(StateFactory):
+    """The base of a frozen dataclass with these fields; ``cluster`` and ``form`` follow from the others."""
+
+    bootstrap: str
+    topic: str
+    value: FieldsLike | None
+    key: FieldsLike | None
+    headers: FieldsLike | None
+    mapper: Any
+    topicSelector: Any
+    asJson: bool
+    partitions: int | None
+    settings: Mapping[str, Any] | tuple[tuple[str, str], ...] | None
+    cluster: Cluster
+    form: RecordForm
+    shown: ClassVar[tuple[str, ...]] = ("value", "key", "headers", "mapper", "topicSelector")
+    """The options that the repr names where they are given."""
+
+    def __post_init__(self) -> None:
+        """Raises DefinitionError for what does not fit together."""
+        form = RecordForm.of(
+            self.topic, self.value, self.key, self.headers, self.mapper, self.topicSelector, self.asJson
+        )
+        made: dict[str, Any] = {"value": form.value, "key": form.key, "headers": form.headers, "form": form}
+        made |= {"settings": pairs(self.topic, self.settings), "cluster": cluster_of(self.bootstrap, self.settings)}
+        for name, each in made.items():
+            object.__setattr__(self, name, each)
+        partition_count(self.topic, self.partitions)
+
+    def check_place(self, place: StatePlace) -> None:
+        """At build. Raises DefinitionError for fields that the tuples do not have."""
+        self.form.check(place.fields)
+
+    def check(self) -> Sequence[Finding]:
+        """Looks at the topic and writes nothing. (Those that a selector names are not known before the start.)"""
+        return look(self.cluster, self.topic, self.partitions)
+
+    def __repr__(self) -> str:
+        given = "".join(f", {name}={getattr(self, name)!r}" for name in self.shown if getattr(self, name))
+        return f"{type(self).__name__}({self.bootstrap!r}, {self.topic!r}{given})"

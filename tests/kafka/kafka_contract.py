@@ -1,0 +1,67 @@
+"""What the contract of all states says in Kafka's words. Inherit it before the contract's own class."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from crashing import Worker
+
+from trident_py.errors import DefinitionError, StateError
+
+
+class KafkaContract:
+    def test_the_factory_is_a_picklable_value_without_secrets(self, factory: Any) -> None:
+        copy = pickle.loads(pickle.dumps(factory))
+        assert copy == factory == replace(factory)
+        assert hash(copy) == hash(factory)
+        assert factory.kind
+        secret = replace(factory, settings={"sasl.password": "hush", "sasl.username": "me"})
+        assert "hush" not in repr(secret) + repr(secret.makeState({}, None, 0, 1)) + repr(secret.cluster)
+        assert secret != factory
+        with pytest.raises(DefinitionError) as told:
+            replace(factory, settings={"sasl.password": "hush", "acks": 1})
+        assert "hush" not in str(told.value)
+
+    def test_a_bad_row_is_named_and_nothing_of_the_batch_is_written(self: Any, factory: Any) -> None:
+        driver = self.driver(factory)
+        self.batch(driver, 1)
+        before = factory.stored()
+        with pytest.raises(StateError) as told:
+            driver.run(self.rows(2, self.bad_row), 2, of=1)
+        for words in (factory.topic, *self.bad_words):
+            assert words in str(told.value)
+        assert factory.stored() == before
+        self.batch(driver, 2, attempt=1)
+        self.holds(factory, range(1, 3))
+
+    def test_an_older_driver_cannot_publish(self: Any, factory: Any) -> None:
+        """What it has committed is visible already; its publish changes nothing."""
+        old = self.driver(factory)
+        receipts = old.run(self.rows(1), 1)
+        new = self.driver(factory)
+        before = factory.stored()
+        old.publish(1, 0, receipts)
+        assert factory.stored() == before
+        self.batch(new, 1)
+        self.holds(factory, range(1, 2))
+
+    @pytest.mark.slow
+    def test_several_workers_write_their_partitions_at_once(self: Any, factory: Any) -> None:
+        """Each partition in a process of its own."""
+        driver = self.driver(factory)
+        gc.collect()
+        workers = [Worker(driver, self.fields) for _ in range(4)]
+        try:
+            for txid in range(1, 4):
+                driver.participant.prepare(txid, 0, 4)
+                for only, worker in enumerate(workers):
+                    worker.tell(self.grouped(self.values(txid)), txid, 4, only)
+                driver.publish(txid, 0, [receipt for worker in workers for receipt in worker.receipts()])
+        finally:
+            for worker in reversed(workers):
+                worker.close()
+        self.holds(factory, range(1, 4))
