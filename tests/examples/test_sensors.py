@@ -45,5 +45,5 @@ def test_what_the_weaker_lines_lose_and_double(own_kafka: Callable[..., Any]) ->
             assert (doubled > 0) == (source == "no gateway" and state != "insert-ignore")
     for spout in ("transactional", "opaque"):
         assert found["gateway", spout, "non-transactional map"][1:] == (0, 200)  # one batch counted twice
-    for state in sensors_table.states("sqlite://"):
+    for state in sensors_table.states("sqlite:///table.sqlite"):
         assert found["gateway", "non-transactional", state][1] >= 200  # the batch that was read and not written
