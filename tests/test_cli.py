@@ -165,8 +165,10 @@ def test_ctrl_c_ends_a_run_with_130_and_without_a_traceback(folder: Path, where:
     command = [sys.executable, "-W", "error", "-m", "trident_py", "run", "good:endless", where, "--json"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
-        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as running:
+        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        # also where this process runs in the background, and so ignores SIGINT
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as running:  # fmt: skip
         assert running.stdout is not None
         while '"committed"' not in running.stdout.readline():
             assert running.poll() is None
