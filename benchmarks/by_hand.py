@@ -9,20 +9,21 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 
-def session() -> Any:
+def session(settings: Mapping[str, str] | None = None) -> Any:
     import os
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").appName("by hand").config("spark.ui.enabled", "false")
-    spark = builder.config("spark.driver.memory", "2g").getOrCreate()
+    builder = builder.config("spark.driver.memory", "2g").config(map=dict(settings or {}))
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -30,12 +31,18 @@ def session() -> Any:
 def run_batches(spark: Any, body: Callable[[Any, int], None], batches: int, rows: int = 10) -> list[float]:
     """``body`` as foreachBatch over a JVM source of ``rows`` rows a batch; seconds per batch, in order."""
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).load()
+    return durations_of(source, body, batches)
+
+
+def durations_of(source: Any, body: Callable[[Any, int], None], batches: int) -> list[float]:
+    """``body`` as foreachBatch over a streaming frame; seconds per batch that had rows, in order."""
     with tempfile.TemporaryDirectory() as folder:
         query = source.writeStream.foreachBatch(body).option("checkpointLocation", folder).start()
         durations: dict[int, float] = {}
         while len(durations) < batches and query.isActive:
             for progress in query.recentProgress:
-                durations[progress["batchId"]] = progress["batchDuration"] / 1000
+                if progress["numInputRows"] > 0:
+                    durations[progress["batchId"]] = progress["batchDuration"] / 1000
             time.sleep(0.05)
         query.stop()
     return [durations[batch] for batch in sorted(durations)][:batches]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+
+from trident_py.testing.kafka_jars import cached, fetch
+
+from . import by_hand
+from .by_hand import durations_of
 
 POM = Path(__file__).parent / "jvm" / "pom.xml"
 RECORD_BYTES = 100
@@ -19,43 +20,19 @@ RECORD_BYTES = 100
 
 def connector() -> str:
     """The jars of Spark's connector, fetched by Maven when they are missing, as ``spark.jars`` wants them."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "trident_py" / "spark-kafka-4.2.0"
-    if not cache.is_dir():
-        command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", "-DincludeScope=runtime"]
-        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
-        subprocess.run([*command, f"-DoutputDirectory={cache}"], check=True, **quiet)
-    return ",".join(str(jar) for jar in sorted(cache.glob("*.jar")))
+    jars = cached("spark-kafka-4.2.0")
+    fetch(POM, jars)
+    return ",".join(str(jar) for jar in sorted(jars.glob("*.jar")))
 
 
 def session() -> Any:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]").appName("by hand").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.memory", "2g").config("spark.jars", connector())
-    spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
+    return by_hand.session({"spark.jars": connector(), "spark.sql.shuffle.partitions": "2"})
 
 
 def source(spark: Any, bootstrap: str, topic: str, per_batch: int | None) -> Any:
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
     reader = reader.option("startingOffsets", "earliest").option("kafka.isolation.level", "read_committed")
     return (reader if per_batch is None else reader.option("maxOffsetsPerTrigger", per_batch)).load()
-
-
-def run(frame: Any, body: Callable[[Any, int], None], batches: int) -> list[float]:
-    """``body`` as foreachBatch; seconds per batch that had rows, in order, as Spark reports them."""
-    with tempfile.TemporaryDirectory() as folder:
-        query = frame.writeStream.foreachBatch(body).option("checkpointLocation", folder).start()
-        durations: dict[int, float] = {}
-        while len(durations) < batches and query.isActive:
-            for progress in query.recentProgress:
-                if progress["numInputRows"] > 0:
-                    durations[progress["batchId"]] = progress["batchDuration"] / 1000
-            time.sleep(0.02)
-        query.stop()
-    return [durations[batch] for batch in sorted(durations)][:batches]
 
 
 def split_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -71,7 +48,7 @@ def word_count(bootstrap: str, topic: str, batches: int, per_batch: int) -> list
     def body(frame: Any, batch_id: int) -> None:
         frame.select("value").mapInArrow(split_rows, "word string").groupBy("word").count().toArrow()
 
-    return run(source(spark, bootstrap, topic, per_batch), body, batches)
+    return durations_of(source(spark, bootstrap, topic, per_batch), body, batches)
 
 
 def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -85,7 +62,7 @@ def small_batches(bootstrap: str, topic: str, batches: int, per_batch: int) -> l
     def body(frame: Any, batch_id: int) -> None:
         frame.select("value").mapInArrow(pass_on, "value binary").write.format("noop").mode("append").save()
 
-    return run(source(spark, bootstrap, topic, per_batch), body, batches)
+    return durations_of(source(spark, bootstrap, topic, per_batch), body, batches)
 
 
 def batches_of(bootstrap: str, topic: str, count: int, per_batch: int) -> list[list]:
@@ -96,7 +73,7 @@ def batches_of(bootstrap: str, topic: str, count: int, per_batch: int) -> list[l
         rows = frame.selectExpr("offset", "CAST(value AS STRING) value").collect()
         found.append(sorted([row.offset, row.value] for row in rows))
 
-    run(source(session(), bootstrap, topic, per_batch), body, count)
+    durations_of(source(session(), bootstrap, topic, per_batch), body, count)
     return [batch for batch in found if batch]
 
 

@@ -22,14 +22,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-import sqlalchemy as sa
 from confluent_kafka import Consumer
 from rich.console import Console
 from rich.table import Table
 
 from trident_py.testing import stored
 
-from .sensors_chain import TURNS, Chain, Killer, wait_for
+from .sensors_chain import TURNS, Chain, Killer, query, wait_for
 from .sensors_fleet import Fleet, readings
 from .sensors_topology import TOPIC, hottest
 
@@ -62,11 +61,6 @@ def records_of(bootstrap: str, topic: str) -> Counter[bytes]:
                 ended.add(message.partition())
     consumer.close()
     return keys
-
-
-def query(url: str, text: str) -> list[tuple]:
-    with sa.create_engine(url, poolclass=sa.NullPool).connect() as connection:
-        return [tuple(row) for row in connection.execute(sa.text(text))]
 
 
 def look(chain: Chain) -> Found:

@@ -7,7 +7,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,14 +16,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+import sqlalchemy as sa
 import yaml
 
 from trident_py.testing.kafka_broker import KafkaBroker
 from trident_py.testing.servers import MariaDb
+from trident_py.testing.services import free_port
 
 from .sensors_topology import TOPIC
 
 PATIENCE = 60.0
+FINGERPRINT = ["origin", "time_hour"]
 GATEWAY, BROKER, DRIVER, DATABASE = TURNS = ("gateway", "broker", "driver", "database")
 
 
@@ -60,6 +62,13 @@ class Program:
         self._log.close()
 
 
+def gateway(folder: Path, settings: dict[str, Any]) -> Program:
+    """An events gateway with these settings, not started yet."""
+    file = folder / "events.yaml"
+    file.write_text(yaml.safe_dump(settings, sort_keys=False))
+    return Program(GATEWAY, ["trident_py", "events", "serve", "--config", str(file)], folder)
+
+
 class Chain:
     """Gateway -> broker -> Spark driver -> database. A context manager: at its end all of it is gone."""
 
@@ -77,8 +86,9 @@ class Chain:
             self.url = self.database.create_database()
             self.events = self.database.create_database()
             self.port = free_port()
-            self.gateway = self._program(GATEWAY, ["trident_py", "events", "serve", "--config", str(self._config())])
-            self.driver = self._program(DRIVER, ["examples.sensors_topology", json.dumps(self._topology())])
+            self.gateway = self._started(gateway(self.folder, self._settings()))
+            topology = ["examples.sensors_topology", json.dumps(self._topology())]
+            self.driver = self._started(Program(DRIVER, topology, self.folder))
             wait_for(lambda: answers(f"{self.address}/healthz"), "the gateway does not answer")
         except BaseException:
             self._closing.close()
@@ -109,24 +119,20 @@ class Chain:
         self.gateway.start()
         self.driver.start()
 
-    def _program(self, name: str, command: list[str]) -> Program:
-        program = Program(name, command, self.folder)
+    def _started(self, program: Program) -> Program:
         self._closing.callback(program.stop)
         program.start()
         return program
 
-    def _config(self) -> Path:
-        settings = {
+    def _settings(self) -> dict[str, Any]:
+        return {
             "kafka": {"bootstrap": self.broker.bootstrap, "topic": TOPIC, "deliverySeconds": 4},
             "store": self.events,
-            "fingerprint": {"fields": ["origin", "time_hour"]},
+            "fingerprint": {"fields": FINGERPRINT},
             "event": {"required": {"origin": "string", "time_hour": "string"}},
             "leaseSeconds": 5,
             "port": self.port,
         }
-        file = self.folder / "events.yaml"
-        file.write_text(yaml.safe_dump(settings, sort_keys=False))
-        return file
 
     def _topology(self) -> dict[str, Any]:
         checkpoints = str(self.folder / "checkpoints")
@@ -171,7 +177,6 @@ def wait_for(true: Callable[[], bool], otherwise: str, seconds: float = PATIENCE
         time.sleep(0.1)
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+def query(url: str, text: str) -> list[tuple]:
+    with sa.create_engine(url, poolclass=sa.NullPool).connect() as connection:
+        return [tuple(row) for row in connection.execute(sa.text(text))]

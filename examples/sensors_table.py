@@ -25,8 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import sqlalchemy as sa
-import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 from rich.console import Console
 from rich.progress import track
@@ -36,18 +34,17 @@ from states import RowUpdater
 from states.sql import AppendState, InsertIgnoreState, SqlMapState
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.events import Fingerprint
-from trident_py.kafka import Json, KafkaSpout
 from trident_py.operations.builtin import Count
 from trident_py.spouts import IBatchSpout
 from trident_py.testing import Crashing
 from trident_py.testing.kafka_broker import KafkaBroker
+from trident_py.testing.services import free_port
 
-from .sensors_chain import GATEWAY, Program, answers, free_port, wait_for
+from .sensors_chain import FINGERPRINT, answers, gateway, query, wait_for
 from .sensors_fleet import Fleet, readings
+from .sensors_topology import EVENT, READING, events_of
+from .sensors_topology import spout as kafka_spout
 
-EVENT = ["origin string", "time_hour string", "temperature int", "rain int"]
-ROW = Fields("fingerprint string", *EVENT)
-FINGERPRINT = Fingerprint(["origin", "time_hour"])
 BATCH = 200
 RESENT = 0.05
 # Which state the driver dies in, at which batch, and where; the third start runs to the end.
@@ -81,7 +78,7 @@ class AutoCommitSpout(IBatchSpout):
         return getattr(self, "ended", False)
 
     def getOutputFields(self) -> Fields:
-        return ROW
+        return READING
 
     def close(self) -> None:
         self.consumer.close()
@@ -91,8 +88,8 @@ def states(url: str) -> dict[str, Any]:
     """Five states by kind; the maps count the events of each station."""
     counted: dict[str, Any] = {"keys": "origin string", "value": "events bigint"}
     return {
-        "insert-ignore": InsertIgnoreState(url, "unique_reading", key="fingerprint", columns=ROW),
-        "append": AppendState(url, "appended", columns=ROW),
+        "insert-ignore": InsertIgnoreState(url, "unique_reading", key="fingerprint", columns=READING),
+        "append": AppendState(url, "appended", columns=READING),
         "non-transactional map": SqlMapState.nonTransactional(url, "plain_count", **counted),
         "transactional map": SqlMapState.transactional(url, "transactional_count", **counted),
         "opaque map": SqlMapState.opaque(url, "opaque_count", **counted),
@@ -104,16 +101,15 @@ def build(bootstrap: str, topic: str, spout: str, url: str, death: tuple | None)
     if spout == "non-transactional":
         stream = topology.newStream("readings", AutoCommitSpout(bootstrap, topic))
     else:
-        reader = KafkaSpout(bootstrap, topic, kind=spout, fields=["key", "value"], key="string", value=Json(*EVENT),
-                            maxRecordsPerBatch=BATCH, endingOffsets="latest")  # fmt: skip
-        stream = topology.newStream("readings", reader).each("key", lambda key: [key], "fingerprint string")
+        reader = kafka_spout(bootstrap, topic, BATCH, kind=spout, endingOffsets="latest")
+        stream = events_of(topology, reader)
     for kind, state in states(url).items():
         if death is not None and kind == death[0]:
             state = Crashing(state, at=death[2], when={(death[1], 0)}, how="kill")
         if kind.endswith("map"):
             stream.groupBy("origin").persistentAggregate(state, Count(), "events")
         else:
-            stream.partitionPersist(state, ROW, RowUpdater())
+            stream.partitionPersist(state, READING, RowUpdater())
     return topology
 
 
@@ -128,32 +124,27 @@ def through_gateway(bootstrap: str, topic: str, events: list[dict], folder: Path
     """A fleet that resends, against a real gateway."""
     port = free_port()
     settings = {
-        "kafka": {"bootstrap": bootstrap, "topic": topic}, "fingerprint": {"fields": ["origin", "time_hour"]},
+        "kafka": {"bootstrap": bootstrap, "topic": topic}, "fingerprint": {"fields": FINGERPRINT},
         "store": f"sqlite:///{folder}/events.db", "port": port,
     }  # fmt: skip
-    (folder / "events.yaml").write_text(yaml.safe_dump(settings))
-    gateway = Program(GATEWAY, ["trident_py", "events", "serve", "--config", f"{folder}/events.yaml"], folder)
-    gateway.start()
+    running = gateway(folder, settings)
+    running.start()
     try:
         wait_for(lambda: answers(f"http://127.0.0.1:{port}/healthz"), "the gateway does not answer")
         fleet = Fleet(f"http://127.0.0.1:{port}", events, sensors=10, rate=1e6, seed=seed)
         asyncio.run(fleet.run(lambda acked: None))
     finally:
-        gateway.stop()
+        running.stop()
 
 
 def straight(bootstrap: str, topic: str, events: list[dict], seed: int) -> None:
     """The same sensors without a gateway: what they resend is in Kafka twice."""
-    draw, producer = random.Random(seed), Producer({"bootstrap.servers": bootstrap})
+    draw, fingerprint = random.Random(seed), Fingerprint(FINGERPRINT)
+    producer = Producer({"bootstrap.servers": bootstrap})
     for event in events:
         for _ in range(2 if draw.random() < RESENT else 1):
-            producer.produce(topic, json.dumps(event).encode(), FINGERPRINT.of(event))
+            producer.produce(topic, json.dumps(event).encode(), fingerprint.of(event))
     producer.flush()
-
-
-def query(url: str, text: str) -> list[tuple]:
-    with sa.create_engine(url, poolclass=sa.NullPool).connect() as connection:
-        return [tuple(row) for row in connection.execute(sa.text(text))]
 
 
 def difference(kind: str, url: str, events: list[dict]) -> tuple[int, int]:

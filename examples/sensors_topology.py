@@ -21,7 +21,7 @@ from typing import Any
 from states import RowUpdater
 from states.kafka import CompactedTopicState
 from states.sql import InsertIgnoreState
-from trident_py import Fields, SparkCluster, TridentTopology
+from trident_py import Fields, SparkCluster, Stream, TridentTopology
 from trident_py.events import ProcessedState, ProcessedUpdater
 from trident_py.kafka import Json, KafkaSpout
 from trident_py.operations.builtin import Maximum
@@ -31,11 +31,15 @@ EVENT = ["origin string", "time_hour string", "temperature int", "rain int"]
 READING = Fields("fingerprint string", *EVENT)
 
 
-def spout(bootstrap: str, kind: str = "transactional") -> KafkaSpout:
+def spout(bootstrap: str, topic: str = TOPIC, maxRecordsPerBatch: int = 1_000, **options: Any) -> KafkaSpout:
     """The events as the gateway wrote them: the key is the fingerprint, the value the event in JSON."""
-    return KafkaSpout(
-        bootstrap, TOPIC, kind=kind, fields=["key", "value"], key="string", value=Json(*EVENT), maxRecordsPerBatch=1_000
-    )
+    written: dict[str, Any] = {"fields": ["key", "value"], "key": "string", "value": Json(*EVENT)}
+    return KafkaSpout(bootstrap, topic, maxRecordsPerBatch=maxRecordsPerBatch, **written, **options)
+
+
+def events_of(topology: TridentTopology, spout: KafkaSpout) -> Stream:
+    """The stream of events, with their fingerprints in a field of that name."""
+    return topology.newStream("readings", spout).each("key", lambda key: [key], "fingerprint string")
 
 
 def reading(url: str) -> InsertIgnoreState:
@@ -49,7 +53,7 @@ def hottest(bootstrap: str) -> CompactedTopicState:
 def build(bootstrap: str, url: str, events: str) -> TridentTopology:
     """``url`` is the database of the readings, ``events`` the gateway's store: what is done is noted there."""
     topology = TridentTopology()
-    readings = topology.newStream("readings", spout(bootstrap)).each("key", lambda key: [key], "fingerprint string")
+    readings = events_of(topology, spout(bootstrap))
     readings.partitionPersist(reading(url), READING, RowUpdater())
     measured = readings.filter("temperature", lambda temperature: temperature is not None)
     measured.groupBy("origin").persistentAggregate(hottest(bootstrap), "temperature", Maximum(), "highest")

@@ -17,7 +17,7 @@ class Given:
         self.bootstrap = bootstrap
 
     def create_topic(self, name: str | None = None, partitions: int = 1, **config: Any) -> str:
-        return create_topic(self.bootstrap, name, partitions, {k.replace("_", "."): v for k, v in config.items()})
+        return create_topic(self.bootstrap, name, partitions, config)
 
     def close(self) -> None:
         """It is not ours."""

@@ -196,6 +196,15 @@ def kinds_of(column: list) -> set[type]:
     return kinds
 
 
+def encodable(text: str) -> bool:
+    """Whether it has a UTF-8 form: no lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def as_arrow(column: Column) -> pa.Array | None:
     """The column as an Arrow array that gives back exactly these values, or None if there is none."""
     if not isinstance(column, list):

@@ -50,20 +50,10 @@ class FencedWriter:
         """Raises ZombieError for an older driver, attempt or batch; FailedException if the broker is away."""
         behind = txid is not None and txid < self._own.txid
         if not self._producer.is_open or self._fence.attempt > 0 or behind:
-            self._open(txid)
+            _, self._own = self._fence.take_over(self._producer, self._part, txid)
+            self.opened += 1
         self._txid = txid
         self._producer.begin()
-
-    def _open(self, txid: int | None) -> None:
-        self._fence.check(txid)  # an older one must not disturb
-        self._producer.open()
-        self.opened += 1
-        try:
-            self._fence.check(txid)
-            self._own = self._fence.own(self._part, txid)
-        except BaseException:
-            self._producer.close()
-            raise
 
     def send(self, values: Sequence[Text | None], keys: Sequence[Text], prevs: Sequence[Any] | None = None) -> None:
         """``prevs``: with headers; for each record the value before, or None."""

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident_py.errors import StateError
-from trident_py.kafka.clients import Cluster, kafka_error
+from trident_py.kafka.clients import ASKING, Cluster, code_of
 
 from ..findings import Finding
 from ..lineage import BASE, Remembered, begins_anew
 from .advice import kafka_errors
 from .ledger import RENEWED, TopicLedger
 from .local_table import table_of
-from .marks import ANSWER, ASKING, Mark, Place
-from .topics import partitions_of, patiently, settings_of
+from .marks import ANSWER, Mark, Place
+from .topics import make, partitions_of, patiently, settings_of
 
 KEYS = "keys"
 HOUR = 3600.0
@@ -71,10 +71,9 @@ class Compaction:
         admin = cluster.admin()
         with kafka_errors(cluster, f"look at topic {self.topic!r}"):
             try:
-                return settings_of(admin, self.topic), partitions_of(admin, self.topic)
+                return settings_of(admin, self.topic), len(partitions_of(admin, self.topic))
             except KafkaException as error:
-                found = kafka_error(error)
-                if found is None or found.name() not in ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"):
+                if code_of(error) not in ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"):
                     raise
                 return None
 
@@ -104,25 +103,11 @@ class Compaction:
         )
 
     def _create(self, cluster: Cluster) -> None:
-        from confluent_kafka import KafkaException
-        from confluent_kafka.admin import NewTopic
-
-        admin = cluster.admin()
-        wanted = NewTopic(
-            self.topic, num_partitions=self.partitions or -1, replication_factor=self.replication or -1,
-            config={"cleanup.policy": "compact", **dict(self.config)},
-        )  # fmt: skip
-        with kafka_errors(cluster, f"make topic {self.topic!r}"):
-            made = admin.create_topics([wanted], operation_timeout=ANSWER)
-            try:
-                made[self.topic].result(ANSWER)
-            except KafkaException as error:
-                found = kafka_error(error)
-                if found is None or found.name() != "TOPIC_ALREADY_EXISTS":
-                    raise
-            until = time.monotonic() + ANSWER
-            while self._found(cluster) is None and time.monotonic() < until:
-                time.sleep(0.02)
+        config = {"cleanup.policy": "compact", **dict(self.config)}
+        make(cluster, cluster.admin(), self.topic, self.partitions, self.replication, config)
+        until = time.monotonic() + ANSWER
+        while self._found(cluster) is None and time.monotonic() < until:
+            time.sleep(0.02)
 
 
 _TWO = (
@@ -155,7 +140,7 @@ class KeyedTopic:
     def unchanged(self) -> None:
         """Before each attempt. Raises StateError."""
         with kafka_errors(self._cluster, f"look at topic {self._compaction.topic!r}"):
-            now = partitions_of(self._admin, self._compaction.topic)
+            now = len(partitions_of(self._admin, self._compaction.topic))
         if now != self._partitions:
             self._changed(self._partitions, now)
         if time.monotonic() - self._written > RENEWED:

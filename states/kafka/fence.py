@@ -12,6 +12,7 @@ from typing import Any
 from trident_py.errors import StateError, ZombieError
 
 from .marks import DRIVER, Mark, Place
+from .transactions import TransactionalProducer
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,19 @@ class Fence:
         """The attempt that this task runs for."""
         transaction = getattr(self.context, "transaction", None)
         return 0 if transaction is None else int(transaction.attemptId)
+
+    def take_over(self, producer: TransactionalProducer, part: int, txid: int | None) -> tuple[Mark, Mark]:
+        """Opens the partition's producer for a batch; the driver's mark, and the partition's own.
+
+        Raises what `check` and `own` raise, FailedException if the broker is away; the producer is closed then.
+        """
+        self.check(txid)  # an older task must not even disturb
+        producer.open()
+        try:
+            return self.check(txid), self.own(part, txid)
+        except BaseException:
+            producer.close()
+            raise
 
     def check(self, txid: int | None) -> Mark:
         """The driver's mark. Raises ZombieError for an older driver or attempt, StateError if the mark is gone."""

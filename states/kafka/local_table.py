@@ -22,10 +22,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from trident_py.errors import FailedException, StateError
-from trident_py.kafka.clients import Cluster
+from trident_py.kafka.clients import ASKING, Cluster
 
 from .advice import kafka_errors
-from .marks import ANSWER, ASKING
+from .marks import ANSWER
 from .topics import partitions_of, retention_of
 
 log = logging.getLogger("states.kafka")
@@ -134,7 +134,7 @@ class LocalTable:
         """The last stable offset of each partition; beyond it are only transactions that stayed open."""
         from confluent_kafka import IsolationLevel
 
-        self._partitions = partitions_of(self._admin, self._topic)
+        self._partitions = len(partitions_of(self._admin, self._topic))
         wanted = self._offsets(IsolationLevel.READ_UNCOMMITTED)
         until = time.monotonic() + settles
         while True:

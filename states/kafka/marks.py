@@ -20,17 +20,13 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from trident_py.errors import DefinitionError, StateError
-from trident_py.kafka.clients import Cluster, is_passing
+from trident_py.kafka.clients import ASKING, Cluster, committed, is_passing
 
 from .advice import kafka_errors
 
 ANSWER = 30.0
 DRIVER = "driver"
 LONGEST_NAME = 1000
-# With sparse connections and the usual back-off a new consumer asks its group's coordinator after 60 ms, so after 6 ms.
-ASKING = {
-    "enable.auto.commit": False, "enable.sparse.connections": False, "retry.backoff.ms": 5, "retry.backoff.max.ms": 100,
-}  # fmt: skip
 LONGEST_MARK = 4000  # brokers take 4096 bytes (offset.metadata.max.bytes)
 
 
@@ -86,7 +82,7 @@ class Place:
     def read(self, part: int | str) -> Mark | None:
         """The mark, once every open transaction on it has ended; None if there is none. Raises StateError."""
         with kafka_errors(self.cluster, f"read the mark of {self.who}"):
-            found = committed(self.cluster, self.name(part), self.topic)
+            found = _committed(self.cluster, self.name(part), self.topic)
             if found.error is not None:
                 raise StateError(f"{self.who}: its mark cannot be read: {found.error.str()}")
         if found.offset < 0 or not found.metadata:
@@ -119,22 +115,15 @@ def group_metadata(cluster: Cluster, group: str) -> Any:
         consumer.close()
 
 
-def committed(cluster: Cluster, group: str, topic: str) -> Any:
-    """The group's offset of partition 0, once no transaction is open on it. Raises KafkaException.
-
-    Read by a consumer: librdkafka's AdminClient ends the process by SIGSEGV where the coordinator has moved.
-    """
+def _committed(cluster: Cluster, group: str, topic: str) -> Any:
+    """The group's offset of partition 0; asked again while the broker is busy. Raises KafkaException."""
     from confluent_kafka import KafkaException, TopicPartition
 
-    consumer = cluster.consumer({**ASKING, "group.id": group, "isolation.level": "read_committed"})
     until = time.monotonic() + ANSWER
-    try:
-        while True:
-            try:
-                return consumer.committed([TopicPartition(topic, 0)], ANSWER)[0]
-            except KafkaException as error:
-                if not is_passing(error) or time.monotonic() > until:
-                    raise
-                time.sleep(0.02)
-    finally:
-        consumer.close()
+    while True:
+        try:
+            return committed(cluster, group, [TopicPartition(topic, 0)], ANSWER)[0]
+        except KafkaException as error:
+            if not is_passing(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.02)

@@ -11,13 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trident_py.chunks import CHUNK_ROWS, Chunk, TupleList
 from trident_py.errors import DefinitionError, StateError
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from .texts import Bytes, UnwritableError, as_bytes, json_objects, json_texts
+
+if TYPE_CHECKING:
+    from .sending import Sender
+    from .transactions import TransactionalProducer
 
 Headers = list[tuple[str, Bytes]]
 
@@ -29,6 +33,15 @@ class Block(NamedTuple):
     keys: list[Bytes] | None = None
     headers: list[Headers] | None = None
     topics: list[str] | None = None
+
+    def send_to(self, target: Sender | TransactionalProducer, topic: str) -> None:
+        """Queues the records, in their order. Raises what ``target`` raises."""
+        if self.topics is None:
+            target.send(topic, self.values, self.keys, self.headers)
+            return
+        for row, value in enumerate(self.values):
+            more = {} if self.headers is None else {"headers": self.headers[row]}
+            target.produce(self.topics[row], value, None if self.keys is None else self.keys[row], **more)
 
 
 @dataclass(frozen=True)

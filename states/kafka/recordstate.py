@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from trident_py.kafka.clients import Cluster
@@ -15,21 +16,21 @@ from .records import RecordForm
 from .topics import look, partition_count
 
 
+@dataclass(frozen=True, repr=False)
 class RecordFactory(StateFactory):
-    """The base of a frozen dataclass with these fields; ``cluster`` and ``form`` follow from the others."""
+    """What both are made of; each adds options of its own, and ``partitions`` and ``settings`` among them. ``cluster``
+    and ``form`` follow from the others."""
 
     bootstrap: str
     topic: str
-    value: FieldsLike | None
-    key: FieldsLike | None
-    headers: FieldsLike | None
-    mapper: Any
-    topicSelector: Any
-    asJson: bool
-    partitions: int | None
-    settings: Mapping[str, Any] | tuple[tuple[str, str], ...] | None
-    cluster: Cluster
-    form: RecordForm
+    value: FieldsLike | None = None
+    key: FieldsLike | None = None
+    headers: FieldsLike | None = None
+    mapper: Any = None
+    topicSelector: Any = None
+    asJson: bool = False
+    cluster: Cluster = field(init=False, compare=False)
+    form: RecordForm = field(init=False, compare=False)
     shown: ClassVar[tuple[str, ...]] = ("value", "key", "headers", "mapper", "topicSelector")
     """The options that the repr names where they are given."""
 
@@ -39,10 +40,11 @@ class RecordFactory(StateFactory):
             self.topic, self.value, self.key, self.headers, self.mapper, self.topicSelector, self.asJson
         )
         made: dict[str, Any] = {"value": form.value, "key": form.key, "headers": form.headers, "form": form}
-        made |= {"settings": pairs(self.topic, self.settings), "cluster": cluster_of(self.bootstrap, self.settings)}
+        own: Any = self
+        made |= {"settings": pairs(self.topic, own.settings), "cluster": cluster_of(self.bootstrap, own.settings)}
         for name, each in made.items():
             object.__setattr__(self, name, each)
-        partition_count(self.topic, self.partitions)
+        partition_count(self.topic, own.partitions)
 
     def check_place(self, place: StatePlace) -> None:
         """At build. Raises DefinitionError for fields that the tuples do not have."""
@@ -50,7 +52,8 @@ class RecordFactory(StateFactory):
 
     def check(self) -> Sequence[Finding]:
         """Looks at the topic and writes nothing. (Those that a selector names are not known before the start.)"""
-        return look(self.cluster, self.topic, self.partitions)
+        own: Any = self
+        return look(self.cluster, self.topic, own.partitions)
 
     def __repr__(self) -> str:
         given = "".join(f", {name}={getattr(self, name)!r}" for name in self.shown if getattr(self, name))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident_py.chunks import Column, kinds_of, to_list
+from trident_py.chunks import Column, encodable, kinds_of, to_list
 from trident_py.errors import TridentError
 
 Bytes = bytes | None
@@ -73,16 +73,8 @@ def json_objects(names: Sequence[str], columns: Sequence[list[str]], length: int
     try:
         return [text.encode() for text in objects]
     except UnicodeEncodeError as error:
-        row = next(i for i, row in enumerate(zip(*columns, strict=True)) if not _encodable("".join(row)))
+        row = next(i for i, row in enumerate(zip(*columns, strict=True)) if not encodable("".join(row)))
         raise UnwritableError(row, f"a text is no UTF-8: {error}") from error
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _float(value: float) -> str:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import FailedException, StateError
-from trident_py.kafka.clients import Cluster, is_passing
+from trident_py.kafka.clients import is_passing
 from trident_py.state import State
-from trident_py.tuples import FieldsLike, TridentTuple
+from trident_py.tuples import TridentTuple
 
 from .advice import kafka_errors
 from .marks import Place
 from .producing import SETTINGS, UNLIMITED, Room, for_producers
-from .records import Block, RecordForm
 from .recordstate import RecordFactory
 from .sending import Sender
 from .topics import check_there
@@ -48,7 +47,7 @@ class Topic(State):
         """Sends the records and waits for none; with ``tell`` returns the tuples."""
         with kafka_errors(self.factory.cluster, f"write to topic {self.factory.topic!r}"):
             for block in self.factory.form.blocks(tuples):
-                self._send(self._open_sender, block)
+                block.send_to(self._open_sender, self.factory.topic)
         self.rows += len(tuples)
         return tuples if tell else []
 
@@ -77,25 +76,14 @@ class Topic(State):
             raise StateError(f"{self._place.who}: beginCommit comes first")
         return self._sender
 
-    def _send(self, sender: Sender, block: Block) -> None:
-        if block.headers is None and block.topics is None:
-            sender.send(self.factory.topic, block.values, block.keys)
-            return
-        for row, value in enumerate(block.values):
-            topic = self.factory.topic if block.topics is None else block.topics[row]
-            more = {} if block.headers is None else {"headers": block.headers[row]}
-            sender.produce(topic, value, None if block.keys is None else block.keys[row], **more)
-
     def _tell(self, sender: Sender) -> None:
+        from confluent_kafka import KafkaException
+
         failures = sender.failures
         text = f"{self._place.who}: {failures.count} of {self.rows} records were not delivered. {failures.text}"
-        if is_passing(_Failed(failures.first)):
+        if is_passing(KafkaException(failures.first)):
             raise FailedException(f"{text}. The batch is tried again")
         raise StateError(text)
-
-
-class _Failed(Exception):
-    """A delivery's error, as the exceptions of the client hold it."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,18 +98,8 @@ class TopicState(RecordFactory):
     fit together; opens nothing.
     """
 
-    bootstrap: str
-    topic: str
-    value: FieldsLike | None = None
-    key: FieldsLike | None = None
-    headers: FieldsLike | None = None
-    mapper: Any = None
-    topicSelector: Any = None
-    asJson: bool = False
     partitions: int | None = None
     settings: Mapping[str, Any] | tuple[tuple[str, str], ...] | None = None
-    cluster: Cluster = field(init=False, compare=False)
-    form: RecordForm = field(init=False, compare=False)
 
     kind: ClassVar[str] = "non-transactional"
     guarantees: ClassVar[Mapping[str, tuple[str, ...]]] = {

@@ -41,7 +41,7 @@ def check_there(
         return found
     if create is None:
         raise StateError(f"{place.who}: {_missing(place.topic)}")
-    _create(place, admin, create, dict(config or {}))
+    make(place.cluster, admin, place.topic, create, config=config)
     return list(range(create))
 
 
@@ -60,27 +60,30 @@ def _missing(topic: str) -> str:
 
 
 def _described(place: Place, admin: Any) -> list[int] | None:
-    from confluent_kafka import KafkaException, TopicCollection
+    from confluent_kafka import KafkaException
 
     with kafka_errors(place.cluster, f"look at topic {place.topic!r}"):
-        asked = admin.describe_topics(TopicCollection([place.topic]), request_timeout=ANSWER)
         try:
-            found = asked[place.topic].result(ANSWER)
+            return partitions_of(admin, place.topic)
         except KafkaException as error:
             if code_of(error) == "UNKNOWN_TOPIC_OR_PART":
                 return None
             raise
-    return sorted(partition.id for partition in found.partitions)
 
 
-def _create(place: Place, admin: Any, partitions: int, config: dict[str, str]) -> None:
+def make(
+    cluster: Cluster, admin: Any, topic: str, partitions: int | None = None, replication: int | None = None,
+    config: Mapping[str, str] | None = None,
+) -> None:  # fmt: skip
+    """Makes a topic, unless somebody else has just done so. None: as the brokers have it."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import NewTopic
 
-    with kafka_errors(place.cluster, f"create topic {place.topic!r}"):
-        made = admin.create_topics([NewTopic(place.topic, partitions, config=config)], operation_timeout=ANSWER)
+    wanted = NewTopic(topic, partitions or -1, replication or -1, config=dict(config or {}))
+    with kafka_errors(cluster, f"create topic {topic!r}"):
+        made = admin.create_topics([wanted], operation_timeout=ANSWER)
         try:
-            made[place.topic].result(ANSWER)
+            made[topic].result(ANSWER)
         except KafkaException as error:
             if code_of(error) != "TOPIC_ALREADY_EXISTS":
                 raise
@@ -123,12 +126,12 @@ def partition_count(topic: str, value: int | None) -> int | None:
     return value
 
 
-def partitions_of(admin: Any, topic: str) -> int:
-    """How many partitions the topic has. Raises KafkaException."""
+def partitions_of(admin: Any, topic: str) -> list[int]:
+    """The partitions of the topic. Raises KafkaException."""
     from confluent_kafka import TopicCollection
 
     answer = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER)
-    return len(answer[topic].result(ANSWER).partitions)
+    return sorted(partition.id for partition in answer[topic].result(ANSWER).partitions)
 
 
 def settings_of(admin: Any, topic: str) -> dict[str, str]:

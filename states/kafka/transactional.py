@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError
-from trident_py.kafka.clients import Cluster
 from trident_py.state import BatchParticipant, State, StatePlace
-from trident_py.tuples import FieldsLike, TridentTuple
+from trident_py.tuples import TridentTuple
 
 from .consuming import Consuming
 from .fence import Fence
 from .ledger import TopicLedger
 from .marks import Mark, Place
 from .producing import for_producers
-from .records import Block, Headers, RecordForm
+from .records import Block, Headers
 from .recordstate import RecordFactory
 from .topics import check_there
 from .transactions import TransactionalProducer
@@ -59,7 +58,7 @@ class TransactionalTopic(State):
             return []
         self._producer.begin()
         for block in self.factory.form.blocks(tuples):
-            self._send(block)
+            block._replace(headers=self._headers(block)).send_to(self._producer, self.factory.topic)
         self.written += len(tuples)
         return tuples if tell else []
 
@@ -88,14 +87,7 @@ class TransactionalTopic(State):
     def _take_over(self, txid: int | None) -> None:
         if self._fence.generation == 0:  # there is no driver that did
             check_there(self._fence.place, self.factory.cluster.admin(), self.factory.partitions)
-        self._fence.check(txid)  # an older task must not even disturb
-        self._producer.open()
-        try:
-            driver = self._fence.check(txid)
-            self._own = self._fence.own(self.partition, txid)
-        except Exception:
-            self._producer.close()
-            raise
+        driver, self._own = self._fence.take_over(self._producer, self.partition, txid)
         if driver.generation > 0 and driver.partitions == 0:
             self._producer.close()
             raise StateError(
@@ -103,16 +95,6 @@ class TransactionalTopic(State):
                 "driver's prepare comes first. Run the topology on a cluster of trident_py"
             )
         self._counts_only = driver.generation > 0 and driver.partitions != self.partitions
-
-    def _send(self, block: Block) -> None:
-        headers = self._headers(block)
-        if headers is None and block.topics is None:
-            self._producer.send(self.factory.topic, block.values, block.keys)
-            return
-        for row, value in enumerate(block.values):
-            topic = self.factory.topic if block.topics is None else block.topics[row]
-            more = {} if headers is None else {"headers": headers[row]}
-            self._producer.produce(topic, value, None if block.keys is None else block.keys[row], **more)
 
     def _headers(self, block: Block) -> list[Headers] | None:
         if not self.factory.txidHeader or self._txid is None:
@@ -145,21 +127,11 @@ class TransactionalTopicState(RecordFactory):
     again unchanged. Raises DefinitionError for what does not fit together; opens nothing.
     """
 
-    bootstrap: str
-    topic: str
-    value: FieldsLike | None = None
-    key: FieldsLike | None = None
-    headers: FieldsLike | None = None
-    mapper: Any = None
-    topicSelector: Any = None
-    asJson: bool = False
     oneTransaction: bool = False
     consumed: str | None = None
     partitions: int | None = None
     txidHeader: bool = False
     settings: Mapping[str, Any] | tuple[tuple[str, str], ...] | None = None
-    cluster: Cluster = field(init=False, compare=False)
-    form: RecordForm = field(init=False, compare=False)
 
     kind: ClassVar[str] = "append"
     shown: ClassVar[tuple[str, ...]] = (*RecordFactory.shown, "oneTransaction", "consumed")

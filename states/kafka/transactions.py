@@ -22,7 +22,6 @@ from .marks import ANSWER, Mark, Place
 from .producing import TRANSACTIONAL, UNLIMITED, Room
 from .sending import Sender
 
-SETTINGS = TRANSACTIONAL
 PATIENCE = 10.0
 LONGEST = 20.0
 
@@ -38,7 +37,7 @@ class TransactionalProducer:
     def __init__(self, place: Place, part: int | str, settings: Mapping[str, Any]) -> None:
         self.place = place
         self.part = part
-        self._settings = {**SETTINGS, **settings, **UNLIMITED, "transactional.id": place.name(part)}
+        self._settings = {**TRANSACTIONAL, **settings, **UNLIMITED, "transactional.id": place.name(part)}
         self._room = Room(settings)
         self._sender: Sender | None = None
         self._metadata: Any = None

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from trident_py.chunks import encodable
 from trident_py.errors import DefinitionError, StateError
 from trident_py.tuples import Fields, identity
 
@@ -159,7 +160,7 @@ def _quick_text(column: Column, values: Sequence[Any], kinds: set[type]) -> bool
     if kinds != {str}:
         return not kinds
     text = "".join(_some(values))
-    if (not text.isascii() and not _encodable(text)) or ("NUL" in column.without and "\0" in text):
+    if (not text.isascii() and not encodable(text)) or ("NUL" in column.without and "\0" in text):
         return False
     return not column.sizes or max(map(len, _some(values))) <= column.sizes[0]
 
@@ -174,14 +175,6 @@ def _quick_double(column: Column, values: Sequence[Any], kinds: set[type]) -> bo
 _QUICK: dict[str, Callable[[Column, Sequence[Any], set[type]], bool]] = {
     "integer": _quick_integer, "text": _quick_text, "double": _quick_double,
 }  # fmt: skip
-
-
-def _encodable(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _want(value: Any, kind: type | tuple[type, ...], what: str) -> None:
@@ -218,7 +211,7 @@ def _double(column: Column, value: Any) -> Any:
 
 def _text(column: Column, value: Any) -> Any:
     _want(value, str, "text")
-    if not _encodable(value):
+    if not encodable(value):
         raise Refused("it holds half of a surrogate pair, which is no text")
     if "NUL" in column.without and "\0" in value:
         raise Refused("this database's text holds no NUL character")
@@ -275,7 +268,7 @@ def _json(column: Column, value: Any) -> Any:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
         raise Refused(f"it is no JSON: {error}") from None
-    if identity(json.loads(text)) != identity(value) or not _encodable(text):
+    if identity(json.loads(text)) != identity(value) or not encodable(text):
         raise Refused("it would come back from JSON as something else")
     return text
 

@@ -46,7 +46,12 @@ def canonical(value: Any) -> bytes:
 
 def payload_hash(event: Mapping[str, Any]) -> str:
     """32 hex digits of blake2b over the whole event; tells two events with one fingerprint apart."""
-    return hashlib.blake2b(canonical(dict(event)), digest_size=DIGEST).hexdigest()
+    return digest(canonical(dict(event)))
+
+
+def digest(data: bytes) -> str:
+    """32 hex digits of blake2b."""
+    return hashlib.blake2b(data, digest_size=DIGEST).hexdigest()
 
 
 def _check(value: Any, place: str) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .answers import INVALID, Answer
-from .canonical import DIGEST, canonical
+from .canonical import canonical, digest
 from .claims import MOST_BYTES
 from .errors import EventError
 from .schema import Schema
@@ -62,14 +61,9 @@ class Examiner:
             return Examined(refused=Answer(INVALID, reason=problem))
         try:
             fingerprint, value = self._fingerprint.of(event), canonical(event)
-            payload = self._fingerprint.payload(event) if self._differs else _hash(value)
+            payload = self._fingerprint.payload(event) if self._differs else digest(value)
         except EventError as error:
             return Examined(refused=Answer(INVALID, reason=str(error)))
         if len(fingerprint.encode()) > MOST_BYTES:
             return Examined(refused=Answer(INVALID, reason=f"its fingerprint has more than {MOST_BYTES} bytes"))
         return Examined(fingerprint, payload, value)
-
-
-def _hash(value: bytes) -> str:
-    """`payload_hash` of the event whose canonical encoding this is."""
-    return hashlib.blake2b(value, digest_size=DIGEST).hexdigest()

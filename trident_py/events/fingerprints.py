@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ..errors import DefinitionError
-from .canonical import DIGEST, canonical, payload_hash
+from .canonical import DIGEST, canonical, digest, payload_hash
 from .errors import EventError
 
 try:
@@ -48,10 +48,6 @@ def _sha1(data: bytes) -> str:
     return hashlib.sha1(data, usedforsecurity=False).hexdigest()
 
 
-def _blake2b(data: bytes) -> str:
-    return hashlib.blake2b(data, digest_size=DIGEST).hexdigest()
-
-
 def _murmur3(data: bytes) -> str:
     """The x64 variant of 128 bits, seed 0, in the byte order of its C source."""
     return mmh3.mmh3_x64_128_digest(data).hex()
@@ -69,7 +65,7 @@ HASHES: dict[str, Callable[[bytes], str]] = {
     "sha1": _sha1,
     "murmur3": _murmur3,
     "fnv1a": _fnv1a,
-    "blake2b": _blake2b,
+    "blake2b": digest,
 }
 BITS = {"md5": 128, "sha1": 160, "murmur3": 128, "fnv1a": 64, "blake2b": 8 * DIGEST}
 ALGORITHMS = ("plain", *HASHES)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..kafka.clients import code_of
 from .settings import KafkaSettings
 
 log = logging.getLogger("trident_py.events")
@@ -85,13 +86,13 @@ class KafkaSink:
             except BufferError:
                 self._told(sent, index, "_QUEUE_FULL")
             except Exception as error:  # KafkaException: refused before it is sent
-                self._told(sent, index, _name(error.args[0] if error.args else error))
+                self._told(sent, index, code_of(error) or type(error).__name__)
         self._flush_finished()
         return sent.future
 
     def _callback(self, sent: Sent, index: int) -> Any:
         def told(error: Any, _: Any) -> None:
-            code = None if error is None else _name(error)
+            code = None if error is None else error.name()
             if code not in TOO_LARGE:
                 self.away = code
             self._told(sent, index, code)
@@ -148,11 +149,11 @@ class KafkaSink:
         try:
             found = self._producer.list_topics(self._settings.topic, timeout=patience)
         except Exception as error:  # KafkaException
-            return _name(error.args[0] if error.args else error)
+            return code_of(error) or type(error).__name__
         wrong = found.topics[self._settings.topic].error
         if wrong is None:
             self.away = None
-        return None if wrong is None else f"topic {self._settings.topic!r}: {_name(wrong)}"
+        return None if wrong is None else f"topic {self._settings.topic!r}: {wrong.name()}"
 
     def close(self, patience: float) -> None:
         """Waits for what is on the way. Blocks."""
@@ -168,7 +169,3 @@ def _finish(finished: list[Sent]) -> None:
 
 
 _FIXED = {"acks": "all", "enable.idempotence": True}
-
-
-def _name(error: Any) -> str:
-    return str(error.name()) if hasattr(error, "name") else type(error).__name__

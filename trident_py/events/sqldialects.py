@@ -72,7 +72,7 @@ class SqlDialect:
 
     def is_race(self, error: DBAPIError) -> bool:
         """Whether another process has made the table at the same moment."""
-        return getattr(error.orig, "sqlstate", None) in ("23505", "42P07")
+        return getattr(error.orig, "sqlstate", None) in ("23505", "42P07", "42710")
 
     def is_passing(self, error: Exception) -> bool:
         """Whether the database is away or busy."""

@@ -34,6 +34,10 @@ class Once(logging.Filter):
 librdkafka = logging.getLogger("trident_py.kafka.librdkafka")
 librdkafka.addFilter(Once(30.0))
 PATIENT = {"reconnect.backoff.max.ms": 1_000, "enable.sparse.connections": False}
+# With sparse connections and the usual back-off a new consumer asks its group's coordinator after 60 ms, so after 6 ms.
+ASKING = {
+    "enable.auto.commit": False, "enable.sparse.connections": False, "retry.backoff.ms": 5, "retry.backoff.max.ms": 100,
+}  # fmt: skip
 
 _SECRET = re.compile(r"pass|secret|token|jaas|oauthbearer\.config|\.key|\.pem|credential", re.IGNORECASE)
 _PASSING = (
@@ -105,6 +109,19 @@ class Cluster:
         except KafkaException as error:
             text = self.hidden(str(error.args[0].str() if error.args else error))
             raise DefinitionError(f"Kafka at {self.bootstrap}: a client cannot be made: {text}") from None
+
+
+def committed(cluster: Cluster, group: str, partitions: list[Any], seconds: float) -> list[Any]:
+    """Where a group stands in these partitions, once no transaction is open on them. Raises KafkaException.
+
+    Asked by a consumer: librdkafka's AdminClient ends the process by SIGSEGV where the coordinator has moved.
+    """
+    consumer = cluster.consumer({**ASKING, "group.id": group, "isolation.level": "read_committed"})
+    try:
+        found: list[Any] = consumer.committed(partitions, seconds)
+        return found
+    finally:
+        consumer.close()
 
 
 def code_of(error: BaseException) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import FailedException, SpoutError
 from .batches import Place
-from .clients import code_of, errors, is_passing, log
+from .clients import code_of, committed, errors, is_passing, log
 
 if TYPE_CHECKING:
     from .spout import KafkaSpout
@@ -114,25 +114,17 @@ class Watch:
         return found
 
     def committed(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Where the spout's group stands; partitions that it has never committed are left out.
-
-        Asked by a consumer: librdkafka's AdminClient ends the process by SIGSEGV where the coordinator has moved.
-        """
+        """Where the spout's group stands; partitions that it has never committed are left out."""
         from confluent_kafka import KafkaException, TopicPartition
 
         asked, group = [TopicPartition(*place) for place in places], self._spout.groupId
         if group is None or not asked:
             return {}
         with errors(self._spout.cluster, f"read the offsets of group {group}", SpoutError):
-            settings = {"group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
-            consumer = self._spout.cluster.consumer(settings)
-            try:
-                told = consumer.committed(asked, ANSWER)
-                for one in told:
-                    if one.error is not None:
-                        raise KafkaException(one.error)
-            finally:
-                consumer.close()
+            told = committed(self._spout.cluster, group, asked, ANSWER)
+            for one in told:
+                if one.error is not None:
+                    raise KafkaException(one.error)
         return {(one.topic, one.partition): one.offset for one in told if one.offset >= 0}
 
     def compacted(self, names: Iterable[str]) -> list[str]:

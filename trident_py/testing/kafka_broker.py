@@ -73,7 +73,7 @@ class KafkaBroker(Service):
 
         ``config`` with underscores for dots: ``cleanup_policy="compact"``.
         """
-        return create_topic(self.bootstrap, name, partitions, {k.replace("_", "."): v for k, v in config.items()})
+        return create_topic(self.bootstrap, name, partitions, config)
 
     def _make(self) -> None:
         super()._make()
@@ -133,11 +133,14 @@ class KafkaBroker(Service):
 def create_topic(
     bootstrap: str, name: str | None = None, partitions: int = 1, config: Mapping[str, Any] | None = None
 ) -> str:
-    """Makes an empty topic on any broker and returns its name; without a name it gets a free one."""
+    """Makes an empty topic on any broker and returns its name; without a name it gets a free one.
+
+    ``config`` may have underscores for dots.
+    """
     from confluent_kafka.admin import NewTopic
 
     name = name or f"trident-{uuid.uuid4().hex[:12]}"
-    settings = {key: str(value) for key, value in (config or {}).items()}
+    settings = {key.replace("_", "."): str(value) for key, value in (config or {}).items()}
     admin = _admin(bootstrap)  # kept in a variable: the futures fail when it is collected
     made = admin.create_topics([NewTopic(name, partitions, 1, config=settings)], operation_timeout=PATIENCE)
     made[name].result(PATIENCE)

@@ -33,37 +33,46 @@ def version() -> str:
 
 def folder() -> Path:
     """Where the jars are, or will be."""
-    if given := os.environ.get(VARIABLE):
-        return Path(given)
+    given = os.environ.get(VARIABLE)
+    return Path(given) if given else cached(f"kafka-{version()}")
+
+
+def cached(name: str) -> Path:
+    """A folder of the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(cache).expanduser() / "trident_py" / f"kafka-{version()}"
+    return Path(cache).expanduser() / "trident_py" / name
 
 
 def jars() -> Path:
-    """The folder with the jars, fetched first if it is missing (some 45 MB). Raises ServiceMissing.
-
-    Several processes may ask at once: each fetches into a folder of its own, the first one's stays.
-    """
+    """The folder with the jars, fetched first if it is missing (some 45 MB). Raises ServiceMissing."""
     wanted = folder()
-    if not wanted.is_dir():
-        wanted.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="kafka-", dir=wanted.parent) as scratch:
-            _fetch(Path(scratch) / "jars")
-            with contextlib.suppress(FileExistsError, OSError):
-                (Path(scratch) / "jars").rename(wanted)
+    fetch(POM, wanted)
     if not there():
         raise ServiceMissing(f"{wanted} holds no Kafka broker; remove it, or point {VARIABLE} to the broker's jars")
     return wanted
 
 
-def _fetch(into: Path) -> None:
+def fetch(pom: Path, wanted: Path) -> None:
+    """What a pom names into a folder, unless that is there. Raises ServiceMissing.
+
+    Several processes may ask at once: each fetches into a folder of its own, the first one's stays.
+    """
+    if not wanted.is_dir():
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="kafka-", dir=wanted.parent) as scratch:
+            _copy(pom, Path(scratch) / "jars")
+            with contextlib.suppress(OSError):
+                (Path(scratch) / "jars").rename(wanted)
+
+
+def _copy(pom: Path, into: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise ServiceMissing("mvn, which fetches Kafka's jars, is not installed: sudo apt-get install maven")
-    command = [maven, "-q", "-B", "-f", str(POM), FETCH, "-DincludeScope=runtime", f"-DoutputDirectory={into}"]
+    command = [maven, "-q", "-B", "-f", str(pom), FETCH, "-DincludeScope=runtime", f"-DoutputDirectory={into}"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
-        raise ServiceMissing(f"mvn could not fetch the Kafka broker of {POM}:\n{(done.stdout + done.stderr)[-2000:]}")
+        raise ServiceMissing(f"mvn could not fetch what {pom} names:\n{(done.stdout + done.stderr)[-2000:]}")
 
 
 def there() -> bool:
