@@ -1,0 +1,169 @@
+"""What a newcomer installs: whatever is imported is declared; a wheel alone runs the README's five minutes."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_docs import BLOCK
+
+ROOT = Path(__file__).parent.parent
+# Import names that differ from the name on PyPI.
+DISTRIBUTIONS = {
+    "yaml": "pyyaml",
+    "prometheus_client": "prometheus-client",
+    "confluent_kafka": "confluent-kafka",
+    "py4j": "pyspark",
+    "pydantic_core": "pydantic",
+}
+# The extras whose packages a place may import; everywhere else only what is always installed.
+EXTRAS = {
+    "trident_py/events": ("events", "redis"),
+    "trident_py/kafka": ("kafka", "avro"),
+    "trident_py/testing": ("kafka",),
+    "states/kafka": ("kafka",),
+    "states/sql/mysql": ("mysql",),
+    "states/sql/postgresql": ("postgresql",),
+}
+# What `import trident_py` loads of others' packages: columns, positions of rows, users' lambdas.
+LOADED = {"pyarrow", "numpy", "cloudpickle"}
+ALONE = {
+    "": "import trident_py, trident_py.testing, trident_py.cli, states, states.sql",
+    "mysql": "import pymysql, states.sql.mysql",
+    "postgresql": "import psycopg, states.sql.postgresql",
+    "kafka": "import confluent_kafka, trident_py.kafka, states.kafka, trident_py.testing.kafka_broker",
+    "avro": "import fastavro, trident_py.kafka",
+    "events": "import trident_py.events.app, trident_py.events.serving, trident_py.events.metrics, mmh3, rbloom",
+    "redis": "import redis, trident_py.events",
+}
+
+
+def declared() -> dict[str, set[str]]:
+    """Names on PyPI by extra; under "" what is always installed."""
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    lists = {"": setup["options"]["install_requires"], **setup["options.extras_require"]}
+    return {
+        extra: {re.split(r"[\[<>=;\s]", line.strip())[0] for line in lines.split("\n") if line.strip()}
+        for extra, lines in lists.items()
+    }
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The first names of all imports of others' packages, also those inside of functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names = [node.module]
+        for name in names:
+            first = name.partition(".")[0]
+            if first not in sys.stdlib_module_names and first not in ("trident_py", "states"):
+                yield first
+
+
+def test_whatever_is_imported_is_declared_for_its_place() -> None:
+    known, missing = declared(), []
+    for path in sorted([*ROOT.glob("trident_py/**/*.py"), *ROOT.glob("states/**/*.py")]):
+        place = path.relative_to(ROOT).as_posix()
+        extras = [name for start, names in EXTRAS.items() if place.startswith(start) for name in names]
+        allowed = known[""].union(*(known[name] for name in extras))
+        missing += [(place, name) for name in imported(path) if DISTRIBUTIONS.get(name, name) not in allowed]
+    assert missing == []
+
+
+def test_importing_the_package_loads_only_what_it_needs() -> None:
+    others = {name.replace("-", "_") for names in declared().values() for name in names} | set(DISTRIBUTIONS)
+    code = f"import sys, trident_py; print(*sorted({others!r} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert set(found.stdout.split()) == LOADED
+
+
+def test_every_extra_is_tried_alone() -> None:
+    assert set(ALONE) | {"dev", "examples"} == set(declared())
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with nothing in it but the wheel, which was built from this tree, and what it asks for."""
+    folder = tmp_path_factory.mktemp("alone")
+    for name in (
+        "trident_py",
+        "states",
+    ):  # a copy: a build leaves files beside its sources, and takes what it finds there
+        shutil.copytree(ROOT / name, folder / "sources" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder / "sources")
+    venv.create(folder / "venv", with_pip=True)
+    pip(python_of(folder), "wheel", "--no-deps", "--wheel-dir", str(folder), str(folder / "sources"))
+    pip(python_of(folder), "install", wheel_of(folder))
+    return folder
+
+
+def python_of(folder: Path) -> str:
+    return str(folder / "venv" / "bin" / "python")
+
+
+def wheel_of(folder: Path) -> str:
+    return str(next(folder.glob("trident_py-*.whl")))
+
+
+def pip(python: str, *arguments: str) -> str:
+    command = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
+    return outside(command, Path("/")).stdout
+
+
+def outside(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs it where our sources are not on the path. Fails with what it printed."""
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK", "SPARK"))
+    }
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+    )
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
+    return done
+
+
+def five_minutes(folder: Path) -> None:
+    """The two files of the README's five minutes, as a reader would save them."""
+    blocks = BLOCK.findall((ROOT / "README.md").read_text().partition("## In five minutes")[2])
+    (folder / "states.yaml").write_text(next(text for kind, text in blocks if kind == "yaml"))
+    (folder / "counting.py").write_text(next(text for kind, text in blocks if kind == "python"))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("cluster", [["--local"], []], ids=["local", "spark"])
+def test_the_wheel_alone_runs_the_readmes_five_minutes(alone: Path, tmp_path: Path, cluster: list[str]) -> None:
+    five_minutes(tmp_path)
+    python = python_of(alone)
+    checked = outside([python, "-m", "trident_py", "states", "check", "states.yaml"], tmp_path)
+    assert "creates: table 'counts'" in checked.stdout
+    done = outside([python, "-m", "trident_py", "run", "counting:build", *cluster], tmp_path)
+    assert "exactly once" in done.stderr
+    with sqlite3.connect(tmp_path / "counts.db") as db:
+        assert db.execute("SELECT SUM(count), MAX(txid) FROM counts").fetchall() == [(15, 2)]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("extra", list(ALONE))
+def test_each_extra_alone_brings_what_its_modules_import(alone: Path, tmp_path: Path, extra: str) -> None:
+    python = python_of(alone)
+    before = set(pip(python, "freeze").split("\n"))
+    if extra:
+        pip(python, "install", f"{wheel_of(alone)}[{extra}]")
+    try:
+        outside([python, "-c", ALONE[extra]], tmp_path)
+    finally:
+        added = [line.partition("==")[0] for line in set(pip(python, "freeze").split("\n")) - before if "==" in line]
+        if added:
+            pip(python, "uninstall", "--yes", *added)
