@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 # Each layer may import the layers above it in this list, and itself only within one package.
 LAYERS = [
     {"errors"},
-    {"tuples"},
+    {"tuples", "patience"},
     {"chunks", "home", "documents"},
     {"operations"},
     {"state", "spouts"},

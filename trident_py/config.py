@@ -35,6 +35,7 @@ class Config(dict[str, Any]):
     TOPOLOGY_TXID_BASE = "topology.txid.base"
     TOPOLOGY_LINEAGE_ABANDON = "topology.lineage.abandon"
     TOPOLOGY_STOP_GRACE_SECS = "topology.stop.grace.secs"
+    TOPOLOGY_START_WAIT_SECS = "topology.start.wait.secs"
     TOPOLOGY_GUARANTEE = "topology.guarantee"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

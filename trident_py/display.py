@@ -84,9 +84,8 @@ class ProgressLine:
 
     def event(self, event: Event, progress: Progress | None) -> None:
         if event.reason and event.kind != "failed":  # a failure is told at the end, with its cause
-            self.console.print(
-                f"{event.kind}: txid {event.txid}, attempt {event.attempt}: {event.reason}", markup=False
-            )
+            at = "" if event.txid is None else f"txid {event.txid}, attempt {event.attempt}: "
+            self.console.print(f"{event.kind}: {at}{event.reason}", markup=False)
         elif event.kind == "committed" and progress is not None:
             self.last = f"{self.name}: {standing(progress)}"
             self.status.update(self.last)

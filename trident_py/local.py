@@ -9,13 +9,14 @@ from typing import Any
 from . import home
 from .errors import TopologyError, TridentError
 from .guarantees import announce
+from .patience import Stopped
 from .program import BatchInfo, Outcome, Program, compile_plan, descriptor_rows, failure_of, outcome
 from .running import RunningTopology, log
 from .runs import end_run, task_for
 from .spouts.coordination import Coordination, Descriptor
 from .spouts.metadata import FileMetadataStore, MemoryMetadataStore, MetadataStore
 from .topology import Topology
-from .transactions import BatchLoop, Stopped, topology_error, txid_base
+from .transactions import BatchLoop, patience_of, topology_error, txid_base
 
 IDLE_SECONDS = 0.005
 
@@ -142,7 +143,8 @@ class LocalComponent:
         """Lineage, last committed txid and its metadata, from the checkpoint if there is one."""
         saved = self.store.get("component", 0)
         if saved is None:
-            saved = {"lineage": uuid.uuid4().hex, "base": txid_base(self.program)}
+            base = txid_base(self.program, patience_of(self.program, self.running))
+            saved = {"lineage": uuid.uuid4().hex, "base": base}
         last = self.store.previous("batches", 2**62)
         if last is None:
             return saved["lineage"], saved["base"], None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .errors import FailedException, StateError, TopologyError, ZombieError
+from .patience import Stopped, back_off_seconds
 from .program import BatchInfo, Failure, Program, failure_of
 from .running import RunningTopology
 from .state.participants import BatchParticipant
@@ -17,10 +18,6 @@ from .state.participants import BatchParticipant
 Receipts = dict[str, list]
 MAX_ATTEMPTS = "topology.max.batch.attempts"
 _DECIDED = "decided"
-
-
-class Stopped(Exception):
-    """The run is being stopped; raised between two attempts."""
 
 
 class Publisher:
@@ -104,11 +101,6 @@ class Publisher:
 
 def _stuck(batch: BatchInfo, error: BaseException) -> TopologyError:
     return topology_error(failure_of("commit", 0, error), batch.txid)
-
-
-def back_off_seconds(failures: int) -> float:
-    """The pause after so many failures in a row: from 50 ms doubling up to 10 s."""
-    return min(0.05 * 2 ** min(failures - 1, 10), 10.0)
 
 
 def topology_error(failure: Failure, txid: int | None, tries: str = "") -> TopologyError:

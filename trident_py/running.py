@@ -15,7 +15,8 @@ log = logging.getLogger("trident_py")
 
 
 class Event(NamedTuple):
-    """Something that happened: "started", "committed", "replay", "reported", "task-retry", "failed", "ended"."""
+    """Something that happened: "waiting" (for a store that is away at the start), "started", "committed", "replay",
+    "reported", "task-retry", "failed", "ended"."""
 
     kind: str
     txid: int | None

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from .errors import DefinitionError, FailedException, ReportedFailedException, StateError, TopologyError
+from .patience import Patience, Stopped, back_off_seconds, start_wait
 from .plan import ProcessorNode, describe
 from .program import BatchInfo, Failure, Outcome, Program, failure_of
-from .publishing import MAX_ATTEMPTS, Publisher, Receipts, Stopped, back_off_seconds, topology_error
+from .publishing import MAX_ATTEMPTS, Publisher, Receipts, topology_error
 from .running import RunningTopology, Stopwatch
 from .spouts.coordination import Coordination, Descriptor
 from .state.participants import BatchParticipant, participant_of
@@ -33,12 +35,21 @@ def state_conf(program: Program, name: str, lineage: str) -> dict:
     return {**program.conf, "trident.state.name": name, "trident.lineage": lineage}
 
 
-def txid_base(program: Program, lineage: str = "") -> int:
+def patience_of(program: Program, running: RunningTopology) -> Patience:
+    """How the start of this component waits for stores; its lines are events of kind "waiting"."""
+
+    def tell(line: str) -> None:
+        running.event(program.component, "waiting", None, None, line)
+
+    return Patience(start_wait(program.conf), running.stopping, tell)
+
+
+def txid_base(program: Program, patience: Patience, lineage: str = "") -> int:
     """The txid that a new checkpoint counts from: 0, the number that is set, or what the states remember."""
     base = program.conf.get(TXID_BASE, 0)
     if base == "continue":
         known = [
-            participant.last_txid(state_conf(program, name, lineage))
+            patience.until_there(f"state {name}", partial(participant.last_txid, state_conf(program, name, lineage)))
             for name, participant in participants_of(program).items()
             if hasattr(participant, "last_txid")
         ]
@@ -76,13 +87,19 @@ class BatchLoop:
         }
 
     def open(self, lineage: str) -> None:
-        """Once, before the first batch: raises the generation of every state that has one, as the fence."""
+        """Once, before the first batch: raises the generation of every state that has one, as the fence.
+
+        Waits for a store that is away (`trident_py.patience`). Raises Stopped if the run is stopped meanwhile.
+        """
         if self.generations is not None:
             return
         self.lineage = lineage
-        self.generations = {}
+        patience = patience_of(self.program, self.running)
+        generations = {}
         for name, participant in self.participants.items():
-            self.generations[name] = participant.open(state_conf(self.program, name, lineage))
+            conf = state_conf(self.program, name, lineage)
+            generations[name] = patience.until_there(f"state {name}", partial(participant.open, conf))
+        self.generations = generations
         self.publisher.open(self.generations)
 
     def run(

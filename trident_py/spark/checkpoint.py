@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ..errors import TridentError
+from ..patience import Patience
 from ..program import Program
 from ..spouts.metadata import FileMetadataStore
 from ..transactions import txid_base
@@ -50,11 +51,11 @@ class Checkpoint:
         """Whether Spark has noted this batch as committed."""
         return (self.folder / "commits" / str(batch_id)).exists()
 
-    def base(self, program: Program) -> int:
+    def base(self, program: Program, patience: Patience) -> int:
         """The txid before the first batch of this checkpoint; settled once, when the checkpoint is new."""
         saved = self.store.get("component", 0)
         if saved is None:
-            saved = {"base": txid_base(program)}
+            saved = {"base": txid_base(program, patience)}
             self.store.put("component", 0, saved)
         return int(saved["base"])
 

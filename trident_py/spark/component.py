@@ -15,11 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from .. import home
 from ..errors import LineageError, TopologyError, TridentError
 from ..home import HomeService, Proxy
+from ..patience import Stopped
 from ..program import BatchInfo, Outcome, Program, failure_of
 from ..program import outcome as outcome_of
 from ..running import RunningTopology
 from ..spouts.coordination import Coordination, Descriptor
-from ..transactions import BatchLoop, Stopped, topology_error
+from ..transactions import BatchLoop, patience_of, topology_error
 from . import failures
 from .checkpoint import Checkpoint
 from .lowering import python_spouts, streaming_plan, with_streamed_spouts
@@ -97,7 +98,7 @@ class SparkComponent:
 
     def _run(self, coordination: Coordination, nobody: Coordination) -> None:
         new = self.checkpoint.is_new
-        self.base = self.checkpoint.base(self.program)
+        self.base = self.checkpoint.base(self.program, patience_of(self.program, self.running))
         last = self.checkpoint.last_batch()
         at = self.base if last is None else self.base + last + 1
         self.planner = BatchPlanner(self.program, coordination, self.base, at, self.running.stopping)

@@ -12,7 +12,9 @@ from .base import StateFactory
 class BatchParticipant(Protocol):
     """Called on the driver by the batch loop, for one state of one topology.
 
-    `open` once for each new driver, before its first batch: raises the fencing token and returns it.
+    `open` once for each new driver, before its first batch: raises the fencing token and returns it. All of these
+    raise FailedException where the store is away or locked: `open` (and `last_txid`, if there is one) is called again
+    then, the others fail the batch (`trident_py.patience`).
     `prepare` before each attempt; `publish` after all partitions of all states have committed, with what
     `State.commit` returned in the tasks that succeeded; `abort` after an attempt that failed. On replay
     `prepare` and `publish` come again with the same txid. `open` raises LineageError if the checkpoint is

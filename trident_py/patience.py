@@ -1,0 +1,73 @@
+"""One rule for a store that is away: at a start it is waited for, in a run it fails the batch, never the run.
+
+A state says "away, or locked by others" by FailedException, whatever its store is; every other error means that
+waiting cannot help. In a run the batch loop replays the batch. At a start there is no batch yet: what touches a
+store then goes through `Patience`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event
+from typing import TypeVar
+
+from .errors import DefinitionError, FailedException, StateError
+
+log = logging.getLogger("trident_py")
+
+T = TypeVar("T")
+START_WAIT = "topology.start.wait.secs"
+START_WAIT_SECONDS = 60.0
+
+
+class Stopped(Exception):
+    """The run is being stopped; raised between two attempts."""
+
+
+def start_wait(conf: dict) -> float:
+    """How long a start waits for what is away, in seconds. Raises DefinitionError for what is no number from 0 on."""
+    seconds = conf.get(START_WAIT, START_WAIT_SECONDS)
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
+        raise DefinitionError(f"{START_WAIT} is a number of seconds from 0 on; got {seconds!r}")
+    return float(seconds)
+
+
+@dataclass(frozen=True)
+class Patience:
+    """What a start does before its first batch; ``tell`` gets a line for every try that failed."""
+
+    seconds: float
+    stopping: Event
+    tell: Callable[[str], None]
+
+    def until_there(self, what: str, work: Callable[[], T]) -> T:
+        """Runs the work until it raises no FailedException; called on the driver.
+
+        Raises StateError after so many seconds, Stopped if the run is stopped meanwhile, and at once whatever else
+        the work raises. So the work must be one that may be done again.
+        """
+        until, failures = time.monotonic() + self.seconds, 0
+        while True:
+            try:
+                return work()
+            except FailedException as error:
+                failures += 1
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise StateError(
+                        f"{what} is away: {error}. The start waited {self.seconds:g} s for it ({START_WAIT}). Put it "
+                        "right, or let the topology wait longer. No batch was begun"
+                    ) from error
+                line = f"waiting for {what}, up to {left:.0f} s more ({START_WAIT}): {error}"
+                log.warning(line)
+                self.tell(line)
+                if self.stopping.wait(min(back_off_seconds(failures), left)):
+                    raise Stopped from error
+
+
+def back_off_seconds(failures: int) -> float:
+    """The pause after so many failures in a row: from 50 ms doubling up to 10 s."""
+    return min(0.05 * 2 ** min(failures - 1, 10), 10.0)
