@@ -21,6 +21,9 @@ from .errors import TridentError
 from .tuples import Fields, identity
 
 Targets = Iterator[tuple[int, Chunk]]
+ROUTING_VERSION = 2
+"""Which tuple goes where by content: it changes whenever `java_hash` answers otherwise for any value. A batch that is
+half written under one version may not be replayed under another."""
 
 
 @dataclass(frozen=True)
