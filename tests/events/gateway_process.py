@@ -154,6 +154,7 @@ class Record(NamedTuple):
     key: str
     value: dict[str, Any]
     headers: dict[str, str]
+    text: bytes
 
 
 def records(bootstrap: str, topic: str) -> list[Record]:
@@ -171,7 +172,7 @@ def records(bootstrap: str, topic: str) -> list[Record]:
             for each in consumer.consume(500, 0.1):
                 assert each.error() is None, each.error()
                 headers = {name: value.decode() for name, value in each.headers()}
-                found.append(Record(each.key().decode(), json.loads(each.value()), headers))
+                found.append(Record(each.key().decode(), json.loads(each.value()), headers, each.value()))
     finally:
         consumer.close()
     return found

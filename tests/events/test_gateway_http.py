@@ -55,6 +55,38 @@ def test_a_resend_is_acknowledged_as_duplicate_however_it_is_written(gateway: Ga
     assert f"duplicate (1): {again.json()['fingerprint']}" in gateway.log
 
 
+def texts(gateway: Gateway) -> list[bytes]:
+    """The bytes of all records."""
+    return [each.text for each in records(gateway.bootstrap, gateway.topic)]
+
+
+def test_kafka_gets_the_bytes_that_the_sensor_sent(gateway: Gateway, number: int) -> None:
+    one = b'{ "sensor": "\\u00e9\xc3\xa9",\t"number": %d, "celsius": 10.50, "x": [1E2, 9007199254740993.0]}' % number
+    two = b'{"number":%d,"sensor":"\\/"}' % (number + 1)
+    assert gateway.post(None, json=None, content=b" \r\n" + one + b"\n ").status_code == 201
+    assert gateway.post(None, json=None, content=b"[ " + one + b"\n, " + two + b" ]").status_code == 200
+    assert [each for each in texts(gateway) if str(number).encode() in each] == [one]
+    assert texts(gateway).count(two) == 1
+
+
+@pytest.mark.parametrize("one, other", [
+    ("1700000000.123456701", "1700000000.123456702"),
+    ("9007199254740993.0", "9007199254740992.0"),
+    ("1e-400", "0.0"),
+    ("0.1000000000000000055511151231257827", "0.1"),
+])  # fmt: skip
+def test_events_whose_numbers_a_float_folds_are_two_events(
+    own: Callable[..., Gateway], one: str, other: str
+) -> None:
+    gateway = own(fingerprint={"fields": None, "timestamp": "time"}, event={"optional": {"time": "number"}})
+    body = b'{"sensor": "a", "number": 1, "celsius": %s, "time": %s}'
+    bodies = [body % (each.encode(), b"1") for each in (one, other)]
+    bodies += [body % (b"1", b"1.%d" % at) for at in (123456701, 123456702)]
+    codes = [gateway.post(None, json=None, content=each).status_code for each in (*bodies, *bodies)]
+    assert codes == [201] * 4 + [200] * 4
+    assert sorted(texts(gateway)) == sorted(bodies)
+
+
 def test_another_event_with_the_same_fingerprint_is_a_conflict_and_is_not_produced(
     gateway: Gateway, number: int
 ) -> None:
@@ -104,6 +136,11 @@ def test_of_two_events_with_one_fingerprint_in_a_request_the_store_decides_which
     (b'{"sensor": "a", "number": 1, "celsius": "warm"}', 422, "celsius: input should be a valid number"),
     (b'{"sensor": "\\ud800", "number": 1}', 422, "UTF-8"),
     (b'{"sensor": "a", "number": 1, "celsius": 1e999}', 422, "celsius"),
+    (b'{"sensor": "a", "number": 1, "number": 2}', 422, "the event has the key 'number' twice"),
+    (b'{"sensor": "a", "number": 1, "more": [{"x": 1, "x": 1}]}', 422, "field 'more[0]' has the key 'x' twice"),
+    (b'{"sensor": "a", "number": 1, "celsius": -0}', 422, "field 'celsius' is -0.0"),
+    (b'[{"sensor": "a"} 1]', 400, "Expecting ',' delimiter"),
+    (b'{"sensor": "a"} 1', 400, "Extra data"),
     (b" " * 20_001, 413, "more than 20000 bytes"),
     (json.dumps([event(1)] * 51).encode(), 413, "51 events in one request; at most 50"),
 ])  # fmt: skip

@@ -17,7 +17,8 @@ from pydantic import ValidationError
 
 from trident_py.errors import DefinitionError
 from trident_py.events.claims import Claim
-from trident_py.events.examining import Examiner
+from trident_py.events.examining import Examined, Examiner
+from trident_py.events.reading import events_of
 from trident_py.events.settings import Settings
 from trident_py.events.stores import shown, store_of
 
@@ -25,6 +26,10 @@ from trident_py.events.stores import shown, store_of
 def settings(**more: Any) -> Settings:
     kafka = {"bootstrap": "localhost:1", "topic": "events", **more.pop("kafka", {})}
     return Settings.model_validate({"kafka": kafka, **more})
+
+
+def examined(examiner: Examiner, events: list[dict[str, Any]]) -> list[Examined]:
+    return examiner.examine(events_of(json.dumps(events).encode())[0])
 
 
 @pytest.fixture
@@ -42,7 +47,7 @@ def own(kafka: Any, tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
 
 def test_a_resend_with_a_new_time_within_the_rounding_is_no_conflict() -> None:
     examiner = Examiner(settings(fingerprint={"fields": ["s"], "timestamp": "t", "roundSeconds": 60}))
-    first, again, other, later = examiner.examine([
+    first, again, other, later = examined(examiner, [
         {"s": 1, "v": 7, "t": "2013-11-03T06:00:00Z"}, {"s": 1, "v": 7, "t": "2013-11-03T07:00:10+01:00"},
         {"s": 1, "v": 8, "t": "2013-11-03T06:00:20Z"}, {"s": 1, "v": 7, "t": "2013-11-03T06:01:00Z"},
     ])  # fmt: skip
@@ -53,7 +58,7 @@ def test_a_resend_with_a_new_time_within_the_rounding_is_no_conflict() -> None:
 
 def test_an_instant_written_in_another_zone_is_no_conflict() -> None:
     examiner = Examiner(settings(fingerprint={"timestamp": "t"}))
-    first, again = examiner.examine([{"t": "2013-11-03T06:00:00Z"}, {"t": "2013-11-03T07:00:00+01:00"}])
+    first, again = examined(examiner, [{"t": "2013-11-03T06:00:00Z"}, {"t": "2013-11-03T07:00:00+01:00"}])
     assert first.key == again.key
 
 

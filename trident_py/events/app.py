@@ -9,7 +9,6 @@ import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
-from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
@@ -23,6 +22,7 @@ from .gateway import Gateway, Sink
 from .metrics import Metrics
 from .openapi import DESCRIPTION, EVENT, HEALTH, METRICS, POST
 from .producing import KafkaSink
+from .reading import Sent, events_of
 from .settings import Settings, read_settings
 from .stores import store_of
 
@@ -93,15 +93,13 @@ async def post_events(request: Request) -> Response:
         raise Refused(415, f"the body is packed ({packed[:50]}); send it as it is")
     try:
         async with _body(request, gateway) as body:
-            return await _answered(gateway, _parsed(body))
+            return await _answered(gateway, *_parsed(body))
     except ClientDisconnect:
         return Response(status_code=400)  # nobody sees it
 
 
-async def _answered(gateway: Gateway, given: Any) -> Response:
+async def _answered(gateway: Gateway, events: list[Sent], single: bool) -> Response:
     limits = gateway.settings.limits
-    single = not isinstance(given, list)
-    events = [given] if single else given
     if not events:
         raise Refused(422, "the array is empty; it holds the events")
     if len(events) > limits.batch:
@@ -169,17 +167,13 @@ async def _body(request: Request, gateway: Gateway) -> AsyncIterator[bytes]:
         gateway.bytes -= size
 
 
-def _parsed(body: bytes) -> Any:
+def _parsed(body: bytes) -> tuple[list[Sent], bool]:
     try:
-        return json.loads(body, parse_constant=_no_constant)
+        return events_of(body)
     except json.JSONDecodeError as error:
         raise Refused(400, f"the body is not JSON: {error}") from None
     except (ValueError, RecursionError) as error:  # not UTF-8, NaN, a number of thousands of digits, too deep
         raise Refused(400, f"the body is not JSON that can be read: {str(error)[:200]}") from None
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 async def _refusal(request: Request, error: Exception) -> Response:

@@ -1,10 +1,12 @@
 """The canonical encoding of a JSON value: equal values have equal bytes, different values different bytes.
 
-It is JSON itself: no spaces, the keys of objects sorted, UTF-8, floats in their shortest form. The syntax tags the
-types: ``1``, ``1.0``, ``true``, ``"1"`` and ``null`` differ. So anybody can compute it again, in any language.
+It is JSON itself: no spaces, the keys of objects sorted, UTF-8. The syntax tags the types: ``1``, ``1.0``, ``true``,
+``"1"`` and ``null`` differ. A number with a fraction or an exponent is written in the shortest form of its float if
+that is its value to the last digit (``10.50`` and ``1.05e1`` are ``10.5``), else by all its digits
+(``1700000000123456701e-9``): no float folds two numbers into one. So anybody can compute it again, in any language.
 
 Refused, because JSON or a reader of it cannot keep them apart: NaN, infinities, -0.0 (equal to 0.0, written
-differently), lone surrogates, keys that are not strings.
+differently), lone surrogates, keys that are not strings, a key twice in one object.
 
 Text is **not** normalised (NFC): a resend sends the same code points; the tables of normalisation change with
 Unicode's version, and with them fingerprints would; and it could make one of two different events.
@@ -16,6 +18,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from .errors import EventError
@@ -26,15 +29,21 @@ ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=F
 DIGEST = 16
 
 
+class Repeated(dict[str, Any]):
+    """An object of a JSON text that names a key twice: ``key``. It is no event, whatever the values are."""
+
+    key = ""
+
+
 def canonical(value: Any) -> bytes:
-    """The canonical encoding of a JSON value (None, bool, int, float, str, list, dict with string keys).
+    """The canonical encoding of a JSON value (None, bool, int, float, Decimal, str, list, dict with string keys).
 
     EventError for anything else, naming the place in the value. Big integers are kept, up to Python's limit of
     digits (4,300).
     """
     try:
-        if type(value) not in PLAIN:
-            _check(value, "")
+        if type(value) not in PLAIN and _check(value, ""):
+            return _written(value).encode()
         return ENCODER.encode(value).encode()
     except UnicodeEncodeError as error:
         raise EventError(f"half a character (a lone surrogate) in {error.object[:60]!r}: send valid UTF-8") from None
@@ -54,25 +63,49 @@ def digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=DIGEST).hexdigest()
 
 
-def _check(value: Any, place: str) -> None:
-    """EventError for what JSON has not; ``place`` is the path to ``value``."""
+def _check(value: Any, place: str) -> bool:
+    """EventError for what JSON has not; ``place`` is the path to ``value``. Whether a Decimal is in it."""
     kind = type(value)
     if kind is dict:
         if not set(map(type, value)) <= {str}:
             odd = next(key for key in value if type(key) is not str)
             raise EventError(f"{_at(place)} has the key {odd!r} ({type(odd).__name__}): keys of objects are strings")
         if not set(map(type, value.values())) <= PLAIN:
-            for key, inner in value.items():
-                _check(inner, f"{place}.{key}" if place else key)
+            return True in [_check(inner, f"{place}.{key}" if place else key) for key, inner in value.items()]
     elif kind is list:
         if not set(map(type, value)) <= PLAIN:
-            for number, inner in enumerate(value):
-                _check(inner, f"{place}[{number}]")
-    elif kind is float:
+            return True in [_check(inner, f"{place}[{number}]") for number, inner in enumerate(value)]
+    elif kind is float or kind is Decimal:
         if not math.isfinite(value) or (value == 0 and math.copysign(1, value) < 0):
             raise EventError(f"{_at(place)} is {value}: send null for what was not measured, and 0.0 for -0.0")
+        return kind is Decimal
+    elif kind is Repeated:
+        raise EventError(f"{_at(place)} has the key {value.key!r} twice: which of the two is meant? Send one")
     elif kind not in PLAIN:
         raise EventError(f"{_at(place)} is a {kind.__name__}; JSON has objects, arrays, text, numbers, true, null")
+    return False
+
+
+def _written(value: Any) -> str:
+    """The encoding of a value that holds a Decimal."""
+    kind = type(value)
+    if kind is dict:
+        return "{" + ",".join(f"{ENCODER.encode(key)}:{_written(value[key])}" for key in sorted(value)) + "}"
+    if kind is list:
+        return "[" + ",".join(map(_written, value)) + "]"
+    return number_text(value) if kind is Decimal else ENCODER.encode(value)
+
+
+def number_text(number: Decimal) -> str:
+    """A number with a fraction or an exponent: one text for all ways to write one value, another for any other."""
+    shortest = repr(float(number))
+    if Decimal(shortest) == number:
+        return shortest
+    sign, digits, exponent = number.as_tuple()
+    whole = "".join(map(str, digits))
+    kept = whole.rstrip("0")
+    assert isinstance(exponent, int)  # it is finite
+    return f"{'-' * sign}{kept}e{exponent + len(whole) - len(kept)}"
 
 
 def _at(place: str) -> str:

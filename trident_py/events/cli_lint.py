@@ -52,7 +52,7 @@ def lint_command(
         print(f"error: {error}", file=sys.stderr)
         sys.exit(WRONG)
     if as_json:
-        print(json.dumps(report.as_record(), indent=2, ensure_ascii=False))
+        print(json.dumps(report.as_record(), indent=2, ensure_ascii=False, default=str))
     else:
         show(report, Console(highlight=False))
     sys.exit(COLLIDES if report.collisions else 0)
@@ -152,7 +152,7 @@ def distinct(field: Field) -> str:
 
 
 def short(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 

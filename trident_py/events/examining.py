@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from .answers import INVALID, Answer
 from .canonical import canonical, digest
 from .claims import MOST_BYTES
 from .errors import EventError
+from .reading import Sent
 from .schema import Schema
 from .settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """An event with fingerprint, hash of what a resend repeats, and bytes for Kafka; or why it is refused."""
+    """An event with fingerprint, hash of what a resend repeats, and its own bytes, for Kafka; or why it is refused."""
 
     fingerprint: str = ""
     payload: str = ""
@@ -51,19 +51,21 @@ class Examiner:
         self._fingerprint = settings.fingerprint.made()
         self._differs = bool(self._fingerprint.without or self._fingerprint.timestamp)  # what a resend may change
 
-    def examine(self, events: Sequence[Any]) -> list[Examined]:
+    def examine(self, events: Sequence[Sent]) -> list[Examined]:
         """In the order of the events."""
         return [self._one(event) for event in events]
 
-    def _one(self, event: Any) -> Examined:
-        problem = self._schema.problem(event)
-        if problem is not None:
-            return Examined(refused=Answer(INVALID, reason=problem))
+    def _one(self, sent: Sent) -> Examined:
+        event = sent.value
         try:
-            fingerprint, value = self._fingerprint.of(event), canonical(event)
-            payload = self._fingerprint.payload(event) if self._differs else digest(value)
+            whole = canonical(event)
+            problem = self._schema.problem(event)
+            if problem is not None:
+                return Examined(refused=Answer(INVALID, reason=problem))
+            fingerprint = self._fingerprint.of(event)
+            payload = self._fingerprint.payload(event) if self._differs else digest(whole)
         except EventError as error:
             return Examined(refused=Answer(INVALID, reason=str(error)))
         if len(fingerprint.encode()) > MOST_BYTES:
             return Examined(refused=Answer(INVALID, reason=f"its fingerprint has more than {MOST_BYTES} bytes"))
-        return Examined(fingerprint, payload, value)
+        return Examined(fingerprint, payload, sent.text)

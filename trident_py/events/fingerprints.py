@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
 
@@ -37,6 +38,10 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECOND = 1_000_000
 MICROSECOND = timedelta(microseconds=1)
 FNV_OFFSET, FNV_PRIME, MASK = 0xCBF29CE484222325, 0x100000001B3, 0xFFFFFFFFFFFFFFFF
+NUMBERS = frozenset({int, float, Decimal})
+LAST_SECOND = 10**12  # far behind the year 9999
+MOST_DIGITS = -1_000
+FINER = re.compile(r"[.,]\d{6}(\d+)")
 ONLY_DOTS = re.compile(r"\.*")
 
 
@@ -79,7 +84,7 @@ class Fingerprint:
     has the dot itself wins. None: the whole event. ``without``: fields left out first, whether an event has them
     or not (an arrival time, a counter of attempts). ``timestamp``: a field that belongs to the fingerprint as an
     *instant*: seconds since 1970, or ISO 8601 with a zone; so ``06:00Z`` and ``07:00+01:00`` are one. A local time is
-    refused: it comes twice when the clocks go back. It counts to the microsecond, or is rounded down to
+    refused: it comes twice when the clocks go back. It counts to its last digit, or is rounded down to
     ``roundSeconds``; two readings within one interval are then one event. Without a time stamp in the
     fingerprint, equal readings of one sensor are one event for as long as the store remembers.
 
@@ -171,31 +176,59 @@ def value_at(event: Mapping[str, Any], path: str) -> Any:
 
 def instant(value: Any, field: str, roundSeconds: int | None = None) -> str:
     """An instant as text in UTC, such as 20131103T060000Z. EventError if ``value`` is none, or a local time."""
-    micros = (moment(value, field) - EPOCH) // MICROSECOND
+    time, beyond = _exact_moment(value, field)
+    micros = (time - EPOCH) // MICROSECOND
     if roundSeconds is not None:
-        micros -= micros % (roundSeconds * SECOND)
+        micros, beyond = micros - micros % (roundSeconds * SECOND), ""
     try:
         utc = EPOCH + timedelta(microseconds=micros)
     except OverflowError:
         raise EventError(f"field {field!r}: {value!r} cannot be rounded down, it is before the year 1") from None
-    return utc.isoformat().removesuffix("+00:00").replace("-", "").replace(":", "") + "Z"
+    timespec = "microseconds" if beyond else "auto"
+    return utc.isoformat(timespec=timespec).removesuffix("+00:00").replace("-", "").replace(":", "") + beyond + "Z"
 
 
 def moment(value: Any, field: str) -> datetime:
-    """ISO 8601 with a zone, or seconds since 1970, as a datetime in UTC. EventError for anything else."""
+    """ISO 8601 with a zone, or seconds since 1970, as a datetime in UTC, rounded down to the microsecond.
+
+    EventError for anything else.
+    """
+    return _exact_moment(value, field)[0]
+
+
+def _exact_moment(value: Any, field: str) -> tuple[datetime, str]:
+    """A moment, and its digits behind the microsecond: a datetime has none of those, and would fold two into one."""
     try:
         if type(value) is str:
             time = datetime.fromisoformat(value)
-        elif type(value) in (int, float):
-            time = EPOCH + timedelta(microseconds=round(value * SECOND))
+            beyond = found[1] if (found := FINER.search(value)) else ""
+        elif type(value) in NUMBERS:
+            micros, beyond = _micros(value)
+            time = EPOCH + timedelta(microseconds=micros)
         else:
             raise ValueError(f"it is {value!r}")
         if time.tzinfo is None:
             raise ValueError(f"{value!r} has no zone, and a local time comes twice when the clocks go back")
-        return time.astimezone(UTC)
-    except (ValueError, OverflowError) as error:
+        return time.astimezone(UTC), beyond.rstrip("0")
+    except (ValueError, ArithmeticError) as error:
         raise EventError(f"field {field!r} is not an instant: {error}. Send ISO 8601 with a zone "
                          "(2013-11-03T06:00:00Z) or seconds since 1970") from None  # fmt: skip
+
+
+def _micros(seconds: int | float | Decimal) -> tuple[int, str]:
+    """Whole microseconds, rounded down, and the digits behind them; of a float those of its shortest form."""
+    if not -LAST_SECOND < seconds < LAST_SECOND:
+        raise OverflowError(f"{seconds!r} is no time of the calendar")
+    sign, digits, exponent = Decimal(str(seconds)).as_tuple()
+    assert isinstance(exponent, int)  # it is finite
+    if exponent < MOST_DIGITS:
+        raise ValueError(f"it has more than {-MOST_DIGITS} digits behind the point")
+    number = int("".join(map(str, digits))) * (-1 if sign else 1)
+    shift = exponent + 6  # digits behind the microsecond are below 0
+    if shift >= 0:
+        return number * 10**shift, ""
+    micros, rest = divmod(number, 10**-shift)
+    return micros, f"{rest:0{-shift}d}"
 
 
 def _algorithm(name: str) -> None:

@@ -22,6 +22,7 @@ from .examining import Examined, Examiner, waves
 from .grouping import Grouped
 from .metrics import Metrics
 from .producing import TOO_LARGE, Message
+from .reading import Sent
 from .settings import Settings
 
 log = logging.getLogger("trident_py.events")
@@ -77,7 +78,7 @@ class Gateway:
         self.bytes = 0  # of the bodies that are read or not answered yet
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def take(self, events: Sequence[Any]) -> list[Answer]:
+    async def take(self, events: Sequence[Sent]) -> list[Answer]:
         """An answer for each event, within ``answerSeconds``. What is not finished by then goes on behind it."""
         began = time.perf_counter()
         batch = _Batch(self._examiner.examine(events))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from .errors import EventError
+from .reading import value_of
 
 
 def read(path: Path, nulls: Collection[str] = ("",)) -> Iterator[dict[str, Any]]:
@@ -45,7 +45,7 @@ def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
             if not line.strip():
                 continue
             try:
-                event = json.loads(line)
+                event = value_of(line)
             except ValueError as error:
                 raise EventError(f"{path} line {number}: no JSON ({error}); one object per line is needed") from None
             if not isinstance(event, dict):

@@ -6,7 +6,6 @@ end), which keeps at most 16 MB of it in memory; what `lint_fields` keeps of eac
 
 from __future__ import annotations
 
-import json
 import math
 import sqlite3
 from collections import Counter
@@ -19,6 +18,7 @@ from .canonical import canonical
 from .errors import EventError
 from .fingerprints import BITS, Fingerprint, moment, value_at
 from .lint_fields import NEARLY, Field, FieldCounts, leaves
+from .reading import value_of
 
 EXAMPLES = 5
 REASONS = 20
@@ -216,7 +216,7 @@ def _collisions(
         rows = store.execute(
             "SELECT position, event FROM seen WHERE fingerprint = ? ORDER BY position LIMIT 2", (value,)
         ).fetchall()
-        found = collision(fingerprint, [(position, json.loads(event)) for position, event in rows], times)
+        found = collision(fingerprint, [(position, value_of(event.decode())) for position, event in rows], times)
         differing.update(found.differing.keys())
         if len(examples) < EXAMPLES:
             examples.append(found)
