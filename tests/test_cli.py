@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from trident_py import Config
-from trident_py.cli import settings_of, users
+from trident_py.blame import is_users
+from trident_py.cli import settings_of
 
 ROOT = Path(__file__).parent.parent
 
@@ -36,6 +37,16 @@ def failing():
 
 def boom(word):
     raise ValueError(f"cannot read {word!r}")
+
+def leaving():
+    topology = TridentTopology()
+    words = topology.newStream("words", FixedBatchSpout(Fields("word"), 2, ("a",), ("b",)))
+    words.each("word", leave, "other")
+    return topology
+
+def leave(word):
+    import sys
+    sys.exit("bad configuration")
 
 def another_checkpoint():
     # The counts were written by another run, whose checkpoint is gone.
@@ -120,7 +131,26 @@ def test_a_failing_function_shows_the_users_exception_first_and_no_traceback(fol
     assert lines[0] == "ValueError: cannot read 'a'"
     assert "txid 1" in done.stderr
     assert "Traceback" not in done.stderr
-    assert "Traceback" in trident(folder, "run", "good:failing", "--local", "--traceback").stderr
+    where = f"{folder / 'good.py'}:{1 + GOOD[: GOOD.index('cannot read')].count(chr(10))} in boom"
+    assert lines[1:3] == [f"  at {where}: raise ValueError(f\"cannot read {{word!r}}\")", "  with word='a'"]
+
+
+def test_traceback_shows_the_users_frames_and_none_of_ours(folder: Path) -> None:
+    told = trident(folder, "run", "good:failing", "--local", "--traceback").stderr
+    assert "Traceback (most recent call last)" in told and "in boom" in told
+    assert f"{ROOT / 'trident_py'}/" not in told
+
+
+def test_json_events_tell_the_users_line_and_values(folder: Path) -> None:
+    done = trident(folder, "run", "good:failing", "--local", "--json")
+    failed = [event for event in map(json.loads, done.stdout.splitlines()) if event["event"] == "failed"]
+    assert "good.py:" in failed[0]["reason"] and "with word='a'" in failed[0]["reason"]
+
+
+def test_leaving_the_process_in_a_function_is_a_failure(folder: Path) -> None:
+    done = trident(folder, "run", "good:leaving", "--local")
+    assert done.returncode == 1
+    assert done.stderr.startswith("SystemExit: bad configuration") or "\nSystemExit: bad configuration" in done.stderr
 
 
 def test_a_definition_error_names_the_fields_that_exist_and_the_users_line(folder: Path) -> None:
@@ -128,7 +158,7 @@ def test_a_definition_error_names_the_fields_that_exist_and_the_users_line(folde
     assert done.returncode == 2
     assert "wrod" in done.stderr
     assert "word" in done.stderr
-    assert f"good.py:{1 + GOOD[: GOOD.index('wrod')].count(chr(10))}: " in done.stderr
+    assert f"good.py:{1 + GOOD[: GOOD.index('wrod')].count(chr(10))} in wrong: " in done.stderr
 
 
 def test_an_error_out_of_a_state_of_ours_points_to_no_line_of_ours(folder: Path) -> None:
@@ -141,14 +171,14 @@ def test_an_error_out_of_a_state_of_ours_points_to_no_line_of_ours(folder: Path)
 def test_ours_is_what_stands_in_our_two_packages(tmp_path: Path) -> None:
     ours = [ROOT / "trident_py" / "tuples.py", ROOT / "states" / "sql" / "ledger.py"]
     theirs = [tmp_path / "states" / "ledger.py", ROOT / "statesmen.py", ROOT / "examples" / "weather.py"]
-    assert [users(str(file)) for file in [*ours, *theirs]] == [False, False, True, True, True]
+    assert [is_users(str(file)) for file in [*ours, *theirs]] == [False, False, True, True, True]
 
 
 @pytest.mark.parametrize(
     ("target", "told"),
     [
         ("god:build", "in this folder there are: broken, good"),
-        ("good:bild", "it has: another_checkpoint, boom, build, endless, failing, nothing, wrong"),
+        ("good:bild", "it has: another_checkpoint, boom, build, endless, failing, leave, leaving, nothing, wrong"),
         ("good:nothing", "returned NoneType"),
         ("broken:build", "no_such_package"),
     ],
@@ -161,7 +191,10 @@ def test_what_cannot_be_loaded_ends_with_2_and_says_what_exists(folder: Path, ta
 
 
 @pytest.mark.parametrize("where", ["--local", pytest.param("--available-now", marks=pytest.mark.spark)])
-def test_ctrl_c_ends_a_run_with_130_and_without_a_traceback(folder: Path, where: str) -> None:
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)], ids=["ctrl-c", "sigterm"])
+def test_a_signal_ends_a_run_after_its_batch_and_without_a_traceback(
+    folder: Path, where: str, sent: signal.Signals, code: int
+) -> None:
     command = [sys.executable, "-W", "error", "-m", "trident_py", "run", "good:endless", where, "--json"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
@@ -172,9 +205,9 @@ def test_ctrl_c_ends_a_run_with_130_and_without_a_traceback(folder: Path, where:
         assert running.stdout is not None
         while '"committed"' not in running.stdout.readline():
             assert running.poll() is None
-        running.send_signal(signal.SIGINT)
+        running.send_signal(sent)
         _, told = running.communicate(timeout=60)
-    assert running.returncode == 130, told
+    assert running.returncode == code, told
     assert "stopped; last committed txid: " in told
     # Spark's own process of the source may print one when Spark closes its socket first
     tracebacks = told.split("Traceback (most recent call last)")[1:]

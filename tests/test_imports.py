@@ -15,8 +15,9 @@ ROOT = Path(__file__).parent.parent
 
 # Each layer may import the layers above it in this list, and itself only within one package.
 LAYERS = [
-    {"errors"},
+    {"errors", "secrets"},
     {"tuples", "patience"},
+    {"blame"},
     {"chunks", "home", "documents"},
     {"operations"},
     {"state", "spouts"},

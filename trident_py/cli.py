@@ -1,7 +1,8 @@
 """The command line: `python -m trident_py run MODULE:build` and `python -m trident_py explain MODULE:build`.
 
-Exit codes: 0 the run ended; 1 it failed; 2 the command, the module or the topology is wrong; 130 Ctrl-C.
-An error shows the user's own exception first, then what of ours it ended; ``--traceback`` shows everything.
+Exit codes: 0 the run ended, or SIGTERM stopped it after a batch; 1 it failed; 2 the command, the module or the topology
+is wrong; 130 Ctrl-C.
+An error shows the user's own exception first, then what of ours it ended; ``--traceback`` shows their whole traceback.
 """
 
 from __future__ import annotations
@@ -19,17 +20,16 @@ from typing import Any
 
 import click
 
+from .blame import blame
 from .cli_states import check, states
 from .config import Config
-from .display import INTERRUPTED, JsonLines, ProgressLine, follow
+from .display import JsonLines, ProgressLine, exit_code, follow, terminable
 from .errors import DefinitionError, TopologyError, TridentError
 from .events.cli import events
 from .guarantees import Guarantees, require
 from .local import LocalCluster
 from .topology import Topology, TridentTopology
 
-_HERE = Path(__file__).parent
-OURS = tuple(f"{folder.as_posix()}/" for folder in (_HERE, _HERE.with_name("states")))
 FAILED, WRONG = 1, 2
 
 
@@ -67,7 +67,7 @@ trident.add_command(events)
     multiple=True,
     help="A configuration key; VALUE is JSON or text.",
 )
-@click.option("--traceback", "full", is_flag=True, help="Show whole tracebacks.")
+@click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code.")
 def run(
     target: str, local: bool, checkpoint: str, available_now: bool, as_json: bool, name: str | None,
     settings: tuple[str, ...], full: bool,
@@ -84,12 +84,13 @@ def run(
             running = cluster.submitTopology(name, conf, topology, **options)
             return follow(running, JsonLines() if as_json else ProgressLine(name))
 
-    sys.exit(guarded(body, full))
+    with terminable():
+        sys.exit(guarded(body, full))
 
 
 @trident.command()
 @click.argument("target", metavar="MODULE:build")
-@click.option("--traceback", "full", is_flag=True, help="Show whole tracebacks.")
+@click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code.")
 def explain(target: str, full: bool) -> None:
     """Show the nodes of a topology, its fields, and what is guaranteed for each of its states."""
 
@@ -185,42 +186,38 @@ def guarded(body: Callable[[], int], full: bool) -> int:
     """The exit code of ``body``; errors are told, not raised."""
     try:
         return body()
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    except KeyboardInterrupt as stopped:
+        return exit_code(stopped)
     except NotLoadable as error:
-        return tell(f"error: {error}", WRONG, full)
+        return tell(f"error: {error}", WRONG)
     except DefinitionError as error:
-        return tell(f"error: {error}{origin(error)}", WRONG, full)
+        return tell(f"error: {error}{origin(error)}", WRONG, trace_of(error, full))
     except TopologyError as error:
-        return tell(f"{error}{origin(error.__cause__)}", FAILED, full)  # its text begins with the cause
+        return tell(str(error), FAILED, error.trace if full else "")
     except TridentError as error:
-        return tell(f"{type(error).__name__}: {error}{origin(error)}", FAILED, full)
+        return tell(f"{type(error).__name__}: {error}{origin(error)}", FAILED, trace_of(error, full))
     except Exception as error:  # the user's own module failed while it was imported or built
-        return tell(f"{describe(error)}\nerror: the module or its build function failed", WRONG, full)
+        text = f"{describe(error)}\nerror: the module or its build function failed"
+        return tell(text, WRONG, trace_of(error, full))
 
 
-def tell(text: str, code: int, full: bool) -> int:
-    if full:
-        traceback.print_exc()
-    print(text, file=sys.stderr)
+def tell(text: str, code: int, trace: str = "") -> int:
+    print(f"{trace}{text}", file=sys.stderr)
     return code
+
+
+def trace_of(error: BaseException, full: bool) -> str:
+    return blame(error).trace if full else ""
 
 
 def describe(error: BaseException) -> str:
     return "".join(traceback.format_exception_only(error)).strip() + origin(error)
 
 
-def origin(error: BaseException | None) -> str:
+def origin(error: BaseException) -> str:
     """The innermost line of the user's own code, if the traceback has one."""
-    if error is None:
-        return ""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if users(frame.filename)]
-    return f"\n  at {frames[-1].filename}:{frames[-1].lineno}: {frames[-1].line}" if frames else ""
-
-
-def users(filename: str) -> bool:
-    """True for a file that is neither ours nor of an installed package nor made up."""
-    return not (Path(filename).as_posix().startswith(OURS) or "site-packages" in filename or filename[:1] == "<")
+    found = blame(error).origin
+    return f"\n  at {found}" if found else ""
 
 
 def main() -> None:

@@ -37,6 +37,7 @@ class Config(dict[str, Any]):
     TOPOLOGY_STOP_GRACE_SECS = "topology.stop.grace.secs"
     TOPOLOGY_START_WAIT_SECS = "topology.start.wait.secs"
     TOPOLOGY_GUARANTEE = "topology.guarantee"
+    TOPOLOGY_ERROR_VALUES = "topology.error.values"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

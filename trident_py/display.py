@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
 
@@ -17,8 +20,29 @@ INTERRUPTED = 130
 POLL_SECONDS = 0.1
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: what stops a service. As with Ctrl-C the run ends after its batch, but as a success."""
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM raises Terminated in the main thread, inside."""
+
+    def terminate(*_: Any) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def follow(running: RunningTopology, display: JsonLines | ProgressLine) -> int:
-    """Show a run until it ends; Ctrl-C stops it cleanly. Raises TopologyError for a run that failed."""
+    """Show a run until it ends; Ctrl-C and SIGTERM stop it after its batch; returns the exit code.
+
+    Raises TopologyError for a run that failed.
+    """
     news: SimpleQueue[tuple[Event, Progress | None]] = SimpleQueue()
     running.addListener(lambda event, progress: news.put((event, copy.deepcopy(progress))))
     early = list(running.events)  # what happened before there was a listener
@@ -29,12 +53,16 @@ def follow(running: RunningTopology, display: JsonLines | ProgressLine) -> int:
         try:
             while not running.awaitTermination(timeout=POLL_SECONDS):
                 drain(news, shown, display)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stopped:
             print(f"stopped; last committed txid: {running.txid}", file=sys.stderr)
-            return INTERRUPTED
+            return exit_code(stopped)
         finally:
             drain(news, shown, display)
     return 0
+
+
+def exit_code(stopped: KeyboardInterrupt) -> int:
+    return 0 if isinstance(stopped, Terminated) else INTERRUPTED
 
 
 def drain(news: SimpleQueue, shown: set[int], display: JsonLines | ProgressLine) -> None:

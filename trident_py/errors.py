@@ -38,19 +38,26 @@ class TopologyError(TridentError):
     """A run ended by an error. The exception of the user's own code is the ``__cause__``.
 
     ``operation`` names the step, ``txid`` the batch, ``partition`` the task it happened in; each is None
-    where it does not apply.
+    where it does not apply. ``trace`` is the traceback of the cause as text, without frames of trident_py: on Spark it
+    was raised in another process, and the cause has only notes with the user's lines.
     """
 
     def __init__(
-        self, message: str, operation: str | None = None, txid: int | None = None, partition: int | None = None
+        self,
+        message: str,
+        operation: str | None = None,
+        txid: int | None = None,
+        partition: int | None = None,
+        trace: str = "",
     ) -> None:
         super().__init__(message)
         self.operation = operation
         self.txid = txid
         self.partition = partition
+        self.trace = trace
 
     def __reduce__(self) -> tuple:
-        return type(self), (self.args[0], self.operation, self.txid, self.partition)
+        return type(self), (self.args[0], self.operation, self.txid, self.partition, self.trace)
 
 
 class StateError(TridentError):

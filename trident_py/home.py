@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 
 import cloudpickle
 
+from .blame import blame, note
 from .errors import TridentError
 
 T = TypeVar("T")
@@ -127,6 +128,7 @@ class HomeService:
         try:
             reply = dumps((True, self._call(key, method, arguments)))
         except BaseException as error:
+            note(error, blame(error, values=False))  # its traceback does not travel
             reply = _dump_error(error)
         self._replies[client] = (number, reply)
         return reply

@@ -85,7 +85,7 @@ class LocalRunningTopology(RunningTopology):
             pass
         except TopologyError as failed:
             error = failed
-        except Exception as failed:
+        except BaseException as failed:
             error = topology_error(failure_of("start", 0, failed), None)
             error.__cause__ = failed
         finally:
@@ -98,7 +98,7 @@ class LocalRunningTopology(RunningTopology):
             try:
                 end_run(self.run)
                 home.forget(self.run)
-            except Exception as failed:
+            except BaseException as failed:
                 log.warning("an operation failed in cleanup: %s", failed)
         self.component_ended(component, error)
 

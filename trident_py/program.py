@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import pickle
-import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import cloudpickle
 
+from .blame import blame, note, notes_of
 from .errors import FailedException, TridentError
 from .lowering import Lowered, lower
 from .plan import Plan, ProcessorNode, SpoutNode
@@ -51,12 +51,16 @@ class BatchInfo:
 
 
 class Failure(NamedTuple):
-    """What went wrong in a task: where, and the user's exception. ``replay``: it was a FailedException."""
+    """What went wrong in a task: where, and the user's exception. ``replay``: it was a FailedException.
+
+    ``origin``: the user's line that raised it, or "". ``trace``: the traceback, without frames of ours.
+    """
 
     operation: str
     partition: int
     error: BaseException
     replay: bool
+    origin: str
     trace: str
 
 
@@ -128,12 +132,20 @@ def encode_failure(failure: Failure) -> bytes:
     except Exception:
         text = f"{type(failure.error).__name__}: {failure.error}"
         kind = FailedException if failure.replay else TridentError
-        return cloudpickle.dumps(failure._replace(error=kind(text)))
+        told = kind(text)
+        for line in notes_of(failure.error):
+            told.add_note(line)
+        return cloudpickle.dumps(failure._replace(error=told))
 
 
-def failure_of(operation: str, partition: int, error: BaseException) -> Failure:
-    trace = "".join(traceback.format_exception(error))
-    return Failure(operation, partition, error, isinstance(error, FailedException), trace)
+def failure_of(operation: str, partition: int, error: BaseException, values: bool = True) -> Failure:
+    """To be called where the exception was caught: its traceback does not travel, the notes that it gets here do.
+
+    ``values``: the values that the user's code was called with are noted too.
+    """
+    found = blame(error, values)
+    note(error, found)
+    return Failure(operation, partition, error, isinstance(error, FailedException), found.origin, found.trace)
 
 
 def outcome(rows: Iterable[tuple[int, Any]]) -> Outcome:

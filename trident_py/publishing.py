@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .blame import notes_of
 from .errors import FailedException, StateError, TopologyError, ZombieError
 from .patience import Stopped, back_off_seconds
 from .program import BatchInfo, Failure, Program, failure_of
@@ -75,7 +76,7 @@ class Publisher:
                 reason = f"publish is tried again: {error}"
                 self.running.event(self.program.component, "reported", batch.txid, batch.attempt, reason)
                 self.running.stopping.wait(back_off_seconds(tries))
-            except Exception as error:
+            except BaseException as error:
                 refused = not told and isinstance(error, StateError) and not isinstance(error, ZombieError)
                 if refused and self._withdrawn(batch):
                     raise
@@ -104,9 +105,7 @@ def _stuck(batch: BatchInfo, error: BaseException) -> TopologyError:
 
 
 def topology_error(failure: Failure, txid: int | None, tries: str = "") -> TopologyError:
-    """The error that ends a run, told with the user's own exception first."""
-    kind = type(failure.error).__name__
-    message = (
-        f"{kind}: {failure.error}\n  in {failure.operation}, txid {txid}, partition {failure.partition}{tries}"
-    )
-    return TopologyError(message, failure.operation, txid, failure.partition)
+    """The error that ends a run: the user's own exception, the user's lines and values, and where that was."""
+    where = f"in {failure.operation}, txid {txid}, partition {failure.partition}{tries}"
+    message = "\n  ".join([f"{type(failure.error).__name__}: {failure.error}", *notes_of(failure.error), where])
+    return TopologyError(message, failure.operation, txid, failure.partition, failure.trace)

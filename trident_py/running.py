@@ -126,7 +126,7 @@ class RunningTopology:
         for listener in self._listeners:
             try:
                 listener(made, self.progress.get(component) if component is not None else None)
-            except Exception:
+            except BaseException:
                 log.exception("a listener failed on event %s", made.kind)
 
     def attempted(self, component: str, txid: int, attempt: int, collected: list[tuple[str, list[tuple]]]) -> None:

@@ -17,6 +17,8 @@ from .program import FAILURE, REPORT, BatchInfo, Failure, Program, Report, Row, 
 from .spouts.coordination import Descriptor
 from .tuples import TransactionAttempt
 
+ERROR_VALUES = "topology.error.values"
+
 
 class StateSource(Protocol):
     """Where a task gets the partitions of its states."""
@@ -165,7 +167,7 @@ class LevelTask:
                 self._processor(node).execute(port, chunk)
             except _Failed:
                 raise
-            except Exception as error:
+            except BaseException as error:  # sys.exit() in a function is a failure like any other
                 raise _Failed(node, error) from error
 
     def _send(self, exchange: Exchange, chunk: Chunk) -> None:
@@ -200,12 +202,13 @@ class LevelTask:
             action()
         except _Failed as failed:
             self._fail(node, failed.node, failed.error)
-        except Exception as error:
+        except BaseException as error:
             self._fail(node, node, error)
 
-    def _fail(self, caller: Node, node: Node, error: Exception) -> None:
+    def _fail(self, caller: Node, node: Node, error: BaseException) -> None:
         self.dead |= {self.stage_of[caller.id], self.stage_of[node.id]}
-        failure = failure_of(describe(node), self.partition, error)
+        values = self.program.conf.get(ERROR_VALUES, True) is not False
+        failure = failure_of(describe(node), self.partition, error, values)
         self.failures.append(failure)
         self._broadcast_failure(encode_failure(failure))
 
@@ -225,7 +228,7 @@ class LevelTask:
 class _Failed(Exception):
     """Carries the failing node through the calls between the processors of one task."""
 
-    def __init__(self, node: Node, error: Exception) -> None:
+    def __init__(self, node: Node, error: BaseException) -> None:
         super().__init__(str(error))
         self.node = node
         self.error = error

@@ -149,7 +149,7 @@ class BatchLoop:
             self._commit(batch, outcome)
         except (Stopped, TopologyError):
             raise
-        except Exception as error:
+        except BaseException as error:
             self._failed(batch, [failure_of("commit", 0, error)])
             return False
         self._succeeded(batch, outcome, {"emit": emit, "process": process, "commit": watch.lap()})
@@ -170,7 +170,7 @@ class BatchLoop:
             self._made = self.coordination.initialize(batch.txid, batch.attempt, previous, self._made)
             self.begun(batch.txid, self._made)
             return self.coordination.descriptors(batch.txid, batch.attempt, self._made), None
-        except Exception as error:
+        except BaseException as error:
             return None, failure_of(at, 0, error)
 
     def _partitions(self, name: str) -> int:
@@ -252,6 +252,7 @@ class BatchLoop:
             self._event("reported", batch, str(failure.error))
         if fatal is None and (self.limit is None or batch.attempt + 1 < self.limit):
             reason = f"{failure.operation} failed in partition {failure.partition}: {failure.error}"
+            reason += f" (at {failure.origin})" if failure.origin else ""
             log.warning("replaying txid %d after attempt %d: %s", batch.txid, batch.attempt, reason)
             self._event("replay", batch, reason)
             return
@@ -263,7 +264,7 @@ class BatchLoop:
         for name, participant in self.participants.items():
             try:
                 participant.abort(batch.txid, batch.attempt)
-            except Exception as error:
+            except BaseException as error:
                 log.warning("txid %d: state %s could not clear up %s: %s", batch.txid, name, batch.attempt, error)
 
     def _event(self, kind: str, batch: BatchInfo, reason: str) -> None:

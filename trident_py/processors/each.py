@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..blame import Blame, arguments, named_values, note
 from ..chunks import Chunk, typed
 from ..errors import TridentError
 from ..operations.base import TridentCollector
@@ -116,7 +117,7 @@ class CallableProcessor(FunctionProcessor):
 
     def _results(self, chunk: Chunk) -> list[Sequence[Any]]:
         columns = [chunk.pylist(name) for name in self.spec.inputs]
-        results = list(map(self.function, *columns)) if columns else [self.function() for _ in range(chunk.length)]
+        results = self._called(columns, chunk.length)
         kinds = set(map(type, results))
         if kinds <= {list, tuple}:
             return results
@@ -127,7 +128,29 @@ class CallableProcessor(FunctionProcessor):
                 f"{self.spec.operation} returned {bad!r}; a callable in place of a Function returns an iterable "
                 "of results (or None), for example a list or a generator"
             )
-        return [() if r is None else r if isinstance(r, list | tuple) else list(r) for r in results]
+        lists: list[Sequence[Any]] = []
+        try:
+            lists.extend(() if r is None else r if isinstance(r, list | tuple) else list(r) for r in results)
+        except BaseException as error:
+            self._blame(error, columns, len(lists))
+            raise
+        return lists
+
+    def _called(self, columns: list[list], length: int) -> list[Any]:
+        if not columns:
+            return [self.function() for _ in range(length)]
+        results: list[Any] = []
+        try:
+            results.extend(map(self.function, *columns))  # what was made before an exception stays
+        except BaseException as error:
+            self._blame(error, columns, len(results))
+            raise
+        return results
+
+    def _blame(self, error: BaseException, columns: list[list], row: int) -> None:
+        """``int`` and generator expressions have no arguments in their traceback that say which tuple it was."""
+        if not arguments(error.__traceback__):
+            note(error, Blame(values=named_values(self.spec.inputs, [column[row] for column in columns])))
 
     def _columns(self, items: list[Any]) -> Chunk:
         outputs = self.spec.outputs

@@ -125,7 +125,7 @@ class SparkRunningTopology(RunningTopology):
             component.run()
         except TopologyError as failed:
             error = failed
-        except Exception as failed:
+        except BaseException as failed:
             error = topology_error(failure_of("start", 0, failed), None)
             error.__cause__ = failed
         self._end(component.program.component, error)

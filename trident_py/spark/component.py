@@ -137,7 +137,7 @@ class SparkComponent:
     def _await(self) -> BaseException | None:
         try:
             self.query._jsq.awaitTermination()
-        except Exception as error:
+        except BaseException as error:
             return error
         return None
 
@@ -196,7 +196,7 @@ class SparkComponent:
                 self._done = batch_id
             except Stopped:
                 raise Interrupted from None
-            except Exception as error:
+            except BaseException as error:
                 if self.error is None and not self.running.stopping.is_set():
                     self.error = error
                 raise Interrupted from None

@@ -118,7 +118,7 @@ class Coordination:
         try:
             rows = coordinator.emit(tx, metadata)
             return [Chunk.of_rows(info.fields, part).encode() for part in rows]
-        except Exception as error:
+        except BaseException as error:
             error.add_note(f"in spout {info.id!r}, txid {tx.txid}, attempt {tx.attemptId}")
             raise
 
@@ -153,7 +153,7 @@ class Coordination:
         for info, coordinator in self._each():
             try:
                 found[info.id] = optional(coordinator, "backlog")() or {}
-            except Exception as error:
+            except BaseException as error:
                 log.warning("spout %s could not tell its backlog: %s", info.id, error)
         return {spout: waiting for spout, waiting in found.items() if waiting}
 
@@ -163,7 +163,7 @@ class Coordination:
         for coordinator in self._coordinators:
             try:
                 coordinator.close()
-            except Exception as error:
+            except BaseException as error:
                 errors.append(error)
         self._coordinators = []
         if errors:

@@ -1,0 +1,131 @@
+"""Where an exception of the user's own code was raised: its frames, and the values that the code was called with.
+
+All of it is text, so it can leave the process that the exception was raised in.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import reprlib
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+from .secrets import HIDDEN, is_secret
+from .tuples import TridentTuple
+
+_HERE = Path(__file__).parent
+OURS = tuple(f"{folder.as_posix()}/" for folder in (_HERE, _HERE.with_name("states")))
+_INSTALLED = tuple({f"{Path(sysconfig.get_path(name)).as_posix()}/" for name in ("stdlib", "purelib", "platlib")})
+_MADE_UP = ("<frozen ", "<__array_function__", "<attrs ")
+_PLAIN = (str, bytes, int, float, type(None), decimal.Decimal, datetime.date, datetime.time, list, tuple, dict, set)
+FRAMES = 5
+LONGEST = 400
+
+
+@dataclass(frozen=True)
+class Blame:
+    """``frames``: the user's lines, from the outside in. ``values``: what the first of them was called with, or "".
+
+    ``trace``: the whole traceback, of the causes too, without frames of ours.
+    """
+
+    frames: tuple[str, ...] = ()
+    values: str = ""
+    trace: str = ""
+
+    @property
+    def origin(self) -> str:
+        """The innermost line of the user's own code, or "" if none is involved."""
+        return self.frames[-1] if self.frames else ""
+
+    def lines(self) -> list[str]:
+        """For a message: the last frames, then the values."""
+        return [f"at {frame}" for frame in self.frames[-FRAMES:]] + ([f"with {self.values}"] if self.values else [])
+
+
+def blame(error: BaseException, values: bool = True) -> Blame:
+    """Reads the traceback of an exception, in the process that raised it. ``values=False`` leaves the values out."""
+    users_own = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
+    shown = arguments(error.__traceback__) if values else ""
+    return Blame(tuple(map(_told, users_own)), shown, _trace(error))
+
+
+def note(error: BaseException, found: Blame) -> None:
+    """Adds the lines to the exception's notes, once."""
+    for line in found.lines():
+        if line not in notes_of(error):
+            error.add_note(line)
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """Python makes the list of notes with the first of them."""
+    return list(vars(error).get("__notes__", ()))
+
+
+def is_users(filename: str) -> bool:
+    """True for a file that is neither ours, nor Python's, nor of an installed package."""
+    path = Path(filename).as_posix()
+    return not (path.startswith(OURS + _INSTALLED + _MADE_UP) or "/site-packages/" in path)
+
+
+def arguments(trace: TracebackType | None) -> str:
+    """The arguments of the user's function that our code called, as ``name=value``; tuples by their fields."""
+    entry = next((frame for frame in _frames(trace) if is_users(frame.f_code.co_filename)), None)
+    if entry is None:
+        return ""
+    code = entry.f_code
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    shown = [text for name in names if name in entry.f_locals for text in _named(name, entry.f_locals[name])]
+    return _short(", ".join(shown))
+
+
+def named_values(names: Any, values: Any) -> str:
+    """``name=value`` for a function without a frame of its own, as ``int`` or a method of ``str``."""
+    return _short(", ".join(_pair(name, value) for name, value in zip(names, values, strict=False)))
+
+
+def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
+    while trace is not None:
+        yield trace.tb_frame
+        trace = trace.tb_next
+
+
+def _named(name: str, value: Any) -> Iterator[str]:
+    """Only tuples and plain data: a state or a collector would say nothing, and might say too much."""
+    if isinstance(value, TridentTuple):
+        yield from (_pair(field, value[i]) for i, field in enumerate(value.getFields()) if i < len(value))
+    elif isinstance(value, _PLAIN):
+        yield _pair(name, value)
+
+
+_repr = reprlib.Repr()
+_repr.maxstring = _repr.maxother = _repr.maxlong = 80
+
+
+def _pair(name: str, value: Any) -> str:
+    return f"{name}={HIDDEN if is_secret(name) else _repr.repr(value)}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..."
+
+
+def _told(frame: traceback.FrameSummary) -> str:
+    where = f"{frame.filename}:{frame.lineno} in {frame.name}"
+    return f"{where}: {frame.line}" if frame.line else where
+
+
+def _trace(error: BaseException) -> str:
+    """The traceback as Python prints it, less the frames of ours."""
+    told = traceback.TracebackException.from_exception(error)
+    each: traceback.TracebackException | None = told
+    while each is not None:
+        each.stack = traceback.StackSummary.from_list([f for f in each.stack if not f.filename.startswith(OURS)])
+        each = each.__cause__ or each.__context__
+    return "".join(told.format())
