@@ -26,6 +26,7 @@ LAYERS = [
     {"plan"},
     {"processors"},
     {"lowering"},
+    {"ways"},
     {"program"},
     {"tasks"},
     {"runs", "running"},

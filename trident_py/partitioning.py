@@ -20,6 +20,7 @@ from .chunks import Chunk
 from .errors import TridentError
 from .tuples import Fields, identity
 
+_PLAIN = bool | int | float | str | bytes | None
 Targets = Iterator[tuple[int, Chunk]]
 ROUTING_VERSION = 2
 """Which tuple goes where by content: it changes whenever `java_hash` answers otherwise for any value. A batch that is
@@ -41,6 +42,11 @@ class Partitioner:
 
     reads: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """The grouping in words, the same in every process: two of one name send tuples the same way."""
+        return type(self).__name__
+
     def split(self, chunk: Chunk, route: Route) -> Targets:
         raise NotImplementedError
 
@@ -54,6 +60,10 @@ class FieldsPartition(Partitioner):
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.fields.names
+
+    @property
+    def name(self) -> str:
+        return f"partitionBy {', '.join(self.fields)}"
 
     def split(self, chunk: Chunk, route: Route) -> Targets:
         if route.targets == 1:
@@ -72,6 +82,10 @@ class Shuffle(Partitioner):
 
     local: bool = False
 
+    @property
+    def name(self) -> str:
+        return "localOrShuffle" if self.local else "shuffle"
+
     def split(self, chunk: Chunk, route: Route) -> Targets:
         if route.targets == 1:
             yield 0, chunk
@@ -84,6 +98,8 @@ class Shuffle(Partitioner):
 class Global(Partitioner):
     """Everything to partition 0."""
 
+    name = "global_"
+
     def split(self, chunk: Chunk, route: Route) -> Targets:
         yield 0, chunk
 
@@ -91,6 +107,8 @@ class Global(Partitioner):
 @dataclass(frozen=True)
 class BatchGlobal(Partitioner):
     """Everything of one batch to one partition, txid modulo their number."""
+
+    name = "batchGlobal"
 
     def split(self, chunk: Chunk, route: Route) -> Targets:
         yield route.txid % route.targets, chunk
@@ -100,6 +118,8 @@ class BatchGlobal(Partitioner):
 class Broadcast(Partitioner):
     """Every tuple to every partition."""
 
+    name = "broadcast"
+
     def split(self, chunk: Chunk, route: Route) -> Targets:
         for target in range(route.targets):
             yield target, chunk
@@ -108,6 +128,8 @@ class Broadcast(Partitioner):
 @dataclass(frozen=True)
 class Identity(Partitioner):
     """From partition i to partition i; both sides have the same number of them."""
+
+    name = "identityPartition"
 
     def split(self, chunk: Chunk, route: Route) -> Targets:
         yield route.source, chunk
@@ -127,6 +149,15 @@ class Custom(Partitioner):
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.fields.names
+
+    @property
+    def name(self) -> str:
+        if hasattr(self.grouping, "__qualname__"):
+            return f"partition {self.grouping.__qualname__}"
+        own = getattr(self.grouping, "__dict__", {})
+        plain = {name: each for name, each in own.items() if isinstance(each, _PLAIN)}
+        options = ", ".join(f"{name}={each!r}" for name, each in sorted(plain.items()))
+        return f"partition {type(self.grouping).__name__}({options})"
 
     def split(self, chunk: Chunk, route: Route) -> Targets:
         choose = self._chooser(route.targets)

@@ -21,6 +21,7 @@ from .errors import FailedException, TridentError
 from .lowering import Lowered, lower
 from .plan import Plan, ProcessorNode, SpoutNode
 from .spouts.coordination import Descriptor, SpoutNodeInfo
+from .ways import ways
 
 FAILURE = -1
 REPORT = -2
@@ -83,12 +84,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Program:
-    """One component of a topology, lowered; picklable. ``component`` names it in checkpoints."""
+    """One component of a topology, lowered; picklable. ``component`` names it in checkpoints, ``ways`` are those of
+    the tuples of each state that it updates."""
 
     component: str
     lowered: Lowered
     conf: dict
     spouts: tuple[SpoutNodeInfo, ...]
+    ways: dict[str, str] = field(default_factory=dict)
 
     @property
     def level_count(self) -> int:
@@ -114,7 +117,7 @@ def compile_component(component: Plan, plan: Plan, conf: dict) -> Program:
         for node in component.nodes
         if isinstance(node, SpoutNode)
     )
-    return Program("+".join(sorted(info.id for info in spouts)), lowered, conf, spouts)
+    return Program("+".join(sorted(info.id for info in spouts)), lowered, conf, spouts, ways(lowered))
 
 
 def compile_plan(plan: Plan, conf: dict) -> list[Program]:

@@ -50,6 +50,7 @@ class RunMemory:
             "trident.state.name": name,
             "trident.lineage": batch.lineage,
             "trident.generation": batch.generations.get(name),
+            "trident.way": program.ways.get(name, ""),
             "trident.run": batch.run,
             "trident.context": self.contexts[program.component],
         }

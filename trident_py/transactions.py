@@ -32,7 +32,8 @@ def participants_of(program: Program) -> dict[str, BatchParticipant]:
 
 def state_conf(program: Program, name: str, lineage: str) -> dict:
     """What a participant is told of its place."""
-    return {**program.conf, "trident.state.name": name, "trident.lineage": lineage}
+    way = program.ways.get(name, "")
+    return {**program.conf, "trident.state.name": name, "trident.lineage": lineage, "trident.way": way}
 
 
 def patience_of(program: Program, running: RunningTopology) -> Patience:

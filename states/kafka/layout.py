@@ -1,9 +1,10 @@
-"""A batch replayed in another number of partitions, where a partition's number tells what it has written.
+"""A batch replayed under another spread, where a partition's number tells what it has written.
 
-A number stands for the same records only while there are as many partitions. So the driver's mark holds the number of
-partitions, and a batch of which a partition has written under another number is not written again: its replay only
-counts. As many records as the marks say, or all partitions there: the batch was whole (a partition without tuples
-writes no mark). Else the replay cannot tell which of its records are there, and the run ends with the way on.
+A number stands for the same records only while there are as many partitions and the tuples come to them the same way.
+So the driver's mark holds both (`states.spread`), and a batch of which a partition has written under another spread is
+not written again: its replay only counts. As many records as the marks say, or all partitions there: the batch was
+whole (a partition without tuples writes no mark). Else the replay cannot tell which of its records are there, and the
+run ends with the way on.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trident_py.errors import StateError
-
+from ..spread import Spread, check_whole
 from .marks import Mark, Place
 from .partitions import Partitions
 
@@ -20,34 +20,26 @@ from .partitions import Partitions
 class Layout:
     """The driver's knowledge of the batch at hand. One object for each run."""
 
-    def __init__(self, place: Place, settings: Mapping[str, Any]) -> None:
+    def __init__(self, place: Place, settings: Mapping[str, Any], way: str) -> None:
         self._place = place
         self._settings = settings
+        self._way = way
         self._txid = 0
-        self._now = 0
+        self._now = self._then = Spread(0)
         self._begun: list[Mark] = []
-        self._then = 0
 
-    def of_batch(self, txid: int, partitions: int, recorded: int) -> int:
-        """The number of partitions to be recorded: the old one while the batch was begun with it."""
-        self._txid, self._now, self._then, self._begun = txid, partitions, recorded, []
-        if partitions == recorded or recorded == 0:
-            return partitions
+    def of_batch(self, txid: int, partitions: int, recorded: Spread) -> Spread:
+        """The spread to be recorded: the old one while the batch was begun with it."""
+        now = Spread(partitions, self._way)
+        self._txid, self._now, self._then, self._begun = txid, now, recorded, []
+        if now == recorded or recorded.partitions == 0:
+            return now
         with Partitions(self._place, self._settings) as old:
-            self._begun = [mark for mark in old.open(recorded) if mark.txid == txid]
-        return recorded if self._begun else partitions
+            self._begun = [mark for mark in old.open(recorded.partitions) if mark.txid == txid]
+        return recorded if self._begun else now
 
     def check(self, txid: int, receipts: Sequence[Any]) -> None:
         """After all partitions have counted. Raises StateError if a batch half written cannot be told apart."""
-        if txid != self._txid or not self._begun:
-            return
-        counted = sum(receipt["rows"] for receipt in receipts)
-        written = sum(mark.rows for mark in self._begun)
-        if len(self._begun) == self._then or written == counted:
-            return
-        raise StateError(
-            f"{self._place.who}: batch {txid} was begun with {self._then} partitions, and {len(self._begun)} of them "
-            f"have written {written} records; it is replayed with {self._now} partitions and {counted} tuples, which "
-            "may not be told from those. Nothing more is written. Start the topology once with "
-            f"parallelismHint({self._then}) for this state; when batch {txid} is committed, {self._now} will do"
-        )
+        if txid == self._txid and self._begun:
+            written = [mark.rows for mark in self._begun]
+            check_whole(self._place.who, txid, self._then, self._now, written, receipts)

@@ -17,6 +17,7 @@ from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.kafka.clients import Cluster, is_fenced
 
 from ..lineage import Remembered, begins_anew
+from ..spread import Spread
 from .fence import newer_driver
 from .layout import Layout
 from .marks import DRIVER, Mark, Place
@@ -28,8 +29,8 @@ RENEWED = 600.0
 
 
 class TopicLedger:
-    """One object for each run. ``counted``: a replay is told by the number of the partition, so the number of
-    partitions must be the one that the batch was begun with. ``create``: a missing topic gets so many partitions.
+    """One object for each run. ``counted``: a replay is told by the number of the partition, so the batch must
+    be spread as it was begun. ``create``: a missing topic gets so many partitions.
     ``elsewhere``: records may go to other topics."""
 
     def __init__(
@@ -70,9 +71,10 @@ class TopicLedger:
             if anew:
                 parts.settle(anew)  # first: nobody asks for it again once the mark has the new lineage
             old = found or Mark()
-            self._write_first(Mark(0, old.generation + 1, conf.get("trident.lineage") or "", 0, old.partitions))
+            lineage = conf.get("trident.lineage") or ""
+            self._write_first(Mark(0, old.generation + 1, lineage, 0, old.partitions, way=old.way))
             parts.settle(anew)
-        self._layout = Layout(place, self._settings) if self._counted else None
+        self._layout = Layout(place, self._settings, Spread.of(0, conf).way) if self._counted else None
         return self._mark.generation
 
     def last_txid(self, conf: dict) -> int:
@@ -83,20 +85,20 @@ class TopicLedger:
         return max((mark.txid for mark in marks if mark is not None), default=0)
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        """Records the number of partitions before anything is written under it; shuts out older attempts."""
+        """Records how the batch is spread before anything of it is written; shuts out older attempts."""
         if self._unknown is not None:
             conf = self._unknown
             patiently(lambda: self._check_first(conf, txid))
             self._unknown = None
-        partitions = numPartitions
+        spread = Spread(numPartitions)
         if self._layout is not None:
-            partitions = self._layout.of_batch(txid, numPartitions, self._mark.partitions)
+            spread = self._layout.of_batch(txid, numPartitions, self._mark.spread)
         due = time.monotonic() - self._written > RENEWED
-        if partitions != self._mark.partitions or attempt > 0 or due:
-            self._write(self._mark._replace(txid=txid, attempt=attempt, partitions=partitions))
+        if spread != self._mark.spread or attempt > 0 or due:
+            self._write(self._mark._replace(txid=txid, attempt=attempt, partitions=spread.partitions, way=spread.way))
         if attempt > 0:
             with Partitions(self._known_place, self._settings) as parts:
-                parts.shut_out(partitions)  # what the attempt before has open is ended; nobody waits for it
+                parts.shut_out(spread.partitions)  # what the attempt before has open is ended; nobody waits for it
 
     def _check_first(self, conf: dict, txid: int) -> None:
         """Before the first batch of a state without marks. Raises StateError if they may have been forgotten."""

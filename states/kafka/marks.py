@@ -6,7 +6,7 @@ neither is. Each state partition has a group of its own, and so has the driver o
     trident/<topology>/<state>/<partition>   the last txid that this partition has written, of how many partitions, and
                                              how many records
     trident/<topology>/<state>/driver        generation and lineage of the driver, the attempt it has let in last, and
-                                             the number of partitions that holds
+                                             the number of partitions that holds, and the way of the tuples to them
 
 The same names are the transactional ids: whoever calls ``init_transactions`` shuts out the one before.
 """
@@ -22,6 +22,7 @@ from urllib.parse import quote
 from trident_py.errors import DefinitionError, StateError
 from trident_py.kafka.clients import ASKING, Cluster, committed, is_passing
 
+from ..spread import Spread
 from .advice import kafka_errors
 
 ANSWER = 30.0
@@ -39,6 +40,12 @@ class Mark(NamedTuple):
     attempt: int = 0
     partitions: int = 0
     rows: int = 0
+    way: str = ""
+
+    @property
+    def spread(self) -> Spread:
+        """How the driver has let the last batch begin, or a partition has written it."""
+        return Spread(self.partitions, self.way)
 
     def text(self) -> str:
         """Raises StateError if no broker would take it."""

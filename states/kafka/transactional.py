@@ -10,6 +10,7 @@ from trident_py.errors import DefinitionError, StateError
 from trident_py.state import BatchParticipant, State, StatePlace
 from trident_py.tuples import TridentTuple
 
+from ..spread import Spread
 from .consuming import Consuming
 from .fence import Fence
 from .ledger import TopicLedger
@@ -37,6 +38,7 @@ class TransactionalTopic(State):
         self.partitions = partitions
         self.rows = self.written = 0
         self._fence = Fence.of(place, conf)
+        self._spread = Spread.of(partitions, conf)
         self._producer = TransactionalProducer(place, partition, for_producers(factory.settings))
         self._consuming = Consuming(factory.cluster, factory.consumed, conf) if factory.consumed else None
         self._own = Mark()
@@ -94,7 +96,7 @@ class TransactionalTopic(State):
                 f"{self._fence.place.who}: its driver has not told in how many partitions batch {txid} runs; the "
                 "driver's prepare comes first. Run the topology on a cluster of trident_py"
             )
-        self._counts_only = driver.generation > 0 and driver.partitions != self.partitions
+        self._counts_only = driver.generation > 0 and driver.spread != self._spread
 
     def _headers(self, block: Block) -> list[Headers] | None:
         if not self.factory.txidHeader or self._txid is None:

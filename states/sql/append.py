@@ -10,12 +10,13 @@ from trident_py.errors import DefinitionError, StateError
 from trident_py.state import BatchParticipant, ITupleCollection, State
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
+from ..spread import Spread
 from .checking import Checked, checked
 from .columns import Column
 from .connection import Connection
 from .dialect import names
 from .keyed import KeyedRows
-from .layout import LAYOUT_PART, AppendLedger, Claim, Unfenced, claim_of
+from .layout import AppendLedger, Claim, Unfenced, claim_of
 from .rejects import Reject, Rejects, shortened
 from .rowtable import RowFactory, columns_of, fields_of, row_shape, rows_of, stored_rows
 from .staging import ROW, Stage
@@ -29,7 +30,7 @@ class AppendRows(State, ITupleCollection):
     """One partition of an AppendState.
 
     On replay: a partition that has written its part of the batch writes nothing. Replayed with another number of
-    partitions, a batch that was begun is only counted; see `states.sql.layout`.
+    partitions, or with rows that come another way, a batch that was begun is only counted; see `states.sql.layout`.
     """
 
     def __init__(self, factory: AppendState, fence: Claim, partition: int, partitions: int) -> None:
@@ -123,14 +124,14 @@ class AppendRows(State, ITupleCollection):
     def _is_open(self, connection: Connection, txid: int) -> bool:
         if self._fence.row(connection).txid >= txid:
             return False
-        written = self._fence.parts(connection, txid)
-        partitions = written.get(LAYOUT_PART)
-        if partitions is None and not isinstance(self._fence, Unfenced):
+        begun = self._fence.spread(connection, txid)
+        if begun is None and not isinstance(self._fence, Unfenced):
             raise StateError(
                 f"table {self.factory.table!r}: the ledger does not know batch {txid}; the driver's prepare comes "
                 "first. Run the topology on a cluster of trident_py"
             )
-        return partitions in (None, self.partitions) and self.partition not in written
+        same = begun in (None, Spread(self.partitions, self._fence.way))
+        return same and self.partition not in self._fence.parts(connection, txid)
 
     def _claim(self, connection: Connection, txid: int) -> bool:
         try:

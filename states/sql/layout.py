@@ -1,20 +1,19 @@
-"""What tells a replay where rows have no key: which partition has written its part, and of how many.
+"""What tells a replay where rows have no key: which partition has written its part, of how many, and of which rows.
 
-A partition's number stands for the same rows only while the number of partitions is the same. So the driver
-records that number under the txid before the first write, and a batch that was begun with another number is not
-written: its replay only counts its rows. As many as there are in the parts that are written, or all parts
-written: the batch was whole (a partition without rows has no part). Else the replay cannot tell which of its
-rows are there, and the run ends with the way on.
+A partition's number stands for the same rows only while there are as many partitions and the rows come to them the
+same way (`trident_py.ways`). So the driver records both under the txid before the first write, and a batch that was
+begun with others is not written: its replay only counts its rows. As many as there are in the parts that are written,
+or all parts written: the batch was whole (a partition without rows has no part). Else the replay cannot tell which of
+its rows are there, and the run ends with the way on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trident_py.errors import StateError
-
+from ..spread import Spread, check_whole
 from .connection import Connection
 from .dialect import Dialect
 from .ledger import LAYOUT_PART, Fence, FenceRow, Ledger, read
@@ -25,8 +24,12 @@ _PART = "WHERE topology = ? AND state = ? AND txid = ? AND part = ?"
 
 @dataclass(frozen=True)
 class Claim(Fence):
-    """A fence whose partitions claim their part before they write it; the part's row keeps the count of its rows."""
+    """A fence whose partitions claim their part before they write it; the part's row keeps the count of its rows.
 
+    ``way`` is that of the tuples in this run.
+    """
+
+    way: str = ""
     tally: list[int] = field(default_factory=lambda: [0], compare=False, repr=False)
 
     def claim(self, connection: Connection, txid: int, part: int) -> None:
@@ -37,17 +40,27 @@ class Claim(Fence):
         text = f"UPDATE trident_part SET token = ?, partitions = ? {_PART}"
         connection.execute(text, (token, self.tally[0], *self.own, txid, part))
 
-    def record(self, connection: Connection, txid: int, partitions: int) -> None:
-        """The number of partitions of a batch of which nothing is written yet."""
-        connection.execute(f"DELETE FROM trident_part {_PART}", (*self.own, txid, LAYOUT_PART))
-        self._insert(connection, txid, LAYOUT_PART, partitions)
+    def spread(self, connection: Connection, txid: int) -> Spread | None:
+        """How the batch was begun, None if it was not."""
+        text = f"SELECT partitions, token FROM trident_part {_PART}"
+        found = connection.execute(text, (*self.own, txid, LAYOUT_PART)).fetchone()
+        return None if found is None else Spread(*found)
 
-    def _insert(self, connection: Connection, txid: int, part: int, number: int) -> None:
+    def record(self, connection: Connection, txid: int, spread: Spread) -> None:
+        """How a batch is begun of which nothing is written yet."""
+        connection.execute(f"DELETE FROM trident_part {_PART}", (*self.own, txid, LAYOUT_PART))
+        self._insert(connection, txid, LAYOUT_PART, *spread)
+
+    def written(self, connection: Connection, txid: int) -> list[int]:
+        """The counts of the partitions that have written the batch."""
+        return [rows for part, rows in self.parts(connection, txid).items() if part != LAYOUT_PART]
+
+    def _insert(self, connection: Connection, txid: int, part: int, number: int, token: str = "") -> None:
         text = (
             "INSERT INTO trident_part (topology, state, txid, part, attempt, partitions, token)"
-            " VALUES (?, ?, ?, ?, ?, ?, '')"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)"
         )
-        connection.execute(text, (*self.own, txid, part, self.attempt, number))
+        connection.execute(text, (*self.own, txid, part, self.attempt, number, token))
 
 
 class Unfenced(Claim):
@@ -61,7 +74,7 @@ def claim_of(conf: dict, table: str) -> Claim:
     """The claim of a run, or of none."""
     found = Claim.of(conf)
     if isinstance(found, Claim):
-        return found
+        return replace(found, way=Spread.of(0, conf).way)
     return Unfenced(conf.get("topology.name") or "", conf.get("trident.state.name") or table, 0, "")
 
 
@@ -71,12 +84,12 @@ class AppendLedger(Ledger):
     def __init__(self, stores: Callable[[], Sequence[Store]], table: str) -> None:
         super().__init__(stores, lambda: 0)
         self.table = table
-        self._partitions: dict[int, int] = {}
+        self._spread: dict[int, Spread] = {}
 
     def open(self, conf: dict) -> int:
         generation = super().open(conf)
         fence = super().fence
-        self._fence = Claim(*fence.own, generation, fence.lineage)
+        self._fence = Claim(*fence.own, generation, fence.lineage, way=Spread.of(0, conf).way)
         return generation
 
     @property
@@ -86,38 +99,24 @@ class AppendLedger(Ledger):
         return found
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        """Shuts out older attempts and records the number of partitions, unless some have written with another."""
-        store = self._stores()[0]
+        """Shuts out older attempts and records how the batch is spread, unless some have written it otherwise."""
+        store, spread = self._stores()[0], Spread(numPartitions, self.fence.way)
         with store.errors("begin the batch in the ledger"), store.writing(relaxed=True) as connection:
             row = self.fence.row(connection, store.dialect.exclusive)
             if txid < row.last or txid <= row.txid:
                 return  # complete, or behind: the tasks are told
             self.fence.begun(connection, txid, attempt)
-            written = self.fence.parts(connection, txid)
-            if written.pop(LAYOUT_PART, None) != numPartitions and not written:
-                self.fence.record(connection, txid, numPartitions)
-        self._partitions = {txid: numPartitions}
+            if self.fence.spread(connection, txid) != spread and not self.fence.written(connection, txid):
+                self.fence.record(connection, txid, spread)
+        self._spread = {txid: spread}
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Moves the last complete txid. Raises StateError if a batch half written cannot be told apart."""
-        store = self._stores()[0]
+        store, now = self._stores()[0], self._spread.get(txid)
         with store.errors("end the batch in the ledger"), store.writing(relaxed=True) as connection:
             row = self.fence.row(connection, store.dialect.exclusive)
-            if row.txid < txid:
-                counted = sum(receipt["rows"] for receipt in receipts)
-                self._check(txid, self.fence.parts(connection, txid), counted)
+            then = self.fence.spread(connection, txid)
+            if row.txid < txid and None not in (now, then) and now != then:
+                written = self.fence.written(connection, txid)
+                check_whole(f"table {self.table!r}", txid, then, now, written, receipts)  # type: ignore[arg-type]
             self.fence.complete(connection, txid)
-
-    def _check(self, txid: int, written: Mapping[int, int], counted: int) -> None:
-        now, then = self._partitions.get(txid), written.get(LAYOUT_PART)
-        if now is None or then is None or now == then:
-            return
-        parts = {part: rows for part, rows in written.items() if part != LAYOUT_PART}
-        if len(parts) == then or sum(parts.values()) == counted:
-            return
-        raise StateError(
-            f"table {self.table!r}: batch {txid} was begun with {then} partitions, and {len(parts)} of them have "
-            f"written {sum(parts.values())} rows; it is replayed with {now} partitions and {counted} rows, which may "
-            "not be told from those. Nothing more is written. Start the topology once with parallelismHint"
-            f"({then}) for this state; when batch {txid} is committed, {now} will do"
-        )

@@ -311,6 +311,31 @@ class PlainContract(StateContract):
     def values(self, txid: int) -> list[tuple]:
         return [(f"w{n % 5}", n % 3) for n in range(txid, txid + 13)]
 
+    def coming(self, factory: Any, way: str) -> Driver:
+        return self.driver(factory, **{"trident.way": f"digest-of-{way} {way}"})
+
+    def test_rows_that_come_another_way_are_not_mixed_with_those_of_a_half_written_batch(self, factory: Any) -> None:
+        self.batch(self.coming(factory, "shuffle"), 1)
+        self.coming(factory, "shuffle").run(self.rows(2), 2, only={0})
+        before = factory.stored()
+        with pytest.raises(StateError) as told:
+            self.batch(self.coming(factory, "batchGlobal"), 2)
+        for words in ("batch 2", "came by [shuffle] then, and by [batchGlobal] now", "groupings and parallelismHints"):
+            assert words in str(told.value)
+        assert factory.stored() == before
+        with pytest.raises(StateError, match="a way that was not recorded"):
+            self.batch(self.driver(factory), 2)
+        self.batch(self.coming(factory, "shuffle"), 2)
+        self.batch(self.coming(factory, "batchGlobal"), 3)
+        self.holds(factory, range(1, 4))
+
+    def test_a_batch_that_is_whole_or_not_begun_may_be_replayed_another_way(self, factory: Any) -> None:
+        self.coming(factory, "shuffle").run(self.rows(1), 1)
+        self.batch(self.coming(factory, "global_"), 1)
+        self.coming(factory, "shuffle").run(self.rows(2), 2, only=())
+        self.batch(self.coming(factory, "batchGlobal"), 2)
+        self.holds(factory, range(1, 3))
+
     def expected(self, batches: list[list[tuple]]) -> dict[tuple, Any]:
         return dict(Counter(row for batch in batches for row in batch))
 

@@ -1,0 +1,50 @@
+"""How a batch lies in a state whose partitions are known by their number only: of how many, and of which tuples.
+
+A number stands for the same tuples only under one spread. It is recorded before the first write; a batch of which some
+partitions have written under another spread is not written again, its replay only counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from trident_py.errors import StateError
+
+WAY = "trident.way"
+
+
+class Spread(NamedTuple):
+    """The number of partitions, and the way that the tuples come to them (`trident_py.ways`; "" without a cluster)."""
+
+    partitions: int
+    way: str = ""
+
+    @classmethod
+    def of(cls, partitions: int, conf: dict) -> Spread:
+        """That of a run; ``conf`` as a state or a participant gets it."""
+        return cls(partitions, conf.get(WAY) or "")
+
+    @property
+    def words(self) -> str:
+        """The way for eyes: spouts, groupings, partitions."""
+        return self.way.partition(" ")[2] or "a way that was not recorded"
+
+
+def check_whole(
+    who: str, txid: int, then: Spread, now: Spread, written: Sequence[int], receipts: Sequence[Any]
+) -> None:
+    """Called on the driver when a batch was only counted: begun as ``then``, replayed as ``now``. ``written`` are the
+    counts of the partitions that are there. Raises StateError unless they are the whole batch."""
+    counted = sum(receipt["rows"] for receipt in receipts)
+    if len(written) == then.partitions or sum(written) == counted:
+        return
+    back = f"with parallelismHint({then.partitions}) for this state", f"{now.partitions} partitions"
+    if then.partitions == now.partitions:
+        back = "with the spouts, groupings and parallelismHints of before", "these"
+    raise StateError(
+        f"{who}: batch {txid} was begun with {then.partitions} partitions, and {len(written)} of them have written "
+        f"{sum(written)} rows; it is replayed with {now.partitions} partitions and {counted} rows, which may not be "
+        f"told from those. The rows came by [{then.words}] then, and by [{now.words}] now. Nothing more is written. "
+        f"Start the topology once {back[0]}; when batch {txid} is committed, {back[1]} will do"
+    )

@@ -1,0 +1,76 @@
+"""The way of a state's tuples: what decides which tuple reaches which of its partitions, and in which order, as a text.
+
+A state that tells a replay by the number of its partition records the way under the txid before anything is written. A
+batch that is half written under another way is not mixed with its rows. The same topology has the same way on every
+cluster, in every process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from .lowering import Lowered
+from .partitioning import ROUTING_VERSION
+from .plan import Node, PartitionNode, ProcessorNode, SpoutNode
+
+_LONGEST = 120
+
+
+def ways(lowered: Lowered) -> dict[str, str]:
+    """For each state that the component updates, by its name, the way of its tuples: a digest, then words for eyes.
+
+    Called once for each submission, on the driver. The digest is over all that stands before the state: spouts with
+    their partitions, steps, groupings, the partitions of every stage, the types of the fields, the version of the hash.
+    What users' functions do is no part of it.
+    """
+    counts = {node_id: stage.partitions for level in lowered.levels for stage in level for node_id in stage.nodes}
+    return {
+        node.state.name: _way(_before(lowered, node), counts)
+        for node in lowered.plan.nodes
+        if isinstance(node, ProcessorNode) and node.committer and node.state is not None
+    }
+
+
+def _before(lowered: Lowered, last: Node) -> list[Node]:
+    """The node and all before it, parents first."""
+    wanted = {last.id}
+    for node in reversed(lowered.plan.nodes):
+        if node.id in wanted:
+            wanted.update(node.parents)
+    return [node for node in lowered.plan.nodes if node.id in wanted]
+
+
+def _way(nodes: list[Node], counts: dict[int, int]) -> str:
+    places = {node.id: place for place, node in enumerate(nodes)}
+    steps = [
+        [*_step(node), counts.get(node.id), [places[parent] for parent in node.parents], node.fields.declarations()]
+        for node in nodes
+    ]
+    text = json.dumps([ROUTING_VERSION, steps])
+    behind = {node.id for node in nodes for parent in node.parents if isinstance(nodes[places[parent]], PartitionNode)}
+    words = ", ".join(word for node in nodes if (word := _word(node, counts, node.id in behind)))
+    if len(words) > _LONGEST:
+        words = f"{words[: _LONGEST // 2]}...{words[-_LONGEST // 2 :]}"
+    return f"{hashlib.sha256(text.encode()).hexdigest()[:32]} {words}"
+
+
+def _step(node: Node) -> list[Any]:
+    if isinstance(node, SpoutNode):
+        return ["spout", node.spout_id, type(node.spout).__name__]
+    if isinstance(node, PartitionNode):
+        return ["partition", node.partitioner.name]
+    assert isinstance(node, ProcessorNode)
+    return ["step", type(node.spec).__name__]
+
+
+def _word(node: Node, counts: dict[int, int], sent: bool) -> str:
+    """What to call a node; nothing where tuples stay in their partition."""
+    if isinstance(node, PartitionNode):
+        return str(node.partitioner.name)
+    if isinstance(node, SpoutNode):
+        return f"{node.spout_id} x{counts[node.id]}"
+    if isinstance(node, ProcessorNode) and node.committer:
+        return f"state x{counts[node.id]}"
+    return f"x{counts[node.id]}" if sent else ""
