@@ -75,6 +75,8 @@ class Fence:
         Raises ZombieError for a batch that is behind, StateError if another checkpoint has written so far.
         """
         mark, who = self.place.read(part) or Mark(), self.place.who
+        if mark.generation > self.generation > 0:
+            raise newer_driver(who, self.generation, mark.generation)
         if txid is None or mark.txid < txid:
             return mark
         if mark.txid > txid:

@@ -27,6 +27,7 @@ from .advice import kafka_errors
 
 ANSWER = 30.0
 DRIVER = "driver"
+NEW = "topology.kafka.marks.new"
 LONGEST_NAME = 1000
 LONGEST_MARK = 4000  # brokers take 4096 bytes (offset.metadata.max.bytes)
 
@@ -92,14 +93,16 @@ class Place:
             found = _committed(self.cluster, self.name(part), self.topic)
             if found.error is not None:
                 raise StateError(f"{self.who}: its mark cannot be read: {found.error.str()}")
-        if found.offset < 0 or not found.metadata:
+        if found.offset < 0:
             return None
         try:
-            return Mark(**json.loads(found.metadata))
+            return _believed(found)
         except (ValueError, TypeError) as error:
             raise StateError(
-                f"{self.who}: group {self.name(part)!r} holds {found.metadata!r}, which this library has not written; "
-                "give the topology or the state another name"
+                f"{self.who}: group {self.name(part)!r} stands at offset {found.offset} with {found.metadata!r}, which "
+                "this library has not written: nobody knows what of the state is in the topic. Has somebody moved the "
+                "group's offset? Write the state under another name, or remove the offset (kafka-consumer-groups.sh "
+                f'--delete-offsets) and go on with conf["{NEW}"] = {self.state!r}, which writes the next batch'
             ) from error
 
     def metadata(self, part: int | str) -> Any:
@@ -111,6 +114,15 @@ class Place:
         from confluent_kafka import TopicPartition
 
         return [TopicPartition(self.topic, 0, mark.txid, metadata=mark.text())]
+
+
+def _believed(found: Any) -> Mark:
+    """A mark that says who wrote what. Raises ValueError, TypeError for one that does not."""
+    told = json.loads(found.metadata or "")
+    mark = Mark(**told)
+    if not {"txid", "generation", "lineage"} <= told.keys() or mark.txid != found.offset:
+        raise ValueError("no txid, generation and lineage, or another offset than the txid")
+    return mark
 
 
 def group_metadata(cluster: Cluster, group: str) -> Any:

@@ -14,17 +14,26 @@ from trident_py.kafka.clients import Cluster, is_passing, kafka_error
 
 from .advice import advice_on
 from .producing import Room
+from .witness import Witness
 
 WAIT = 0.02
 
 
 class Sender:
-    """One librdkafka producer, with what it could not deliver. Made, used and closed in one process."""
+    """One librdkafka producer, with what it could not deliver. Made, used and closed in one process.
 
-    def __init__(self, cluster: Cluster, settings: Mapping[str, Any], room: Room) -> None:
+    ``transactional``: with a witness of its transactions."""
+
+    def __init__(
+        self, cluster: Cluster, settings: Mapping[str, Any], room: Room, transactional: bool = False
+    ) -> None:  # fmt: skip
         self.failures = Failures(cluster)
+        self.witness = Witness(cluster.config(settings))
         more = {"delivery.report.only.error": True, "on_delivery": self.failures.add}
-        self.producer = cluster.producer({**settings, **more})
+        if transactional:
+            self.producer = cluster.producer({**settings, **more, **self.witness.settings}, self.witness)
+        else:
+            self.producer = cluster.producer({**settings, **more})
         self._room = room
 
     def produce(self, topic: str, value: bytes | None, key: bytes | None = None, **more: Any) -> None:
@@ -67,6 +76,17 @@ class Sender:
         told = f"{error.name()}: {error.str()}{advice_on(error.name())}"
         raise StateError(f"topic {topic!r} refuses a record ({_shown(key, value)}): {told}") from None
 
+    def begin(self) -> None:
+        """A transaction."""
+        self.producer.poll(0)  # what was said before
+        self.witness.begin()
+        self.producer.begin_transaction()
+
+    def was_clean(self) -> bool:
+        """Whether the transaction that was just committed has left nothing behind in the network."""
+        self.producer.poll(0)
+        return self.witness.clean
+
     def abort(self, seconds: float) -> None:
         self.producer.abort_transaction(seconds)
         self.failures.forget()
@@ -88,6 +108,13 @@ class Failures:
         self.count = 0
         self.first: Any = None
         self.text = ""
+
+    @property
+    def told(self) -> tuple[str, Exception | None]:
+        """The first one's record and error, in words and as an exception."""
+        from confluent_kafka import KafkaException
+
+        return self.text, None if self.first is None else KafkaException(self.first)
 
     def add(self, error: Any, message: Any) -> None:
         """Called by librdkafka from within poll, flush and commit."""

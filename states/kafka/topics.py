@@ -12,9 +12,8 @@ from trident_py.kafka.clients import Cluster, code_of
 from ..findings import Finding
 from ..lineage import BASE
 from .advice import kafka_errors
-from .marks import ANSWER, Place
+from .marks import ANSWER, NEW, Place
 
-NEW = "topology.kafka.marks.new"
 PATIENCE = 60.0
 PAUSE = 0.1
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from trident_py.errors import FailedException, StateError
-from trident_py.kafka.clients import is_fenced, kafka_error
+from trident_py.kafka.clients import code_of, is_fenced, is_passing, kafka_error
 
 from .advice import kafka_errors
 from .marks import ANSWER, Mark, Place
@@ -24,6 +24,7 @@ from .sending import Sender
 
 PATIENCE = 10.0
 LONGEST = 20.0
+ENDED = "INVALID_TXN_STATE"
 
 
 class TransactionalProducer:
@@ -55,7 +56,7 @@ class TransactionalProducer:
     def open(self) -> None:
         """Shuts out whoever had the id. Raises FailedException if the broker is away."""
         self.close()
-        made = Sender(self.place.cluster, self._settings, self._room)
+        made = Sender(self.place.cluster, self._settings, self._room, transactional=True)
         with kafka_errors(self.place.cluster, f"begin transactions as {self.place.name(self.part)!r}"):
             made.producer.init_transactions(ANSWER)
         if self._metadata is None:
@@ -65,7 +66,7 @@ class TransactionalProducer:
     def begin(self) -> None:
         if not self._active:
             with self._over_if_it_fails("begin a transaction"):
-                self._open_sender.producer.begin_transaction()
+                self._open_sender.begin()
             self._active = True
 
     def produce(self, topic: str, value: bytes | None, key: bytes | None = None, **more: Any) -> None:
@@ -84,7 +85,8 @@ class TransactionalProducer:
     def commit(self, mark: Mark, others: Sequence[tuple[list[Any], Any]] = ()) -> None:
         """Commits the transaction with its mark, and with further offsets: pairs of offsets and group metadata.
 
-        Raises FailedException where the batch must be replayed, StateError where a replay would not help.
+        Closed afterwards, to be opened under a new epoch, unless the commit was clean (`states.kafka.witness`). Raises
+        FailedException where the batch must be replayed, StateError where a replay would not help.
         """
         self.begin()
         with self._over_if_it_fails(f"commit batch {mark.txid}"):
@@ -93,15 +95,17 @@ class TransactionalProducer:
                 _in_time(partial(producer.send_offsets_to_transaction, offsets, metadata, PATIENCE))
             _patiently(partial(producer.commit_transaction, ANSWER))
         self._active = False
+        if not self._open_sender.was_clean():
+            self.close()
 
     def abort(self) -> None:
-        """Gives up the open transaction, if there is one. What cannot be aborted ends with the next `open`."""
+        """Gives up the open transaction, if there is one, and closes: a late abort must find another epoch. What cannot
+        be aborted ends with the next `open`."""
         if self._active:
             self._active = False
-            try:
+            with contextlib.suppress(Exception):
                 self._open_sender.abort(ANSWER)
-            except Exception:
-                self.close()
+            self.close()
 
     def close(self) -> None:
         """Forgets the producer; a transaction that is open is aborted by the next `open`, or times out."""
@@ -124,12 +128,23 @@ class TransactionalProducer:
             self.close()
             raise
         except StateError as error:
-            refused = "" if self._sender is None else self._sender.failures.text
+            refused, first = ("", None) if self._sender is None else self._sender.failures.told
             cause = error.__cause__
             self._give_up(cause)
-            if cause is not None and is_fenced(cause):
-                raise FailedException(f"{error}. {_FENCED}") from cause
+            again = "" if cause is None else self._why_again(cause, first)
+            if again:
+                raise FailedException(f"{error}. {again}; the batch is tried again") from cause
             raise (StateError(f"{error}. {refused}") if refused else error) from cause
+
+    def _why_again(self, cause: BaseException, first: BaseException | None) -> str:
+        """Why a replay may help after this error, whose ``first`` refused record may be its reason; else nothing."""
+        if is_fenced(cause):
+            return _FENCED
+        if ENDED in (code_of(cause), "" if first is None else code_of(first)):
+            return "Somebody else has ended the transaction: an administrator, or a request that came late"
+        if first is not None and is_passing(first):
+            return "The broker is away or busy"
+        return ""
 
     def _give_up(self, cause: BaseException | None) -> None:
         found = None if cause is None else kafka_error(cause)
@@ -141,7 +156,7 @@ class TransactionalProducer:
 
 _FENCED = (
     "Another process took over this partition, or the transaction was open for longer than transaction.timeout.ms "
-    "(raise it in the state's settings if that happens again); the batch is tried again"
+    "(raise it in the state's settings if that happens again)"
 )
 
 

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from crashing import Driver, in_attempt
 from topic_reading import read
 
@@ -312,3 +312,19 @@ def test_a_new_lineage_begun_by_a_driver_that_died_is_begun_by_the_next_one(
     for txid in (1, 2, 3):
         again.batch(rows(f"{txid}"), txid, of=1)
     assert stored(factory) == ["1", "1", "2", "2", "3"]
+
+
+@pytest.mark.parametrize("metadata", ["", "mine", "{}", '{"txid": 7}', '{"txid":1,"generation":1,"lineage":"first"}'])
+@pytest.mark.parametrize("part", ["0", "driver"])
+def test_an_offset_out_of_nowhere_is_no_mark(factory: TransactionalTopicState, part: str, metadata: str) -> None:
+    """A group that somebody has reset stands at 0, or elsewhere; only txid, generation and lineage are believed."""
+    one = driver(factory)
+    one.batch(rows("1"), 1, of=1)
+    group = place(factory).name(part)
+    consumer = Consumer({"bootstrap.servers": factory.bootstrap, "group.id": group, "log_level": 0})
+    consumer.commit(offsets=[TopicPartition(factory.topic, 0, 0, metadata=metadata)], asynchronous=False)
+    consumer.close()
+    with pytest.raises(StateError, match="--delete-offsets") as told:
+        driver(factory)
+    assert group in str(told.value)
+    assert stored(factory) == ["1"]

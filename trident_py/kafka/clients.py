@@ -95,17 +95,17 @@ class Cluster:
 
         return self._made(Consumer, more)
 
-    def producer(self, more: Mapping[str, Any]) -> Any:
+    def producer(self, more: Mapping[str, Any], logger: Any = librdkafka) -> Any:
         from confluent_kafka import Producer
 
-        return self._made(Producer, more)
+        return self._made(Producer, more, logger)
 
-    def _made(self, client: Any, more: Mapping[str, Any]) -> Any:
+    def _made(self, client: Any, more: Mapping[str, Any], logger: Any = librdkafka) -> Any:
         """Raises DefinitionError for a setting that librdkafka does not know."""
         from confluent_kafka import KafkaException
 
         try:
-            return client(self.config(more), logger=librdkafka)
+            return client(self.config(more), logger=logger)
         except KafkaException as error:
             text = self.hidden(str(error.args[0].str() if error.args else error))
             raise DefinitionError(f"Kafka at {self.bootstrap}: a client cannot be made: {text}") from None

@@ -14,7 +14,8 @@ from typing import Any, Self
 from ..errors import DefinitionError
 
 HOST = "127.0.0.1"
-WHEN = ("before", "during", "lost", "after")
+WHEN = ("before", "during", "lost", "after", "held")
+DELIVER = "deliver"
 _READ = 1 << 18
 _RESET = struct.pack("ii", 1, 0)  # linger for no time: close sends RST
 _IN = select.POLLIN | select.POLLHUP | select.POLLERR
@@ -34,6 +35,11 @@ def commit_of(url: str) -> bytes:
     (``b"COMMIT"`` alone also stands in ``SET AUTOCOMMIT = 0``, which PyMySQL sends when it connects.)
     """
     return b"COMMIT\0" if url.startswith("postgresql") else b"\x03COMMIT"
+
+
+def end_txn_of(transactional_id: str) -> bytes:
+    """What librdkafka sends to end a transaction of this id: size, key and version of an EndTxn request."""
+    return struct.pack(">ihh", 30 + len(transactional_id.encode()), 26, 1)
 
 
 class CuttingProxy:
@@ -75,13 +81,31 @@ class CuttingProxy:
 
         ``before``: the server never gets them. ``during``: the server gets them and the client is cut at once,
         so that the server may still be at work. ``lost``: the server has answered, the answer is thrown away.
-        ``after``: the answer is delivered, then the connection is closed. The first ``skip`` messages with
-        the bytes pass, the next ``times`` are cut.
+        ``after``: the answer is delivered, then the connection is closed. ``held``: the client is cut at once, and
+        the server gets the bytes late, when `deliver` or `deliver_on` says so. The first ``skip`` messages with the
+        bytes pass, the next ``times`` are cut.
         """
         if when not in WHEN:
             raise DefinitionError(f"when={when!r}: it is one of {', '.join(WHEN)}")
         with self._changed:
             self._rules.append(_Rule(pattern, when, skip, times))
+
+    def deliver(self, seconds: float = 30) -> int:
+        """Gives the server what is held, and waits for its answers. Returns how many messages there were."""
+        with self._changed:
+            lines = [line for line in self._lines if line.held]
+        return sum(line.deliver(seconds) for line in lines)
+
+    @property
+    def held(self) -> int:
+        """How many messages are held."""
+        with self._changed:
+            return sum(1 for line in self._lines if line.held)
+
+    def deliver_on(self, pattern: bytes) -> None:
+        """Does so once, as soon as a client sends these bytes, which the server gets after the answers."""
+        with self._changed:
+            self._rules.append(_Rule(pattern, DELIVER, 0, 1))
 
     def wait(self, cuts: int = 1, seconds: float = 30) -> bool:
         """Waits until so many connections were cut in all; False when that did not happen in time."""
@@ -163,6 +187,8 @@ class _Line:
         self.server = server
         self.ending: str | None = None
         self.mute = False
+        self.held = b""
+        self._answered = threading.Event()
         self._wake = _Wake()
         self._ended = threading.Lock()
         self._started = threading.Event()
@@ -209,6 +235,12 @@ class _Line:
             if when == "during":
                 self._leave(data)
                 return
+            if when == "held":
+                self._hold(data)
+                return
+            if when == DELIVER:
+                self.proxy.deliver()
+                when = None
             self.ending = when or self.ending
             if not self._send(self.server, data):
                 break
@@ -221,7 +253,9 @@ class _Line:
             if ending == "lost":
                 self.cut()
                 return
-            if not self.mute and not self._send(self.client, data):
+            if self.mute:
+                self._answered.set()
+            elif not self._send(self.client, data):
                 break
             if ending == "after":
                 self.cut(orderly=True)
@@ -239,6 +273,19 @@ class _Line:
         _reset(self.client)
         self._threads[1].join()
         self.end()
+
+    def _hold(self, data: bytes) -> None:
+        """The client is reset now; the server notices nothing, and waits for what is held."""
+        self.mute, self.held = True, data
+        self.proxy._was_cut()
+        _reset(self.client)
+
+    def deliver(self, seconds: float) -> bool:
+        """The server gets what was held, and answers nobody. False if it does not answer in time."""
+        data, self.held = self.held, b""
+        answered = self._send(self.server, data) and self._answered.wait(seconds)
+        self.end()
+        return answered
 
     def _client_is_done(self) -> None:
         """It closed, or broke: the server hears of it after what it was sent."""
