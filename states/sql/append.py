@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from trident_py.errors import DefinitionError, StateError
+from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.state import BatchParticipant, ITupleCollection, State
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
@@ -126,7 +126,7 @@ class AppendRows(State, ITupleCollection):
             return False
         begun = self._fence.spread(connection, txid)
         if begun is None and not isinstance(self._fence, Unfenced):
-            raise StateError(
+            raise FailedException(  # a replica took over that had not got it: the replay records it again
                 f"table {self.factory.table!r}: the ledger does not know batch {txid}; the driver's prepare comes "
                 "first. Run the topology on a cluster of trident_py"
             )

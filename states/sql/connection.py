@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from sqlalchemy.engine import Engine
@@ -41,6 +41,16 @@ class FormatConnection:
 def translated(text: str) -> str:
     """The statement with ``%s`` for ``?``. No name or literal of ours holds a question mark."""
     return text.replace("%", "%%").replace("?", "%s")
+
+
+def pinned(raw: Any, pin: Callable[[Any], None]) -> FormatConnection:
+    """A new connection after its session's settings are pinned; it is closed if that fails."""
+    try:
+        pin(raw)
+    except BaseException:
+        raw.close()
+        raise
+    return FormatConnection(raw)
 
 
 def driver_connection(engine: Engine, **more: Any) -> Any:

@@ -47,7 +47,8 @@ class Dialect(Protocol):
         ...
 
     def connect(self, engine: Engine) -> Connection:
-        """A new connection of the driver, durable at commit, in autocommit until `begin`."""
+        """A new connection of the driver, durable at commit, in autocommit until `begin`; nothing that the server
+        or the URL sets changes what it stores or reads (`trident_py.sessions`)."""
         ...
 
     def alive(self, connection: Connection) -> bool:
@@ -56,10 +57,6 @@ class Dialect(Protocol):
 
     def begin(self, connection: Connection, seconds: float) -> None:
         """Opens a transaction that may write. Raises the driver's error if it is locked out that long."""
-        ...
-
-    def relaxed(self, connection: Connection, on: bool) -> None:
-        """Bookkeeping that may be lost in a power cut (never in a crash) need not wait for the disk."""
         ...
 
     # -- errors

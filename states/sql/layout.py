@@ -101,7 +101,7 @@ class AppendLedger(Ledger):
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         """Shuts out older attempts and records how the batch is spread, unless some have written it otherwise."""
         store, spread = self._stores()[0], Spread(numPartitions, self.fence.way)
-        with store.errors("begin the batch in the ledger"), store.writing(relaxed=True) as connection:
+        with store.errors("begin the batch in the ledger"), store.writing() as connection:
             row = self.fence.row(connection, store.dialect.exclusive)
             if txid < row.last or txid <= row.txid:
                 return  # complete, or behind: the tasks are told
@@ -113,7 +113,7 @@ class AppendLedger(Ledger):
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Moves the last complete txid. Raises StateError if a batch half written cannot be told apart."""
         store, now = self._stores()[0], self._spread.get(txid)
-        with store.errors("end the batch in the ledger"), store.writing(relaxed=True) as connection:
+        with store.errors("end the batch in the ledger"), store.writing() as connection:
             row = self.fence.row(connection, store.dialect.exclusive)
             then = self.fence.spread(connection, txid)
             if row.txid < txid and None not in (now, then) and now != then:

@@ -245,13 +245,13 @@ class Ledger:
         if attempt == 0 or self._fence is None:
             return
         for store in self._stores():
-            with store.errors("begin the batch in the ledger"), store.writing(relaxed=True) as connection:
+            with store.errors("begin the batch in the ledger"), store.writing() as connection:
                 self.fence.begun(connection, txid, attempt)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Moves the last complete txid. Raises ZombieError if a newer driver has taken over."""
         for store in self._stores():
-            with store.errors("end the batch in the ledger"), store.writing(relaxed=True) as connection:
+            with store.errors("end the batch in the ledger"), store.writing() as connection:
                 self.fence.complete(connection, txid)
 
     def published(self, txid: int) -> bool:

@@ -11,9 +11,10 @@ from sqlalchemy.dialects import mysql as types
 from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
+from trident_py.sessions import pin_mysql
 
 from .columns import DECODERS, Column
-from .connection import Connection, FormatConnection, driver_connection
+from .connection import Connection, driver_connection, pinned
 from .dialect import names
 from .mysql_bulk import MySqlBulk, code_of
 from .mysql_maps import MySqlMaps
@@ -21,11 +22,6 @@ from .server import ServerDialect
 
 _KEYS_PER_READ = 1_000
 _KEY_LENGTH = 190
-_MODE = (
-    "ANSI_QUOTES,STRICT_ALL_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,"
-    "NO_AUTO_VALUE_ON_ZERO"
-)
-_LOCK_SECONDS = 60
 _LOCKS = {1205, 1213, 3572}
 _FULL = {1040, 1203, 1226}  # too many connections, of all or of one user: not for long
 _LOST = _FULL | {0, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
@@ -64,13 +60,7 @@ class MySql(ServerDialect, MySqlMaps, MySqlBulk):
         raw = driver_connection(engine, autocommit=True, charset="utf8mb4", local_infile=True, defer_connect=True)
         raw._local_infile = False  # MySqlBulk.load answers the server itself; nothing else may ask for a file
         raw.connect()
-        connection = FormatConnection(raw)
-        connection.execute(
-            f"SET SESSION sql_mode = '{_MODE}', time_zone = '+00:00', collation_connection = 'utf8mb4_bin',"
-            f" lock_wait_timeout = {_LOCK_SECONDS}"
-        )
-        connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-        return connection
+        return pinned(raw, pin_mysql)
 
     def alive(self, connection: Any) -> bool:
         try:
@@ -85,9 +75,6 @@ class MySql(ServerDialect, MySqlMaps, MySqlBulk):
             connection.execute(f"SET SESSION innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}")
             connection.wait = wait
         connection.execute("START TRANSACTION")
-
-    def relaxed(self, connection: Connection, on: bool) -> None:
-        """The server decides when it writes its log."""
 
     def is_lock(self, error: BaseException) -> bool:
         return code_of(error) in _LOCKS

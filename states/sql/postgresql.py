@@ -10,9 +10,10 @@ from sqlalchemy.dialects import postgresql as types
 from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
+from trident_py.sessions import local_postgresql, pin_postgresql
 
 from .columns import DECODERS, Column
-from .connection import Connection, FormatConnection, driver_connection
+from .connection import Connection, driver_connection, pinned
 from .postgresql_bulk import PostgreSqlBulk
 from .postgresql_maps import CASTS, PostgreSqlMaps
 from .server import ServerDialect
@@ -57,9 +58,7 @@ class PostgreSql(ServerDialect, PostgreSqlMaps, PostgreSqlBulk):
 
     def connect(self, engine: Engine) -> Connection:
         raw = driver_connection(engine, autocommit=True, prepare_threshold=None)  # poolers keep no prepared statements
-        connection = FormatConnection(raw)
-        connection.execute("SET TIME ZONE 'UTC'")
-        return connection
+        return pinned(raw, pin_postgresql)
 
     def alive(self, connection: Connection) -> bool:
         try:
@@ -70,10 +69,7 @@ class PostgreSql(ServerDialect, PostgreSqlMaps, PostgreSqlBulk):
 
     def begin(self, connection: Connection, seconds: float) -> None:
         connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-        connection.execute(f"SET LOCAL lock_timeout = '{max(int(seconds * 1000), 1)}ms'")
-
-    def relaxed(self, connection: Connection, on: bool) -> None:
-        connection.execute(f"SET synchronous_commit = {'off' if on else 'on'}")
+        connection.execute(local_postgresql(max(int(seconds * 1000), 1)))
 
     def is_lock(self, error: BaseException) -> bool:
         return getattr(error, "sqlstate", None) in _LOCKS

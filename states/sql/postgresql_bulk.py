@@ -42,8 +42,9 @@ class PostgreSqlBulk(OnConflict):
         if ignore:
             raise NotImplementedError("COPY ignores no rows; load into a temporary table")
         where = self.aside if temporary else ""
+        quoted = f'"{table}"'
         with connection.raw.cursor() as cursor:
-            with cursor.copy(f'COPY {where}"{table}" ({names(columns)}) FROM STDIN') as copy:
+            with cursor.copy(f"COPY {where}{quoted} ({names(columns)}) FROM STDIN (ENCODING 'UTF8')") as copy:
                 for packet in packets(data):
                     copy.write(packet)
             return Loaded(cursor.rowcount, 0, 0)

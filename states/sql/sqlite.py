@@ -69,7 +69,7 @@ class Sqlite(SqliteMaps, SqliteBulk):
 
     def connect(self, engine: Engine) -> Any:
         connection = driver_connection(
-            engine, isolation_level=None, check_same_thread=False, cached_statements=256
+            engine, isolation_level=None, check_same_thread=False, cached_statements=256, detect_types=0
         )
         connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
         until = time.monotonic() + _BUSY_MILLISECONDS / 1000
@@ -102,9 +102,6 @@ class Sqlite(SqliteMaps, SqliteBulk):
                 time.sleep(0.001)
         finally:
             connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
-
-    def relaxed(self, connection: Any, on: bool) -> None:
-        connection.execute(f"PRAGMA synchronous = {'NORMAL' if on else 'FULL'}")
 
     def is_lock(self, error: BaseException) -> bool:
         code = getattr(error, "sqlite_errorcode", None)

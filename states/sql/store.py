@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 
 from trident_py.errors import DefinitionError, FailedException, StateError
+from trident_py.sessions import pin_engine
 
 from .dialect import Dialect, dialect_of
 
@@ -37,6 +38,7 @@ class Store:
         self.shown = shown(url)
         self.dialect: Dialect = dialect_of(url)
         self.engine = sa.create_engine(url, **self.dialect.pool)
+        pin_engine(self.engine)
         self._idle: list[Any] = []
         self._lock = threading.Lock()
         self.ready: dict[Any, Any] = {}
@@ -73,17 +75,13 @@ class Store:
         self.give(connection)
 
     @contextlib.contextmanager
-    def writing(self, relaxed: bool = False) -> Iterator[Any]:
+    def writing(self) -> Iterator[Any]:
         """A transaction of its own: committed at the end, rolled back by an exception."""
         connection = self.take()
         try:
-            if relaxed:
-                self.dialect.relaxed(connection, True)
             self.begin(connection)
             yield connection
             connection.execute("COMMIT")
-            if relaxed:
-                self.dialect.relaxed(connection, False)
         except BaseException:
             self.drop(connection)  # which rolls back
             raise

@@ -95,13 +95,6 @@ class DialectContract:
         with store.reading() as connection:
             assert store.dialect.read(connection, "t", keys, columns, [(1,)]) == [None]
 
-    def test_relaxed_bookkeeping_is_there_when_it_is_committed(self, store: Store) -> None:
-        keys, columns = self.table(store, K, V)
-        with store.writing(relaxed=True) as connection:
-            store.dialect.write(connection, "t", keys, columns, [(1, 1)])
-        with store.reading() as connection:
-            assert store.dialect.read(connection, "t", keys, columns, [(1,)]) == [(1,)]
-
     # -- errors
 
     def test_a_lock_wait_ends_and_is_recognised(self, store: Store) -> None:

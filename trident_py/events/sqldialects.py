@@ -8,6 +8,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from ..errors import DefinitionError
+from ..sessions import pin_engine
 
 PATIENCE = 5.0
 
@@ -25,7 +26,7 @@ class SqlDialect:
 
     def engine(self, url: URL) -> Engine:
         try:
-            return create_engine(
+            made = create_engine(
                 url, pool_size=4, max_overflow=4, pool_timeout=PATIENCE, isolation_level="AUTOCOMMIT",
                 pool_pre_ping=False, connect_args=self.arguments,
             )  # fmt: skip
@@ -34,6 +35,8 @@ class SqlDialect:
             raise DefinitionError(
                 f"the store {url.render_as_string()} needs {error.name}: pip install 'trident-py[{extra}]'"
             ) from None
+        pin_engine(made)
+        return made
 
     def tables(self, table: str) -> list[str]:
         return [
@@ -91,18 +94,6 @@ class MySql(SqlDialect):
     # lost, away, starting, read only, lock wait, deadlock, too many connections, killed
     passing: tuple[Any, ...] = (0, 1040, 1053, 1205, 1213, 1290, 1317, 1927, 2003, 2006, 2013, 2055)
     arguments = {"connect_timeout": 3, "read_timeout": PATIENCE, "write_timeout": PATIENCE, "charset": "utf8mb4"}  # noqa: RUF012
-
-    def engine(self, url: URL) -> Engine:
-        made = super().engine(url)
-
-        @event.listens_for(made, "connect")
-        def prepare(raw: Any, _: Any) -> None:
-            with raw.cursor() as cursor:
-                cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")  # no gap locks
-                cursor.execute("SET SESSION sql_mode = 'STRICT_ALL_TABLES'")
-                cursor.execute("SET SESSION time_zone = '+00:00'")  # in a local one NOW() jumps with its clocks
-
-        return made
 
     def tables(self, table: str) -> list[str]:
         columns = f"{self.columns()}, KEY {table}_changed (changed)"

@@ -1,0 +1,238 @@
+"""Nothing that a server, a database, a role, a URL or an environment sets changes what is stored or read.
+
+The story below is told once as it is, then with the settings at other values: at those that are known to hurt, and
+then every switch of the server the other way round, those of versions to come included.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+import databases
+import pytest
+from asking import MARIADB
+from crashing import Driver
+from sqlalchemy import make_url
+from sqlalchemy.exc import DBAPIError
+
+from states.sql import AppendState, InsertIgnoreState, RowUpdater, SqlMapState
+from states.sql.columns import Column
+from states.sql.store import close_stores, parsed, store_of
+from trident_py import Fields
+from trident_py.errors import DefinitionError, StateError
+from trident_py.events.claims import Claim
+from trident_py.events.stores import store_of as claims_of
+from trident_py.operations.builtin import Sum
+from trident_py.sessions import ENCODINGS
+from trident_py.state import MapCombinerAggStateUpdater
+from trident_py.testing.databases import connection
+from trident_py.tuples import TridentTuple
+
+FIELDS = Fields(
+    "k string", "n bigint", "d double", "t timestamp", "b binary", "p decimal(20,5)", "j json", "o boolean", "y date"
+)
+TEXTS = ["é", "e", "ok", "OK", "ok ", "", "NULL", "\\", "\\N", "a\\'b", '"', "100%", "日本\U0001f600"]
+NUMBERS = [0.1, 1 / 3, 1e-5, 5e-324, -0.0, 4.4942328371557893e307, 123456789.123456789]
+_count = itertools.count(1)
+
+
+def values(txid: int, texts: Sequence[str]) -> list[tuple]:
+    day = datetime.datetime(2013, 11, 3, 1, 30, 0, txid)
+    return [
+        (f"{text}{txid // 3}", index, NUMBERS[index % len(NUMBERS)], day if index % 3 else None,
+         bytes([0, 255, 92, index]), Decimal(index) / 8, {"a": [text, None, 1.5]}, index % 2 == 0, day.date())
+        for index, text in enumerate(texts)
+    ]  # fmt: skip
+
+
+def story(url: str, texts: Sequence[str] = TEXTS) -> list[str]:
+    """Three batches, each run twice, into three states, and what is there then; and claims of the gateway."""
+    number = next(_count)
+    rows = {txid: [TridentTuple.of(FIELDS, each) for each in values(txid, texts)] for txid in (1, 2, 3)}
+    states: list[tuple[Any, Any]] = [
+        (InsertIgnoreState(url, f"i{number}", "k", FIELDS), RowUpdater()),
+        (AppendState(url, f"a{number}", FIELDS), RowUpdater()),
+        (SqlMapState.opaque(url, f"m{number}", "k string", "s double"), MapCombinerAggStateUpdater(Sum(), "k", "d")),
+    ]
+    told: list[Any] = []
+    for factory, updater in states:
+        driver = Driver(factory, updater, **{"trident.state.name": factory.table})
+        for txid in (1, 1, 2, 3, 3):
+            driver.batch(rows[txid], txid)
+        told.append(sorted(map(repr, factory.stored().items())))
+    claims = claims_of(url, 60.0, f"claims{number}")
+    try:
+        asked = [Claim(text, "x") for text in texts if text]
+        told += [[known.mine for known in claims.claim(asked, "me", 60.0)] for _ in range(2)]
+    finally:
+        claims.close()
+    close_stores()
+    return [str(each) for each in told]
+
+
+# -- PostgreSQL
+
+HOSTILE = {
+    "client_encoding": ["LATIN1", "SQL_ASCII"],
+    "extra_float_digits": ["-15"],
+    "DateStyle": ["German, DMY", "SQL, DMY"],
+    "TimeZone": ["America/New_York"],
+}
+REFUSED = {
+    "default_transaction_read_only": "said by the server: cannot execute ... in a read-only transaction",
+    "session_replication_role": "said at open",
+}
+
+
+@pytest.fixture
+def hostile(postgresql: Any) -> Iterator[tuple[str, Callable[[str, str], None], Callable[[], None]]]:
+    """A database and its role; what sets one of their settings, and what resets them all."""
+    role = f"hostile_{next(_count)}"
+    with connection(postgresql.url) as server, databases.fresh(postgresql) as url:
+        database = make_url(url).database
+        server.exec_driver_sql(f"CREATE ROLE {role} SUPERUSER LOGIN")
+        owners = itertools.cycle([f"DATABASE {database}", f"ROLE {role}"])
+
+        def alter(name: str, value: str) -> None:
+            with contextlib.suppress(DBAPIError):  # of the transaction alone
+                server.exec_driver_sql(f"ALTER {next(owners)} SET {name} = '{value}'")
+
+        def reset() -> None:
+            for _ in range(2):
+                server.exec_driver_sql(f"ALTER {next(owners)} RESET ALL")
+
+        yield make_url(url).set(username=role).render_as_string(), alter, reset
+        close_stores()
+        server.exec_driver_sql(f"DROP OWNED BY {role} CASCADE")
+    with connection(postgresql.url) as server:
+        server.exec_driver_sql(f"DROP ROLE {role}")
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in HOSTILE.items() for value in values])
+def test_a_setting_of_role_or_database_changes_nothing(hostile: Any, name: str, value: str) -> None:
+    url, alter, _ = hostile
+    plain = story(url)
+    alter(name, value)
+    alter(name, value)  # for the role too
+    assert story(url) == plain
+
+
+def test_every_switch_of_postgresql_the_other_way_round_changes_nothing(hostile: Any, postgresql: Any) -> None:
+    url, alter, reset = hostile
+    plain = story(url)
+    text = "SELECT name, coalesce(enumvals, '{on,off}'), setting FROM pg_settings"
+    with connection(url) as server:
+        switches = server.exec_driver_sql(
+            f"{text} WHERE context IN ('user', 'superuser') AND vartype IN ('bool', 'enum')"
+        ).all()
+    assert len(switches) > 60
+    for at in range(max(len(values) for _, values, _ in switches) - 1):
+        for name, known, now in switches:
+            others = [value for value in known if value != now]
+            if name not in REFUSED:
+                alter(name, others[at % len(others)])
+        assert story(url) == plain, f"with every switch at its other value {at}"
+        reset()
+
+
+@pytest.mark.parametrize("name", ["client_encoding", "options"])
+def test_a_setting_in_the_url_changes_nothing(postgresql: Any, name: str) -> None:
+    with databases.fresh(postgresql) as url:
+        more = {"client_encoding": "latin1", "options": "-c client_encoding=LATIN1 -c extra_float_digits=-15"}
+        assert story(make_url(url).update_query_dict({name: more[name]}).render_as_string()) == story(url)
+
+
+def test_a_client_encoding_in_the_environment_changes_nothing(
+    postgresql: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with databases.fresh(postgresql) as url:
+        plain = story(url)
+        monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+        monkeypatch.setenv("PGTZ", "Asia/Tokyo")
+        monkeypatch.setenv("PGDATESTYLE", "German")
+        assert story(url) == plain
+
+
+def test_triggers_that_a_role_has_switched_off_are_refused(hostile: Any) -> None:
+    url, alter, _ = hostile
+    alter("session_replication_role", "replica")
+    with pytest.raises(DefinitionError, match=r"session_replication_role is 'replica'.*RESET"):
+        store_of(parsed(url)).take()
+
+
+@contextlib.contextmanager
+def encoded(postgresql: Any, encoding: str) -> Iterator[str]:
+    name = f"encoded_{encoding.lower()}"
+    with connection(postgresql.url) as server:
+        how = f"ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+        server.exec_driver_sql(f"CREATE DATABASE {name} {how}")
+    try:
+        yield postgresql.url_of(name)
+    finally:
+        close_stores()
+        postgresql.drop_database(name)
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "WIN1252", "LATIN9"])
+def test_a_database_in_another_encoding_keeps_its_characters_and_refuses_others(
+    postgresql: Any, encoding: str
+) -> None:
+    with encoded(postgresql, encoding) as url, databases.fresh(postgresql) as unicode:
+        assert story(url, TEXTS[:-1]) == story(unicode, TEXTS[:-1])
+        with pytest.raises(StateError, match="no equivalent in encoding"):
+            story(url, TEXTS)
+
+
+def test_one_character_by_copy_and_by_parameters_is_one_key(postgresql: Any) -> None:
+    with encoded(postgresql, "LATIN1") as url:
+        factory = InsertIgnoreState(url, "t", "k", "k string")
+        driver = Driver(factory, RowUpdater())
+        rows = [TridentTuple.of(["k"], [text]) for text in ("é", "e", "É")]
+        driver.batch(rows, 1)
+        with store_of(parsed(url)).writing() as one:
+            store_of(parsed(url)).dialect.write(one, "t", [Column("k", "string", True)], [], [("é",), ("É",)])
+        driver.batch(rows, 2)
+        assert set(factory.stored()) == {("é",), ("e",), ("É",)}
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "EUC_JP"])
+def test_an_encoding_that_changes_texts_is_refused(postgresql: Any, encoding: str) -> None:
+    with encoded(postgresql, encoding) as url:
+        with pytest.raises(DefinitionError, match=rf"has the encoding {encoding}.*UTF8"):
+            store_of(parsed(url)).take()
+        with pytest.raises(DefinitionError, match=f"has the encoding {encoding}"):
+            claims_of(url, 60.0, "claims").claim([Claim("a", "b")], "me", 60.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ENCODINGS[1:])
+def test_an_encoding_that_is_taken_gives_back_every_character(postgresql: Any, encoding: str) -> None:
+    with connection(postgresql.url) as server:
+        server.exec_driver_sql(f"SET check.encoding = '{encoding}'")
+        server.exec_driver_sql(EXACT.replace("%", "%%"))
+
+
+EXACT = """DO $$ DECLARE code int; found bytea; enc text := current_setting('check.encoding'); BEGIN
+FOR code IN SELECT n FROM generate_series(1, 65535) n WHERE n NOT BETWEEN 55296 AND 57343 LOOP
+    BEGIN found := convert_to(chr(code), enc); EXCEPTION WHEN untranslatable_character THEN CONTINUE; END;
+    IF convert_from(found, enc) <> chr(code) THEN RAISE 'U+% comes back as %', code, convert_from(found, enc); END IF;
+END LOOP; END $$"""
+
+
+# -- MariaDB and MySQL
+
+SAID = {  # said by the server or so small that nothing fits, never silent
+    "max_session_mem_used", "max_statement_time", "tx_read_only", "transaction_read_only", "sql_log_off",
+}  # fmt: skip
+
+
+@MARIADB
+def test_a_setting_of_mysql_in_the_url_changes_nothing(database: str) -> None:
+    hostile = "SET SESSION sql_select_limit = 1, completion_type = 'CHAIN', sql_mode = ''"
+    asking = make_url(database).update_query_dict({"init_command": hostile, "charset": "latin1"})
+    assert story(asking.render_as_string()) == story(database)
