@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 # Each layer may import the layers above it in this list, and itself only within one package.
 LAYERS = [
     {"errors", "secrets"},
-    {"tuples", "patience", "sessions"},
+    {"tuples", "patience", "sessions", "names"},
     {"blame"},
     {"chunks", "home", "documents"},
     {"operations"},

@@ -19,6 +19,7 @@ import cloudpickle
 from .blame import blame, note, notes_of
 from .errors import FailedException, TridentError
 from .lowering import Lowered, lower
+from .names import joined
 from .plan import Plan, ProcessorNode, SpoutNode
 from .spouts.coordination import Descriptor, SpoutNodeInfo
 from .ways import ways
@@ -117,7 +118,7 @@ def compile_component(component: Plan, plan: Plan, conf: dict) -> Program:
         for node in component.nodes
         if isinstance(node, SpoutNode)
     )
-    return Program("+".join(sorted(info.id for info in spouts)), lowered, conf, spouts, ways(lowered))
+    return Program(joined("+", sorted(info.id for info in spouts)), lowered, conf, spouts, ways(lowered))
 
 
 def compile_plan(plan: Plan, conf: dict) -> list[Program]:

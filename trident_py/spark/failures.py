@@ -13,6 +13,8 @@ from ..errors import FailedException, LineageError, TridentError, ZombieError
 _LOST = (
     "Python worker exited unexpectedly",
     "Python worker failed to connect back",
+    "Timed out while waiting for the Python worker to connect back",
+    "failed to launch worker",
     "ExecutorLostFailure",
     "FetchFailed",
     "EXECUTOR_LOST",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ..errors import DefinitionError, FailedException, SpoutError
+from ..names import escaped
 from ..tuples import TransactionAttempt
 from .descriptors import SpoutNodeInfo
 from .homespouts import BatchSpoutCoordinator, Instances, RichSpoutCoordinator, Rows
@@ -180,5 +181,5 @@ def _other_attempt(spout: str, tx: TransactionAttempt) -> FailedException:
 
 
 def partition_path(spout: str, partition: str) -> str:
-    """Where the metadata of one partition is kept. Storm: <txStateId>/user/<partition>."""
-    return f"{spout}/user/{partition}"
+    """Where the metadata of one partition is kept, that of no other spout. Storm: <txStateId>/user/<partition>."""
+    return f"{escaped('/', spout)}/user/{partition}"

@@ -1,0 +1,54 @@
+"""Different names never make one: components, the places of spouts' metadata."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from trident_py import Fields, LocalCluster, TridentTopology
+from trident_py.names import joined
+from trident_py.program import compile_plan
+from trident_py.spouts.coordinators import partition_path
+from trident_py.testing import FixedBatchSpout, collect
+
+PARTS = st.sampled_from(["a", "b", "+", "/", "%", "25", "2B", "2F", "/user/"])
+NAMES = st.lists(PARTS, min_size=1, max_size=5).map("".join)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=4), st.lists(NAMES, min_size=1, max_size=4), st.sampled_from("+/"))
+def test_other_names_make_another_one(one: list[str], other: list[str], separator: str) -> None:
+    assert (joined(separator, one) == joined(separator, other)) == (one == other)
+
+
+@given(NAMES, NAMES, NAMES, NAMES)
+@example("a", "b/user/c", "a/user/b", "c")
+def test_other_spouts_and_partitions_have_another_place(spout: str, part: str, other: str, of_other: str) -> None:
+    same = (spout, part) == (other, of_other)
+    assert (partition_path(spout, part) == partition_path(other, of_other)) == same
+    if spout != other:
+        assert not partition_path(other, of_other).startswith(partition_path(spout, ""))
+
+
+def test_usual_names_stay_as_they_are() -> None:
+    assert joined("+", ["a b", "c/d-e.f_é"]) == "a b+c/d-e.f_é"
+    assert partition_path("a b", "c/d") == "a b/user/c/d"
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_merged_streams_run_beside_one_that_is_called_like_both(tmp_path: Path, kept: bool) -> None:
+    topology = TridentTopology()
+    a, b, both = (topology.newStream(name, FixedBatchSpout(Fields("n bigint"), 1, (1,), (2,))) for name in
+                  ("a", "b", "a+b"))  # fmt: skip
+    collect(topology.merge(a, b), "merged")
+    collect(both, "beside")
+    built = topology.build()
+    assert [program.component for program in compile_plan(built.plan, {})] == ["a+b", "a%2Bb"]
+    for run in range(2 if kept else 1):
+        with LocalCluster(str(tmp_path) if kept else None) as cluster:
+            running = cluster.submitTopology("t", {}, built)
+            assert running.awaitTermination(60)
+        merged, beside = running.collected("merged"), running.collected("beside")
+        assert (sum(map(len, merged.values())), sum(map(len, beside.values()))) == ((4, 2) if run == 0 else (0, 0))
