@@ -75,6 +75,12 @@ class Opaque(IOpaquePartitionedTridentSpout):
     def getOutputFields(self) -> Fields:
         return Fields("word", "n")
 
+    def getCoordinator(self, conf: dict, context: Any) -> Any:
+        raise AssertionError("nothing may start")
+
+    def getEmitter(self, conf: dict, context: Any) -> Any:
+        raise AssertionError("nothing may start")
+
 
 def transactional() -> FixedBatchSpout:
     return FixedBatchSpout(Fields("word", "n"), 2, ("a", 1), ("b", 2))
@@ -383,6 +389,12 @@ def test_long_chains_over_many_fields_are_traced_at_once() -> None:
 
 class Sums(MultiReducer):
     """Makes fields of everything that comes."""
+
+    def init(self, collector: Any) -> Any: ...
+
+    def execute(self, state: Any, streamIndex: int, input: Any, collector: Any) -> Any: ...
+
+    def complete(self, state: Any, collector: Any) -> None: ...
 
 
 def test_the_fields_of_a_reducer_of_streams_are_those_of_the_batch() -> None:

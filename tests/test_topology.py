@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from semantics.support import Collects, Joined
 
 from trident_py import DefinitionError, Fields, LocalCluster, TridentTopology
-from trident_py.operations import Aggregator, CombinerAggregator, ReducerAggregator
 from trident_py.operations.builtin import Count
 from trident_py.plan import ProcessorNode
 from trident_py.state import StateSpec
@@ -96,10 +96,10 @@ def test_a_state_is_named_as_given_or_by_its_factory_or_by_its_table() -> None:
 def test_which_aggregators_take_which_way() -> None:
     def operations(kind: Any) -> list[str]:
         topology = TridentTopology()
-        topology.newStream("s", FixedBatchSpout("a", 1)).groupBy("a").aggregate(kind(), "n")
+        topology.newStream("s", FixedBatchSpout("a", 1)).groupBy("a").aggregate("a", kind(), "n")
         return [n.spec.operation for n in topology.plan().nodes if isinstance(n, ProcessorNode)]
 
-    assert [len(operations(kind)) for kind in (CombinerAggregator, ReducerAggregator, Aggregator)] == [2, 1, 1]
+    assert [len(operations(kind)) for kind in (Count, Joined, Collects)] == [2, 1, 1]
     assert operations(Count) == ["aggregate Count by [a] (partial)", "aggregate Count by [a] (merge)"]
 
 
@@ -112,7 +112,7 @@ def test_a_chain_of_combiners_is_partial_and_one_of_another_kind_ends_that() -> 
         chain.chainEnd()
         return sum(isinstance(node, ProcessorNode) for node in topology.plan().nodes)
 
-    assert (stages(Count, Count), stages(Count, ReducerAggregator), stages(ReducerAggregator, Count)) == (2, 1, 1)
+    assert (stages(Count, Count), stages(Count, Joined), stages(Joined, Count)) == (2, 1, 1)
 
 
 def test_count_gives_its_output_a_type_unless_one_is_given() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from typing import Any
 
 import pytest
 
+from states import RowUpdater
 from trident_py import DefinitionError, Fields, JoinType, LocalCluster, TridentTopology
-from trident_py.operations import Aggregator, MultiReducer
+from trident_py.operations import BaseFilter, BaseFunction, CombinerAggregator, MultiReducer
 from trident_py.operations.builtin import Count, MapGet, Sum, TupleCollectionGet
 from trident_py.spouts import IBatchSpout
-from trident_py.state import StateSpec
+from trident_py.state import BaseQueryFunction, BaseStateUpdater, StateFactory, StateSpec
 from trident_py.testing import FixedBatchSpout, LoggingBackingMap, MemoryMapState, Split
 
 from .support import Batches, Collects, Joined
@@ -110,14 +113,10 @@ def test_a_grouped_combiner_state_takes_one_function_field(fields: list[str]) ->
         stream().groupBy("a").persistentAggregate(MemoryMapState.Factory(), Count(), fields)
 
 
-class AnAggregator(Aggregator):
-    pass
-
-
 def test_a_general_aggregator_has_no_value_for_a_state() -> None:
     for source in (stream(), stream().groupBy("a")):
         with pytest.raises(DefinitionError, match="CombinerAggregator or a ReducerAggregator"):
-            source.persistentAggregate(MemoryMapState.Factory(), AnAggregator(), "n")
+            source.persistentAggregate(MemoryMapState.Factory(), Collects(), "n")
 
 
 def test_what_is_no_aggregator_is_refused() -> None:
@@ -133,6 +132,8 @@ def test_what_is_no_spout_is_refused() -> None:
 class NoFields(IBatchSpout):
     def getOutputFields(self) -> Any:
         return []
+
+    def emitBatch(self, batchId: int, collector: Any) -> None: ...
 
 
 def test_a_spout_declares_its_fields() -> None:
@@ -228,3 +229,115 @@ def test_a_slip_in_a_call_is_a_definition_error_that_says_so(slip: str) -> None:
 def test_an_empty_topology_ends_at_once() -> None:
     with LocalCluster() as cluster:
         assert cluster.submitTopology("empty", None, TridentTopology().build()).awaitTermination(10)
+
+
+class Shouting(BaseFunction):
+    def excute(self, tuple: Any, collector: Any) -> None: ...
+
+
+class Silent(BaseFilter): ...
+
+
+class Halving(CombinerAggregator):
+    def init(self, tuple: Any) -> Any: ...
+
+    def combine(self, val1: Any, val2: Any) -> Any: ...
+
+
+class Emitting(IBatchSpout):
+    def emitBatches(self, batchId: int, collector: Any) -> None: ...
+
+
+class Asking(BaseQueryFunction):
+    def batchRetrieve(self, state: Any, tuples: Any) -> Any: ...
+
+
+class Making(StateFactory):
+    def make_state(self, *_: Any) -> Any: ...
+
+
+def static(s: Any) -> Any:
+    return s.topology.newStaticState(MemoryMapState.Factory())
+
+
+INCOMPLETE: dict[str, tuple[Any, str]] = {
+    "function": (
+        lambda s: s.each("a", Shouting(), "x"),
+        "each: Shouting does not define execute; did you mean execute by excute?",
+    ),
+    "filter": (lambda s: s.filter("a", Silent()), "filter: Silent does not define isKeep; it defines: nothing"),
+    "each with a filter": (lambda s: s.each("a", Silent()), "each: Silent does not define isKeep"),
+    "map": (lambda s: s.map(Shouting()), "map: Shouting does not define execute"),
+    "combiner": (
+        lambda s: s.aggregate("a", Halving(), "n"),
+        "aggregate: Halving does not define zero; it defines: init, combine",
+    ),
+    "updater": (
+        lambda s: s.partitionPersist(MemoryMapState.Factory(), "a", BaseStateUpdater()),
+        "partitionPersist: StateUpdater does not define updateState",
+    ),
+    "query": (lambda s: s.stateQuery(static(s), "a", Asking(), "n"), "stateQuery: Asking does not define execute"),
+    "spout": (
+        lambda s: s.topology.newStream("t", Emitting()),
+        "newStream: Emitting does not define emitBatch; did you mean emitBatch by emitBatches?",
+    ),
+    "factory": (
+        lambda s: s.partitionPersist(Making(), "a", RowUpdater()),
+        "a state: Making does not define makeState; did you mean makeState by make_state?",
+    ),
+}
+
+
+@pytest.mark.parametrize("place", INCOMPLETE)
+def test_a_method_that_is_missing_or_misspelt_is_told_on_the_line_that_defines(place: str) -> None:
+    define, told = INCOMPLETE[place]
+    with pytest.raises(DefinitionError, match=re.escape(told)):
+        define(stream())
+
+
+CLASSES: dict[str, Any] = {
+    "each": lambda s: s.each("a", Split, "x"),
+    "filter": lambda s: s.filter("a", Silent),
+    "map": lambda s: s.map(Shouting),
+    "aggregate": lambda s: s.aggregate("a", Count, "n"),
+    "persistentAggregate": lambda s: s.persistentAggregate(MemoryMapState.Factory(), Count, "n"),
+    "partitionPersist": lambda s: s.partitionPersist(MemoryMapState.Factory(), "a", RowUpdater),
+    "stateQuery": lambda s: s.stateQuery(static(s), "a", MapGet, "n"),
+    "a state": lambda s: s.partitionPersist(MemoryMapState.Factory, "a", RowUpdater()),
+    "newStream": lambda s: s.topology.newStream("t", Batches),
+}
+
+
+@pytest.mark.parametrize("place", CLASSES)
+def test_a_class_where_an_object_is_meant_is_told(place: str) -> None:
+    with pytest.raises(DefinitionError, match=rf"{place} got the class \w+; give an object of it: \w+\(\.\.\.\)"):
+        CLASSES[place](stream())
+
+
+def test_a_class_that_is_no_operation_may_stand_for_a_function() -> None:
+    assert stream().each("a", int, "n").map(tuple).getOutputFields().names == ("a", "b", "n")
+
+
+def test_every_method_of_an_interface_without_a_body_is_one_that_must_be_there() -> None:
+    """What is raised as NotImplementedError at run time is checked when a topology is defined."""
+    from trident_py.operations import base as operations
+    from trident_py.spouts import interfaces, partitioned
+    from trident_py.state import base as state
+
+    found = [
+        f"{kind.__name__}.{name}"
+        for module in (operations, state, interfaces, partitioned)
+        for kind in vars(module).values()
+        if isinstance(kind, type) and kind.__module__ == module.__name__
+        for name, method in vars(kind).items()
+        if "raise NotImplementedError" in _source(method) and not getattr(method, "__isabstractmethod__", False)
+    ]
+    assert found == ["ITridentDataSource.getOutputFields", "IRichSpout.getOutputFields"]  # asked for when it is defined
+
+
+def _source(method: Any) -> str:
+    """Of a function of ours; a dataclass makes some without a source."""
+    try:
+        return inspect.getsource(method) if inspect.isfunction(method) else ""
+    except OSError:
+        return ""

@@ -6,17 +6,33 @@ from typing import Any
 
 import pytest
 
+from states import RowUpdater
 from trident_py import Fields, TridentTopology
 from trident_py.operations import GroupedMultiReducer, MultiReducer
 from trident_py.operations.builtin import Count, FirstN, MapGet, Sum
-from trident_py.state import BaseStateUpdater
 from trident_py.testing import MemoryMapState, Split
 
 from .support import Batches, Collects, Joined
 
 
+class Tagged(MultiReducer):
+    def init(self, collector: Any) -> Any: ...
+
+    def execute(self, state: Any, streamIndex: int, input: Any, collector: Any) -> Any: ...
+
+    def complete(self, state: Any, collector: Any) -> None: ...
+
+
+class TaggedGroups(GroupedMultiReducer):
+    def init(self, collector: Any, group: Any) -> Any: ...
+
+    def execute(self, state: Any, streamIndex: int, group: Any, input: Any, collector: Any) -> Any: ...
+
+    def complete(self, state: Any, group: Any, collector: Any) -> None: ...
+
+
 def persisted(stream: Any, **fields: Any) -> Any:
-    return stream.partitionPersist(MemoryMapState.Factory(), "a", BaseStateUpdater(), **fields).newValuesStream()
+    return stream.partitionPersist(MemoryMapState.Factory(), "a", RowUpdater(), **fields).newValuesStream()
 
 
 def query(source: Any) -> Any:
@@ -53,10 +69,10 @@ RULES: list[tuple[str, Any, list[str]]] = [
     ("merge", lambda s: s.topology.merge(s, s.project(["b", "a"])), ["a", "b"]),
     ("merge under names", lambda s: s.topology.merge(["x", "y"], s, s.project(["b", "a"])), ["x", "y"]),
     ("join", lambda s: s.topology.join(s, "a", s.project("a"), "a", ["k", "v"]), ["k", "v"]),
-    ("multiReduce", lambda s: s.topology.multiReduce(s, s.project("a"), MultiReducer(), "n"), ["n"]),
+    ("multiReduce", lambda s: s.topology.multiReduce(s, s.project("a"), Tagged(), "n"), ["n"]),
     (
         "grouped multiReduce",
-        lambda s: s.topology.multiReduce(s.groupBy("a"), s.project("b").groupBy("b"), GroupedMultiReducer(), "n"),
+        lambda s: s.topology.multiReduce(s.groupBy("a"), s.project("b").groupBy("b"), TaggedGroups(), "n"),
         ["n"],
     ),
     ("stateQuery", query, ["a", "b", "n"]),

@@ -4,10 +4,14 @@ All of it runs where the tuples are: on Spark in the Python workers of the execu
 this process. One object serves one partition; it is made by pickling, `prepare` is called once before its
 first batch, `cleanup` when the run ends (on Spark only if the worker ends in peace). Everything here runs
 again when a batch is replayed: side effects are repeated. Source in Storm: org.apache.storm.trident.operation.
+
+A method marked ``abstractmethod`` must be there; a topology that is given an object without it is refused when it is
+defined. (The classes have no ABCMeta: ported code may make an object first and fill it later.)
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
@@ -72,6 +76,7 @@ class Function(Operation):
     No result drops the tuple, several repeat it.
     """
 
+    @abstractmethod
     def execute(self, tuple: TridentTuple, collector: TridentCollector) -> None:
         raise NotImplementedError
 
@@ -79,6 +84,7 @@ class Function(Operation):
 class Filter(Operation):
     """Keeps the tuples for which `isKeep` is true."""
 
+    @abstractmethod
     def isKeep(self, tuple: TridentTuple) -> bool:
         raise NotImplementedError
 
@@ -86,6 +92,7 @@ class Filter(Operation):
 class MapFunction(Operation):
     """`execute` gets the whole tuple and returns the values of the tuple that replaces it."""
 
+    @abstractmethod
     def execute(self, tuple: TridentTuple) -> Any:
         raise NotImplementedError
 
@@ -93,6 +100,7 @@ class MapFunction(Operation):
 class FlatMapFunction(Operation):
     """`execute` gets the whole tuple and returns an iterable of the values of those that replace it."""
 
+    @abstractmethod
     def execute(self, tuple: TridentTuple) -> Iterable[Any]:
         raise NotImplementedError
 
@@ -100,6 +108,7 @@ class FlatMapFunction(Operation):
 class Consumer(Operation):
     """`accept` sees each tuple as it passes. Runs again when the batch is replayed."""
 
+    @abstractmethod
     def accept(self, tuple: TridentTuple) -> None:
         raise NotImplementedError
 
@@ -111,12 +120,15 @@ class Aggregator(Operation):
     `complete` ends it. batchId is a TransactionAttempt. A group's `init` runs on its first tuple.
     """
 
+    @abstractmethod
     def init(self, batchId: Any, collector: TridentCollector) -> Any:
         raise NotImplementedError
 
+    @abstractmethod
     def aggregate(self, value: Any, tuple: TridentTuple, collector: TridentCollector) -> Any:
         raise NotImplementedError
 
+    @abstractmethod
     def complete(self, value: Any, collector: TridentCollector) -> None:
         raise NotImplementedError
 
@@ -134,12 +146,15 @@ class CombinerAggregator:
 
     sql: ClassVar[str | None] = None
 
+    @abstractmethod
     def init(self, tuple: TridentTuple) -> Any:
         raise NotImplementedError
 
+    @abstractmethod
     def combine(self, val1: Any, val2: Any) -> Any:
         raise NotImplementedError
 
+    @abstractmethod
     def zero(self) -> Any:
         raise NotImplementedError
 
@@ -147,9 +162,11 @@ class CombinerAggregator:
 class ReducerAggregator:
     """Folds tuples into a value, one after the other; all tuples travel to where the value is made."""
 
+    @abstractmethod
     def init(self) -> Any:
         raise NotImplementedError
 
+    @abstractmethod
     def reduce(self, curr: Any, tuple: TridentTuple) -> Any:
         raise NotImplementedError
 
@@ -160,12 +177,15 @@ class MultiReducer(Operation):
     `execute` may return the new state (None keeps the old one).
     """
 
+    @abstractmethod
     def init(self, collector: TridentCollector) -> Any:
         raise NotImplementedError
 
+    @abstractmethod
     def execute(self, state: Any, streamIndex: int, input: TridentTuple, collector: TridentCollector) -> Any:
         raise NotImplementedError
 
+    @abstractmethod
     def complete(self, state: Any, collector: TridentCollector) -> None:
         raise NotImplementedError
 
@@ -173,14 +193,17 @@ class MultiReducer(Operation):
 class GroupedMultiReducer(Operation):
     """A MultiReducer for each group of several streams grouped alike."""
 
+    @abstractmethod
     def init(self, collector: TridentCollector, group: TridentTuple) -> Any:
         raise NotImplementedError
 
+    @abstractmethod
     def execute(
         self, state: Any, streamIndex: int, group: TridentTuple, input: TridentTuple, collector: TridentCollector
     ) -> Any:
         raise NotImplementedError
 
+    @abstractmethod
     def complete(self, state: Any, group: TridentTuple, collector: TridentCollector) -> None:
         raise NotImplementedError
 
@@ -188,6 +211,7 @@ class GroupedMultiReducer(Operation):
 class Assembly:
     """A reusable part of a topology: `apply` gets a Stream and returns one."""
 
+    @abstractmethod
     def apply(self, stream: Any) -> Any:
         raise NotImplementedError
 

@@ -17,7 +17,7 @@ from .interfaces import (
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
 from .sparkspout import SparkSpout
 
-_INTERFACES = (
+SPOUTS = (
     IBatchSpout,
     ITridentSpout,
     IPartitionedTridentSpout,
@@ -32,8 +32,8 @@ def check_spout(spout: Any) -> None:
     """Raises DefinitionError for what is not a spout, or a spout whose kind is none."""
     if isinstance(spout, type):
         raise DefinitionError(f"{spout.__name__} is a class; give an instance: {spout.__name__}(...)")
-    if not isinstance(spout, _INTERFACES):
-        known = ", ".join(interface.__name__ for interface in _INTERFACES)
+    if not isinstance(spout, SPOUTS):
+        known = ", ".join(interface.__name__ for interface in SPOUTS)
         raise DefinitionError(f"{spout!r} is not a spout; a spout is one of: {known}")
     if spout.kind not in KINDS:
         raise DefinitionError(f"{spout!r}: no kind {spout.kind!r}; the kinds are: {', '.join(KINDS)}")

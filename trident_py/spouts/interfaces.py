@@ -15,6 +15,7 @@ org.apache.storm.trident.spout.
 from __future__ import annotations
 
 import copy
+from abc import abstractmethod
 from typing import Any
 
 from ..errors import DefinitionError
@@ -86,6 +87,7 @@ class IBatchSpout(ITridentDataSource):
     def open(self, conf: dict, context: SpoutContext) -> None:
         """Called once, before the first batch of a run."""
 
+    @abstractmethod
     def emitBatch(self, batchId: int, collector: TridentCollector) -> None:
         raise NotImplementedError
 
@@ -151,10 +153,12 @@ class ITridentSpout(ITridentDataSource):
 
         def close(self) -> None: ...
 
+    @abstractmethod
     def getCoordinator(self, txStateId: str, conf: dict, context: SpoutContext) -> Any:
         """Called once in the driver process (Storm: twice). ``conf["trident.report"](error)`` makes an event."""
         raise NotImplementedError
 
+    @abstractmethod
     def getEmitter(self, txStateId: str, conf: dict, context: SpoutContext) -> Any:
         """Called once for each partition, where it emits."""
         raise NotImplementedError
@@ -197,6 +201,7 @@ class IRichSpout(ITridentDataSource):
     def deactivate(self) -> None:
         """Never called by Trident."""
 
+    @abstractmethod
     def nextTuple(self) -> None:
         raise NotImplementedError
 

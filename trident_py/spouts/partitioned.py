@@ -5,6 +5,7 @@ Coordinators run in the driver process, emitters in the tasks; each task has eve
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from .interfaces import OPAQUE, TRANSACTIONAL, ITridentDataSource, SpoutContext
 class ISpoutPartition:
     """A part of a partitioned source; the id names its metadata and must not change. Must be hashable."""
 
+    @abstractmethod
     def getId(self) -> str:
         raise NotImplementedError
 
@@ -23,6 +25,7 @@ class ISpoutPartition:
 class _Coordinator:
     """What the source consists of now; in the driver process."""
 
+    @abstractmethod
     def getPartitionsForBatch(self) -> Any:
         """The partitions as a JSON value; `getOrderedPartitions` makes objects of it."""
         raise NotImplementedError
@@ -41,6 +44,7 @@ class _PartitionEmitter:
     ``emitPartitionBatch(tx, collector, partition, meta)``.
     """
 
+    @abstractmethod
     def getOrderedPartitions(self, allPartitionInfo: Any) -> Sequence[Any]:
         """The partitions in an order that is the same in every task."""
         raise NotImplementedError
@@ -85,9 +89,11 @@ class IPartitionedTridentSpout(ITridentDataSource):
             """Exactly the tuples that this metadata stands for (None: the partition had none)."""
             raise NotImplementedError
 
+    @abstractmethod
     def getCoordinator(self, conf: dict, context: SpoutContext) -> Any:
         raise NotImplementedError
 
+    @abstractmethod
     def getEmitter(self, conf: dict, context: SpoutContext) -> Any:
         raise NotImplementedError
 
@@ -115,8 +121,10 @@ class IOpaquePartitionedTridentSpout(ITridentDataSource):
             None. Returns each partition's metadata, a JSON value, written when the batch commits."""
             raise NotImplementedError
 
+    @abstractmethod
     def getCoordinator(self, conf: dict, context: SpoutContext) -> Any:
         raise NotImplementedError
 
+    @abstractmethod
     def getEmitter(self, conf: dict, context: SpoutContext) -> Any:
         raise NotImplementedError

@@ -7,6 +7,7 @@ LocalCluster in this process) and lives there for many batches. Source in Storm:
 from __future__ import annotations
 
 import enum
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,9 +30,11 @@ class State:
     ended by an exception. Nothing is called for a partition without tuples.
     """
 
+    @abstractmethod
     def beginCommit(self, txid: int | None) -> None:
         raise NotImplementedError
 
+    @abstractmethod
     def commit(self, txid: int | None) -> Any:
         raise NotImplementedError
 
@@ -61,6 +64,7 @@ class StateFactory:
     when the topology is built and raises DefinitionError where the state cannot work.
     """
 
+    @abstractmethod
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> State:
         raise NotImplementedError
 
@@ -92,6 +96,7 @@ class StateUpdater(Operation):
     What it emits are the new values; operations behind them run before `commit`. On replay it runs again.
     """
 
+    @abstractmethod
     def updateState(self, state: Any, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
         raise NotImplementedError
 
@@ -103,9 +108,11 @@ class QueryFunction(Operation):
     committed alike.
     """
 
+    @abstractmethod
     def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
         raise NotImplementedError
 
+    @abstractmethod
     def execute(self, tuple: TridentTuple, result: Any, collector: TridentCollector) -> None:
         raise NotImplementedError
 
@@ -117,6 +124,7 @@ BaseQueryFunction = QueryFunction
 class ValueUpdater:
     """`update` gets the stored value, or None where there is none, and returns the new one."""
 
+    @abstractmethod
     def update(self, stored: Any) -> Any:
         raise NotImplementedError
 
@@ -132,6 +140,7 @@ class StateType(enum.Enum):
 class ReadOnlyMapState(State):
     """Values by key; a key is a list or tuple of values, and 1, 1.0, True, "1" and None are five keys."""
 
+    @abstractmethod
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
         """The values in the order of the keys; None where there is none."""
         raise NotImplementedError
@@ -140,10 +149,12 @@ class ReadOnlyMapState(State):
 class MapState(ReadOnlyMapState):
     """What a grouped persistentAggregate needs."""
 
+    @abstractmethod
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
         """Updates each key once and returns the values that hold afterwards, in the order of the keys."""
         raise NotImplementedError
 
+    @abstractmethod
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
         raise NotImplementedError
 
@@ -151,6 +162,7 @@ class MapState(ReadOnlyMapState):
 class RemovableMapState(State):
     """A map whose keys can be removed."""
 
+    @abstractmethod
     def multiRemove(self, keys: Sequence[Key]) -> None:
         raise NotImplementedError
 
@@ -158,6 +170,7 @@ class RemovableMapState(State):
 class ReadOnlySnapshottable(State):
     """One value."""
 
+    @abstractmethod
     def get(self) -> Any:
         raise NotImplementedError
 
@@ -165,10 +178,12 @@ class ReadOnlySnapshottable(State):
 class Snapshottable(ReadOnlySnapshottable):
     """What a global persistentAggregate needs."""
 
+    @abstractmethod
     def update(self, updater: ValueUpdater) -> Any:
         """Updates the value and returns the one that holds afterwards."""
         raise NotImplementedError
 
+    @abstractmethod
     def set(self, value: Any) -> None:
         raise NotImplementedError
 
@@ -176,6 +191,7 @@ class Snapshottable(ReadOnlySnapshottable):
 class ITupleCollection:
     """A state whose rows can be listed."""
 
+    @abstractmethod
     def getTuples(self) -> Iterator[list[Any]]:
         """One list for each row: the key's values, then the value."""
         raise NotImplementedError
@@ -188,9 +204,11 @@ class BackingMap:
     the last value wins. Within a commit there is one multiGet of all keys and at most one multiPut.
     """
 
+    @abstractmethod
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
         raise NotImplementedError
 
+    @abstractmethod
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
         raise NotImplementedError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any
 
 from ..errors import DefinitionError
@@ -35,6 +36,26 @@ def overload(call: str, args: tuple, names: tuple[str, ...], given: dict[str, An
     return [bound.get(name) for name in names]
 
 
+def check_object(call: str, thing: Any, *roles: type) -> Any:
+    """Raises DefinitionError for a class where an object is meant, and for an object of one of these ``roles`` whose
+    methods are not all there."""
+    kind = thing if isinstance(thing, type) else type(thing)
+    if isinstance(thing, type) and issubclass(thing, roles):
+        raise DefinitionError(f"{call} got the class {kind.__name__}; give an object of it: {kind.__name__}(...)")
+    own_roles = [role for role in roles if isinstance(thing, role)]
+    missing = [name for role in own_roles for name in dir(role) if _is_abstract(getattr(thing, name))]
+    if not missing:
+        return thing
+    own = [name for name in vars(kind) if not name.startswith("_") and not _is_abstract(getattr(kind, name))]
+    close = difflib.get_close_matches(missing[0], own, 1, 0.5)
+    hint = f"; did you mean {missing[0]} by {close[0]}?" if close else f"; it defines: {', '.join(own) or 'nothing'}"
+    raise DefinitionError(f"{call}: {kind.__name__} does not define {missing[0]}{hint}")
+
+
+def _is_abstract(method: Any) -> bool:
+    return getattr(method, "__isabstractmethod__", False) is True
+
+
 def check_fields(names: Fields, stream: Fields) -> Fields:
     """The fields with the types they have in the stream. Raises DefinitionError for one it does not have."""
     for name in names:
@@ -47,7 +68,8 @@ def check_fields(names: Fields, stream: Fields) -> Fields:
 
 
 def check_aggregator(call: str, aggregator: Any) -> Any:
-    """Raises DefinitionError unless it is one of the three kinds of aggregators."""
+    """Raises DefinitionError unless it is one of the three kinds of aggregators, and whole."""
+    check_object(call, aggregator, Aggregator, CombinerAggregator, ReducerAggregator)
     if not isinstance(aggregator, Aggregator | CombinerAggregator | ReducerAggregator):
         raise DefinitionError(
             f"{call} takes an Aggregator, a CombinerAggregator or a ReducerAggregator, got {aggregator!r}"

@@ -5,14 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DefinitionError
-from ..operations.base import CombinerAggregator, Filter, Function, ReducerAggregator
+from ..operations.base import (
+    CombinerAggregator,
+    Consumer,
+    Filter,
+    FlatMapFunction,
+    Function,
+    MapFunction,
+    ReducerAggregator,
+)
 from ..partitioning import BatchGlobal, Broadcast, Custom, FieldsPartition, Global, Identity, Partitioner, Shuffle
 from ..plan import PartitionNode, ProcessorNode
 from ..processors import Collect, Each, Keep, PartitionPersist, Peek, Project, Replace, StateQuery
+from ..state import QueryFunction, StateUpdater
 from ..state.updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
 from ..tuples import Fields, FieldsLike
 from . import chained
-from .arguments import check_aggregator, check_fields, is_fields, no_general_aggregator, overload
+from .arguments import check_aggregator, check_fields, check_object, is_fields, no_general_aggregator, overload
 from .comparisons import Comparisons
 from .grouped import GroupedStream
 from .state import TridentState
@@ -114,6 +123,7 @@ class Stream(Comparisons):
         """
         names = ("inputFields", "filter" if "filter" in given else "function", "functionFields")
         inputs, operation, outputs = overload("each", args, names, given)
+        check_object("each", operation, Function, Filter)
         read = self.check(inputs)
         if outputs is None and not isinstance(operation, Function):
             return self._keep(operation, read)
@@ -130,6 +140,7 @@ class Stream(Comparisons):
         return self._keep(operation, self.getOutputFields() if inputs is None else self.check(inputs))
 
     def _keep(self, operation: Any, read: Fields) -> Stream:
+        check_object("filter", operation, Filter)
         if not (hasattr(operation, "isKeep") or callable(operation)):
             raise DefinitionError(f"a filter is a Filter or a callable, got {operation!r}")
         return self._process(Keep(operation, read), self.getOutputFields())
@@ -143,6 +154,7 @@ class Stream(Comparisons):
         return self._replace(function, outputFields, flat=True)
 
     def _replace(self, function: Any, outputs: FieldsLike | None, flat: bool) -> Stream:
+        check_object("flatMap" if flat else "map", function, MapFunction, FlatMapFunction, Function)
         if not (hasattr(function, "execute") or callable(function)):
             raise DefinitionError(f"map and flatMap take a function or a callable, got {function!r}")
         fields = self.getOutputFields()
@@ -151,6 +163,9 @@ class Stream(Comparisons):
 
     def peek(self, consumer: Any) -> Stream:
         """The consumer sees every tuple; also again when the batch is replayed."""
+        check_object("peek", consumer, Consumer)
+        if not (hasattr(consumer, "accept") or callable(consumer)):
+            raise DefinitionError(f"peek takes a Consumer or a callable, got {consumer!r}")
         return self._process(Peek(consumer, self.getOutputFields()), self.getOutputFields())
 
     def project(self, fields: FieldsLike) -> Stream:
@@ -194,6 +209,9 @@ class Stream(Comparisons):
         """``stateQuery(state, fields, query, functionFields)``: asks this partition's part of the state."""
         names = ("inputFields", "function", "functionFields")
         inputs, query, outputs = overload("stateQuery", args, names, given)
+        check_object("stateQuery", query, QueryFunction)
+        if not hasattr(query, "batchRetrieve"):
+            raise DefinitionError(f"stateQuery takes a QueryFunction, got {query!r}")
         made = Fields.of(outputs)
         spec = StateQuery(query, self.check(inputs), made)
         return self._process(spec, self.getOutputFields().concat(made), state=state.use)
@@ -208,6 +226,7 @@ class Stream(Comparisons):
         return self.persist(factory, self.check(inputs), updater, Fields.of(outputs), stateName)
 
     def persist(self, factory: Any, inputs: Fields, updater: Any, outputs: Fields, name: str | None) -> TridentState:
+        check_object("partitionPersist", updater, StateUpdater)
         if not hasattr(updater, "updateState"):
             raise DefinitionError(f"partitionPersist takes a StateUpdater, got {updater!r}")
         use = self.topology.state_use(self.topology._next_id(), factory, name)

@@ -14,10 +14,10 @@ from ..lowering import lower
 from ..operations.base import GroupedMultiReducer, MultiReducer
 from ..plan import Node, Plan, ProcessorNode, SpoutNode, StateUse, explain
 from ..processors import Joiner, Merge, MultiReduce
-from ..spouts.inspection import MAX_PARALLELISM, configuration, output_fields, snapshot
+from ..spouts.inspection import MAX_PARALLELISM, SPOUTS, configuration, output_fields, snapshot
 from ..state import StateFactory, StateSpec
 from ..tuples import Fields, FieldsLike
-from .arguments import is_fields
+from .arguments import check_object, is_fields
 from .grouped import GroupedStream
 from .places import check_places
 from .state import TridentState
@@ -75,7 +75,7 @@ class TridentTopology:
         """
         if not isinstance(txId, str) or not txId:
             raise DefinitionError(f"newStream's first argument is a name, got {txId!r}")
-        taken = snapshot(spout)
+        taken = snapshot(check_object("newStream", spout, *SPOUTS))
         fields, limit = output_fields(taken), configuration(taken).get(MAX_PARALLELISM)
         return self._stream(SpoutNode(self._next_id(), fields, (), None, None, txId, taken, limit))
 
@@ -99,6 +99,7 @@ class TridentTopology:
             stream.getOutputFields() if given is None else stream.check(given)
             for stream, given in zip(streams, inputs, strict=True)
         )
+        check_object("multiReduce", reducer, MultiReducer, GroupedMultiReducer)
         if not isinstance(reducer, MultiReducer | GroupedMultiReducer):
             raise DefinitionError(f"multiReduce takes a MultiReducer or a GroupedMultiReducer, got {reducer!r}")
         if all(isinstance(stream, GroupedStream) for stream in streams):
@@ -208,6 +209,7 @@ class TridentTopology:
             factory, required = factory.stateFactory, factory.requiredNumPartitions
         if required is None:
             required = getattr(factory, "requiredNumPartitions", None)
+        check_object("a state", factory, StateFactory)
         if not hasattr(factory, "makeState"):
             raise DefinitionError(f"{factory!r} is no StateFactory: it has no makeState")
         state_id = f"static{-node_id}" if static else f"state{node_id}"
