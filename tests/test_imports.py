@@ -16,6 +16,7 @@ ROOT = Path(__file__).parent.parent
 # Each layer may import the layers above it in this list, and itself only within one package.
 LAYERS = [
     {"errors", "secrets"},
+    {"canonical"},
     {"tuples", "patience", "sessions", "names"},
     {"blame"},
     {"chunks", "home", "documents"},
@@ -44,7 +45,9 @@ LAYERS = [
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # Found nowhere in the table: the package itself (the list of public names) and `python -m trident_py`.
 ENTRANCES = {"__init__", "__main__"}
-STATES_MAY_IMPORT = {"errors", "tuples", "chunks", "operations", "state", "home", "documents", "kafka", "sessions"}
+STATES_MAY_IMPORT = {
+    "errors", "tuples", "canonical", "chunks", "operations", "state", "home", "documents", "kafka", "sessions",
+}  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {
     "trident_py/__init__.py": "SparkCluster is loaded on first use: LocalCluster must not pay for pyspark",

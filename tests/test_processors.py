@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import enum
 import gc
+import http
+from collections import Counter
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from trident_py import Fields, TransactionAttempt, TridentError
+from trident_py.canonical import identity
 from trident_py.chunks import Chunk
 from trident_py.operations import CombinerAggregator, Filter, Function, TridentOperationContext
 from trident_py.operations.builtin import Count, MapGet, Sum
@@ -267,3 +273,34 @@ def test_garbage_collection_is_on_again_after_an_error_and_stays_off_where_it_wa
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+# -- one group or two, the same on every path ----------------------------------------------------------------------
+
+
+class Word(enum.StrEnum):
+    A = "a"
+
+
+class PlainCount(Count):
+    """Count without a kernel."""
+
+    kernel = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("aggregator", [Count(), PlainCount()])
+@pytest.mark.parametrize("column", [
+    ["a", Word.A, np.str_("a")], ["a", "b", Word.A, Word.A],
+    [1, http.HTTPMethod.GET, np.int64(1), http.HTTPStatus.OK, 200],
+    [1.0, np.float64(1), 1, True], [Decimal("1"), Decimal("1.00")], [b"a", bytearray(b"a"), memoryview(b"a")],
+    [float("nan"), -float("nan"), 0.0, -0.0], [None, "a", None, Word.A],
+])  # fmt: skip
+def test_kernels_and_dicts_make_the_same_groups_of_whatever_order(column: list, aggregator: Any) -> None:
+    wanted = Counter(map(identity, column))
+    for values in (column, column[::-1]):
+        processor, emitted = made(Aggregate((Part(aggregator, Fields(), Fields("n")),), Fields("k")), "k", ["k", "n"])
+        for value in ([values], [[each] for each in values]):
+            for part in value:
+                processor.execute(0, Chunk({"k": part}, len(part)))
+        processor.finish()
+        assert {identity(k): n for k, n in rows(emitted, ["k", "n"])} == {k: 2 * n for k, n in wanted.items()}

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from trident_py import DefinitionError, Fields, TransactionAttempt, TridentError, TridentTuple, Values
-from trident_py.tuples import MISSING, identity, key_of
+from trident_py.canonical import identity, key_of
+from trident_py.tuples import MISSING
 
 
 def test_fields_are_an_ordered_list_of_distinct_names() -> None:

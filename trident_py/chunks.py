@@ -6,6 +6,8 @@ Python objects once, and only the columns that they read; everything else is gat
 
 from __future__ import annotations
 
+import copyreg
+import io
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
@@ -110,7 +112,7 @@ class Chunk:
         for name, column in self.columns.items():
             array = as_arrow(column)
             if array is None:
-                metadata[_PICKLED + name.encode()] = pickle.dumps(column, protocol=5)
+                metadata[_PICKLED + name.encode()] = _pickled(column)
             else:
                 arrays.append(array)
                 fields.append(pa.field(name, array.type))
@@ -180,6 +182,15 @@ def concat(chunks: Sequence[Chunk]) -> Chunk:
         else:
             columns[name] = [value for part in parts for value in to_list(part)]
     return Chunk(columns, sum(chunk.length for chunk in chunks), any(chunk.short for chunk in chunks))
+
+
+def _pickled(column: list) -> bytes:
+    """A memoryview becomes the bytes that it shows."""
+    sink = io.BytesIO()
+    pickler = pickle.Pickler(sink, protocol=5)
+    pickler.dispatch_table = copyreg.dispatch_table | {memoryview: lambda view: (bytes, (view.tobytes(),))}
+    pickler.dump(column)
+    return sink.getvalue()
 
 
 def to_list(column: Column) -> list:

@@ -7,6 +7,7 @@ the same. Source in Storm: TupleUtils.chooseTaskIndex, org.apache.storm.trident.
 
 from __future__ import annotations
 
+import datetime
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -16,9 +17,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from .canonical import UnkeyableError, canonical, identity, meant
 from .chunks import Chunk
 from .errors import TridentError
-from .tuples import Fields, identity
+from .tuples import Fields
 
 _PLAIN = bool | int | float | str | bytes | None
 Targets = Iterator[tuple[int, Chunk]]
@@ -195,15 +197,25 @@ def _all_arrow(chunk: Chunk) -> bool:
 
 
 def column_hashes(chunk: Chunk, name: str) -> np.ndarray:
-    """Java's hashCode of each value of a column, as unsigned 32 bits; each distinct value is hashed once."""
+    """`java_hash` of each value of a column, as unsigned 32 bits; each distinct value is hashed once.
+
+    Raises TridentError that names the field for a value that cannot be a key.
+    """
     column = chunk.columns[name]
-    if isinstance(column, pa.Array) and not pa.types.is_nested(column.type):
-        encoded = column.dictionary_encode(null_encoding="encode")
-        distinct = np.array([java_hash(v) for v in encoded.dictionary.to_pylist()], np.uint32)
-        return distinct[encoded.indices.to_numpy(zero_copy_only=False)]
+    try:
+        if isinstance(column, pa.Array) and not pa.types.is_nested(column.type):
+            encoded = column.dictionary_encode(null_encoding="encode")
+            distinct = np.array([java_hash(v) for v in encoded.dictionary.to_pylist()], np.uint32)
+            return distinct[encoded.indices.to_numpy(zero_copy_only=False)]
+        return _list_hashes(chunk.pylist(name))
+    except UnkeyableError as error:
+        raise UnkeyableError(f"field {name!r}: {error.reason}") from None
+
+
+def _list_hashes(values: list) -> np.ndarray:
     known: dict[Any, int] = {}
-    hashes = np.empty(chunk.length, np.uint32)
-    for i, value in enumerate(chunk.pylist(name)):
+    hashes = np.empty(len(values), np.uint32)
+    for i, value in enumerate(values):
         key = value if type(value) is str else identity(value)
         found = known.get(key)
         if found is None:
@@ -213,23 +225,40 @@ def column_hashes(chunk: Chunk, name: str) -> np.ndarray:
 
 
 def java_hash(value: Any) -> int:
-    """hashCode of the value as Java would hold it (int: Long, float: Double), as unsigned 32 bits."""
+    """hashCode of the value as Java would hold it (int: Long, float: Double), as unsigned 32 bits.
+
+    A function of the value's canonical form; what Java has no such type for gets a hash of those bytes. A time with
+    a zone has the hash of the UTC time without one: some tables hold both as one, and then both must meet.
+    Raises UnkeyableError for a value that has no canonical form.
+    """
     if value is None:
         return 0
-    if isinstance(value, bool):
-        return 1231 if value else 1237
-    if isinstance(value, str):
-        return _hash_string(value)
-    if isinstance(value, int):
-        return _fold(value & 0xFFFFFFFFFFFFFFFF) if -(2**63) <= value < 2**63 else zlib.crc32(str(value).encode())
-    if isinstance(value, float):
-        return _fold(0x7FF8000000000000 if value != value else int.from_bytes(struct.pack(">d", value), "big"))
-    if isinstance(value, list | tuple):
-        result = 1
-        for item in value:
-            result = (result * 31 + java_hash(item)) & 0xFFFFFFFF
-        return result
-    return zlib.crc32(repr(identity(value)).encode())
+    plain = meant(value)
+    hasher = _HASHES.get(type(plain))
+    if hasher is not None:
+        return hasher(plain)
+    if isinstance(plain, list | tuple):
+        return _hash_list(plain)
+    return zlib.crc32(canonical(plain))
+
+
+def _hash_integer(value: int) -> int:
+    return _fold(value & 0xFFFFFFFFFFFFFFFF) if -(2**63) <= value < 2**63 else zlib.crc32(canonical(value))
+
+
+def _hash_float(value: float) -> int:
+    return _fold(0x7FF8000000000000 if value != value else int.from_bytes(struct.pack(">d", value), "big"))
+
+
+def _hash_list(values: list | tuple) -> int:
+    result = 1
+    for item in values:
+        result = (result * 31 + java_hash(item)) & 0xFFFFFFFF
+    return result
+
+
+def _hash_datetime(value: datetime.datetime) -> int:
+    return zlib.crc32(canonical(value)[1:])  # less the tag that tells a time with a zone from one without
 
 
 def _fold(bits: int) -> int:
@@ -246,3 +275,15 @@ def _hash_string(value: str) -> int:
     for i in range(0, len(units), 2):
         result = result * 31 + (units[i] << 8 | units[i + 1])
     return result & 0xFFFFFFFF
+
+
+_HASHES: dict[type, Callable[[Any], int]] = {
+    type(None): lambda value: 0,
+    bool: lambda value: 1231 if value else 1237,
+    str: _hash_string,
+    int: _hash_integer,
+    float: _hash_float,
+    list: _hash_list,
+    tuple: _hash_list,
+    datetime.datetime: _hash_datetime,
+}

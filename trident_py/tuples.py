@@ -1,8 +1,7 @@
-"""Fields, tuples and the identity of values: the vocabulary of every other module."""
+"""Fields and tuples: the vocabulary of every other module."""
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -251,29 +250,3 @@ _accessors("Binary", bytes, bytearray)
 def tuple_class(fields: Fields) -> type[TridentTuple]:
     """The class of tuples with these fields: a tuple is its values, its class knows the names."""
     return type("TridentTuple", (TridentTuple,), {"__slots__": (), "_fields": fields})
-
-
-def identity(value: Any) -> Any:
-    """A hashable that is equal for two values exactly when Java's equals is: 1, 1.0, True and "1" are four.
-
-    None is a value like any other; NaN equals NaN; 0.0 and -0.0 differ; lists and tuples are the same.
-    """
-    kind = type(value)
-    if kind is str or kind is int or value is None:
-        return value
-    if kind is float:
-        return (float, "nan" if value != value else struct.pack(">d", value))
-    if isinstance(value, list | tuple):
-        return (tuple, *map(identity, value))
-    if isinstance(value, dict):
-        return (dict, frozenset((identity(k), identity(v)) for k, v in value.items()))
-    if isinstance(value, set | frozenset):
-        return (frozenset, frozenset(map(identity, value)))
-    return (kind, bytes(value) if kind is bytearray else value)
-
-
-def key_of(values: Iterable[Any]) -> tuple:
-    """The identity of a list of values: the key of a group or of a state's row."""
-    return tuple(
-        v if type(v) is str or type(v) is int or v is None else identity(v) for v in values
-    )

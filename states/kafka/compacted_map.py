@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from trident_py.canonical import key_of
 from trident_py.errors import DefinitionError
 from trident_py.state import (
     BackingMap,
@@ -19,7 +20,7 @@ from trident_py.state import (
     ValueUpdater,
 )
 from trident_py.state.base import Key
-from trident_py.tuples import Fields, TridentTuple, key_of
+from trident_py.tuples import Fields, TridentTuple
 
 from ..sharing import shared
 from .codec import GLOBAL_KEY, Codec, as_bytes

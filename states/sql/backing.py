@@ -11,11 +11,11 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
+from trident_py.canonical import key_of
 from trident_py.errors import StateError
 from trident_py.state import BackingMap, OpaqueValue, StateType, TransactionalValue
 from trident_py.state.keys import ColumnKeys
 from trident_py.state.updates import Combination
-from trident_py.tuples import key_of
 
 from .bulk import arrow
 from .columns import Column, Refused, decoded, refusal, transposed

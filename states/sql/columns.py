@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from trident_py.canonical import identity
 from trident_py.chunks import encodable
 from trident_py.errors import DefinitionError, StateError
-from trident_py.tuples import Fields, identity
+from trident_py.tuples import Fields
 
 from .naming import nameable
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from trident_py import home
+from trident_py.canonical import key_of
 from trident_py.operations.builtin import MapGet, SnapshotGet, TupleCollectionGet
 from trident_py.state import (
     ITupleCollection,
@@ -21,7 +22,6 @@ from trident_py.state import (
 )
 from trident_py.testing import CallLog, LoggingBackingMap, LRUMemoryMapState, MemoryMapState, stored
 from trident_py.testing.logged import shown
-from trident_py.tuples import key_of
 
 from .ops import Script
 

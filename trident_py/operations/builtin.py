@@ -18,8 +18,9 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, ClassVar
 
+from ..canonical import identity
 from ..errors import TridentError
-from ..tuples import TridentTuple, identity
+from ..tuples import TridentTuple
 from .base import CombinerAggregator, Filter, TridentOperationContext
 from .ordering import FirstN, FirstNAgg, FirstNSortedAgg, Max, MaxWithComparator, Min, MinWithComparator
 

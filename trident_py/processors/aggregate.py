@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..canonical import key_of
 from ..chunks import Chunk
 from ..errors import TridentError
 from ..operations.base import TridentCollector
-from ..tuples import Fields, TransactionAttempt, key_of
+from ..tuples import Fields, TransactionAttempt
 from .base import NodeContext, Processor, name_of
 from .folds import as_aggregator
 from .kernels import KernelProcessor, kernels_for

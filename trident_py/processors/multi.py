@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ..canonical import key_of
 from ..chunks import Chunk
 from ..errors import TridentError
 from ..operations.base import GroupedMultiReducer, TridentCollector
-from ..tuples import Fields, TransactionAttempt, TridentTuple, key_of
+from ..tuples import Fields, TransactionAttempt, TridentTuple
 from .base import NodeContext, Processor, name_of
 
 

@@ -6,8 +6,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
+from ..canonical import key_of
 from ..errors import DefinitionError
-from ..tuples import key_of
 from .base import BackingMap, Key
 
 

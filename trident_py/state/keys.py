@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import enum
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+from ..canonical import identity, key_of, meant
 from ..chunks import Column, to_list
-from ..tuples import identity, key_of
 
 
 class ExactKey(tuple):
@@ -25,10 +28,7 @@ class ExactKey(tuple):
         return not self == other
 
     def __hash__(self) -> int:
-        try:
-            return tuple.__hash__(self)
-        except TypeError:  # a list or a dict among the values
-            return hash(_frozen(self))
+        return hash(tuple(map(_hashable, self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ExactKey, (tuple(self),)
@@ -56,8 +56,14 @@ class ColumnKeys(Sequence[tuple]):
     __hash__ = None  # type: ignore[assignment]
 
 
-def _frozen(value: Any) -> Any:
-    """With a hash; a list has that of the tuple that it equals."""
-    if isinstance(value, list | tuple):
-        return tuple(map(_frozen, value))
-    return identity(value) if isinstance(value, dict | set | bytearray) else value
+def _hashable(value: Any) -> Any:
+    """The same for all values of one identity. A plain value is its own, so that a plain tuple finds the key."""
+    plain = meant(value)
+    if isinstance(plain, list | tuple):
+        return tuple(map(_hashable, plain))
+    if isinstance(plain, set | frozenset):
+        return frozenset(map(_hashable, plain))
+    if isinstance(plain, datetime.datetime) and plain.fold and plain.utcoffset() is not None:
+        return plain.astimezone(datetime.UTC)  # Python's hash leaves the fold out
+    lasting = isinstance(plain, str | bytes | int | float | decimal.Decimal | datetime.date | enum.Enum | None)
+    return plain if lasting and plain == plain else identity(plain)

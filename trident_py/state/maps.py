@@ -11,8 +11,8 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
+from ..canonical import key_of
 from ..errors import StateError
-from ..tuples import key_of
 from .base import BackingMap, Key, MapState, Snapshottable, ValueUpdater
 from .updates import Replaces, applied, combination_of
 from .values import OpaqueValue, TransactionalValue, behind

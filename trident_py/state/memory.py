@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any, ClassVar
 
 from .. import home
+from ..canonical import key_of
 from ..errors import DefinitionError
-from ..tuples import key_of
 from .base import (
     BackingMap,
     ITupleCollection,

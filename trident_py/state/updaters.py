@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
+from ..canonical import key_of
 from ..chunks import Column, TupleList, concat
 from ..errors import DefinitionError, StateError
 from ..operations.base import CombinerAggregator, ReducerAggregator, TridentCollector
-from ..tuples import Fields, FieldsLike, TridentTuple, key_of, tuple_class
+from ..tuples import Fields, FieldsLike, TridentTuple, tuple_class
 from .base import MapState, Snapshottable, StateUpdater
 from .keys import ColumnKeys
 from .persist import SilentCollector

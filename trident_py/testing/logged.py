@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from .. import home
+from ..canonical import key_of
 from ..errors import DefinitionError
 from ..state import (
     BackingMap,
@@ -22,7 +23,7 @@ from ..state import (
     TransactionalValue,
 )
 from ..state.keys import ExactKey
-from ..tuples import TransactionAttempt, key_of
+from ..tuples import TransactionAttempt
 
 GLOBAL_KEY = ("$GLOBAL$",)
 Hook = Callable[[list, TransactionAttempt | None], None]

@@ -1,0 +1,316 @@
+"""The one canonical form of a value: what decides everywhere which keys are equal.
+
+Grouping, joining, routing, hashing and the memory of states ask `identity`; it, `canonical` and the hash of
+`partitioning` are functions of one form, so values that are one group in one place are one group in every place, in
+every process. docs/semantics.md (Equality) has the rules. Nothing here depends on the process: no `hash`, no `repr`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import struct
+import uuid
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any
+
+from .errors import TridentError
+
+_EPOCH = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+_EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_NUMPY_FINE = ("[ns]", "[ps]", "[fs]", "[as]")
+
+Encoder = Callable[[Any], bytes]
+
+
+class UnkeyableError(TridentError):
+    """A value without a canonical form: it cannot be a key, and no order can be made of it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def identity(value: Any) -> Any:
+    """A hashable that is equal for two values exactly when their canonical bytes are.
+
+    Raises UnkeyableError for a value that has no canonical form.
+    """
+    kind = type(value)
+    if kind is str or kind is int or value is None:
+        return value
+    if kind in _ENCODERS:
+        return canonical(value)
+    plain = meant(value)
+    return plain if type(plain) in (str, int) or plain is None else canonical(plain)
+
+
+def key_of(values: Iterable[Any]) -> tuple:
+    """The identity of a list of values: the key of a group or of a state's row. Raises UnkeyableError."""
+    return tuple([v if type(v) is str or type(v) is int or v is None else identity(v) for v in values])
+
+
+def canonical(value: Any) -> bytes:
+    """The canonical bytes of a value, tagged with its type. Raises UnkeyableError where it has none."""
+    kind: Any = type(value)
+    encode = _ENCODERS.get(kind)
+    try:
+        return encode(value) if encode is not None else _encoder(kind)(value)
+    except RecursionError:
+        raise UnkeyableError(f"a {kind.__name__} is no key if nested so deeply, or if it holds itself") from None
+
+
+def meant(value: Any) -> Any:
+    """The plain value that this one stands for, else the value itself.
+
+    Scalars of NumPy and pandas are numbers, texts and times (NaT and NA: None); a subclass of such a type, or an
+    enum that is one, counts as what it holds; bytearray and memoryview are bytes. Raises UnkeyableError where the
+    plain type would lose something (nanoseconds).
+    """
+    kind: Any = type(value)
+    read = _reading(kind)
+    return value if read is None else read(value)
+
+
+def in_order(values: Iterable[Any]) -> list[Any]:
+    """The values in the order of their canonical bytes: that of a set, whatever the hash seed of the process is.
+
+    Raises UnkeyableError for a value that has no canonical form.
+    """
+    return sorted(values, key=canonical)
+
+
+# -- what a value stands for
+
+
+def _exactly(kind: Any, copy: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: value if type(value) is kind else copy(value)
+
+
+def _plain_datetime(value: datetime.datetime) -> datetime.datetime:
+    return datetime.datetime(
+        value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond,
+        value.tzinfo, fold=value.fold,
+    )  # fmt: skip
+
+
+def _of_numpy(value: Any) -> Any:
+    """A NumPy scalar as Python's own."""
+    kind = value.dtype.kind
+    if kind in "mM":
+        return _numpy_time(value)
+    if kind == "f":
+        return _same(float(value), value)
+    if kind == "c":
+        return _same(complex(value), value)
+    if kind in "VO":
+        return value
+    return meant(value.item())
+
+
+def _same(plain: Any, value: Any) -> Any:
+    if plain != value and value == value:
+        raise _inexact(value, "has more digits than a double")
+    return plain
+
+
+def _numpy_time(value: Any) -> Any:
+    if value != value:  # NaT
+        return None
+    item = value.item()
+    if isinstance(item, int) and value.dtype.str.endswith(_NUMPY_FINE):
+        coarse = value.astype(f"{value.dtype.kind}8[us]")
+        if coarse.astype(value.dtype) != value:
+            raise _inexact(value, "has nanoseconds")
+        item = coarse.item()
+    if isinstance(item, int):
+        raise _inexact(value, "is no time that Python has")
+    return item
+
+
+def _of_timestamp(value: Any) -> datetime.datetime:
+    if value.nanosecond:
+        raise _inexact(value, "has nanoseconds")
+    return _plain_datetime(value)
+
+
+def _of_timedelta(value: Any) -> datetime.timedelta:
+    if value.nanoseconds:
+        raise _inexact(value, "has nanoseconds")
+    return datetime.timedelta(value.days, value.seconds, value.microseconds)
+
+
+def _inexact(value: Any, why: str) -> UnkeyableError:
+    return UnkeyableError(f"{value!r} ({type(value).__name__}) {why}; round it, or make a text or number of it, before")
+
+
+# A subclass counts as the first of these among its bases, so a str with an enum's name is a str.
+_READ_AS: dict[type, Callable[[Any], Any]] = {
+    str: _exactly(str, str.__str__),
+    bool: bool,
+    int: _exactly(int, int.__int__),
+    float: _exactly(float, float.__float__),
+    bytes: _exactly(bytes, lambda value: memoryview(value).tobytes()),
+    bytearray: bytes,
+    memoryview: memoryview.tobytes,
+    complex: _exactly(complex, complex.__complex__),
+    decimal.Decimal: _exactly(decimal.Decimal, decimal.Decimal),
+    datetime.datetime: _exactly(datetime.datetime, _plain_datetime),
+    datetime.date: _exactly(datetime.date, lambda value: datetime.date(value.year, value.month, value.day)),
+}
+# By name: neither library is loaded for this.
+_READ_BY_NAME: dict[tuple[str, str], Callable[[Any], Any]] = {
+    ("numpy", "generic"): _of_numpy,
+    ("pandas", "NaTType"): lambda value: None,
+    ("pandas", "NAType"): lambda value: None,
+    ("pandas", "Timestamp"): _of_timestamp,
+    ("pandas", "Timedelta"): _of_timedelta,
+}
+
+
+@lru_cache(maxsize=4096)
+def _reading(kind: Any) -> Callable[[Any], Any] | None:
+    """What turns values of this type into plain ones; None for a type that is plain, or stands for nothing else."""
+    for base in kind.__mro__:
+        read = _READ_BY_NAME.get((base.__module__.partition(".")[0], base.__name__)) or _READ_AS.get(base)
+        if read is not None:
+            return None if kind in _ENCODERS else read
+    return None
+
+
+# -- the bytes
+
+
+def _text(value: str) -> bytes:
+    return b"s" + value.encode("utf-8", "surrogatepass")
+
+
+def _integer(value: int) -> bytes:
+    return b"i" + value.to_bytes((value + (value < 0)).bit_length() // 8 + 1, "big", signed=True)
+
+
+def _float(value: float) -> bytes:
+    return b"fnan" if value != value else b"f" + struct.pack(">d", value)
+
+
+def _complex(value: complex) -> bytes:
+    return b"c" + _row((_float(value.real), _float(value.imag)))
+
+
+def _decimal(value: decimal.Decimal) -> bytes:
+    if value.is_nan():
+        return b"dnan"
+    return b"d" + str(_EXACT.normalize(value)).encode() if value else b"d0"
+
+
+def _fraction(value: fractions.Fraction) -> bytes:
+    return b"q" + f"{value.numerator:x}/{value.denominator:x}".encode()
+
+
+def _datetime(value: datetime.datetime) -> bytes:
+    """With a zone the instant, in whichever zone (and fold) it is told; without one what the clock shows."""
+    if value.tzinfo is None:
+        return b"n" + _span(value - datetime.datetime.min)
+    if value.utcoffset() is None:
+        return _datetime(value.replace(tzinfo=None))
+    return b"z" + _span(value - _EPOCH)
+
+
+def _time(value: datetime.time) -> bytes:
+    offset = value.utcoffset()
+    clock = datetime.timedelta(0, (value.hour * 60 + value.minute) * 60 + value.second, value.microsecond)
+    return b"hn" + _span(clock) if offset is None else b"hz" + _span(clock - offset)
+
+
+def _span(value: datetime.timedelta) -> bytes:
+    return struct.pack(">iII", value.days, value.seconds, value.microseconds)
+
+
+def _list(value: list | tuple) -> bytes:
+    known = _ENCODERS.get
+    return b"l" + _row([known(type(each), canonical)(each) for each in value])
+
+
+def _dict(value: dict) -> bytes:
+    return b"m" + _row(sorted({_row((canonical(k), canonical(v))) for k, v in value.items()}))
+
+
+def _row(parts: Iterable[bytes]) -> bytes:
+    """Several parts as one: no two lists of parts have the same bytes."""
+    return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
+
+
+def _flag(value: enum.Flag) -> bytes:
+    return b"e" + _row((_name(type(value)), canonical(value.value)))
+
+
+def _name(kind: type) -> bytes:
+    return f"{kind.__module__}.{kind.__qualname__}".encode()
+
+
+_ENCODERS: dict[type, Encoder] = {
+    type(None): lambda value: b"-",
+    bool: lambda value: b"b1" if value else b"b0",
+    str: _text,
+    int: _integer,
+    float: _float,
+    bytes: lambda value: b"x" + value,
+    complex: _complex,
+    decimal.Decimal: _decimal,
+    fractions.Fraction: _fraction,
+    uuid.UUID: lambda value: b"u" + value.bytes,
+    datetime.datetime: _datetime,
+    datetime.date: lambda value: b"y" + struct.pack(">I", value.toordinal()),
+    datetime.time: _time,
+    datetime.timedelta: lambda value: b"p" + _span(value),
+    list: _list,
+    tuple: _list,
+    dict: _dict,
+    set: lambda value: b"t" + _row(sorted(set(map(canonical, value)))),
+    frozenset: lambda value: b"t" + _row(sorted(set(map(canonical, value)))),
+}
+
+
+@lru_cache(maxsize=4096)
+def _encoder(kind: Any) -> Encoder:
+    """The encoder of a type that is none of the plain ones."""
+    read = _reading(kind)
+    if read is not None:
+        return lambda value: _as_read(value, read(value))
+    if issubclass(kind, enum.Flag):
+        return _flag
+    if issubclass(kind, enum.Enum):
+        return lambda value: b"e" + _row((_name(kind), value.name.encode()))
+    found = next((_ENCODERS[base] for base in kind.__mro__ if base in _ENCODERS), None)
+    return found or (_record(kind) if _is_record(kind) else _refuse)
+
+
+def _as_read(value: Any, plain: Any) -> bytes:
+    encode = _ENCODERS.get(type(plain))
+    return _refuse(value) if encode is None else encode(plain)
+
+
+def _is_record(kind: type) -> bool:
+    """A dataclass that compares by its fields."""
+    return dataclasses.is_dataclass(kind) and kind.__dataclass_params__.eq  # type: ignore[attr-defined]
+
+
+def _record(kind: type) -> Encoder:
+    names = [field.name for field in dataclasses.fields(kind) if field.compare]
+    return lambda value: b"o" + _row((_name(kind), *(canonical(getattr(value, name)) for name in names)))
+
+
+def _refuse(value: Any) -> bytes:
+    kind = type(value)
+    names = {f"{base.__module__.partition('.')[0]}.{base.__name__}" for base in kind.__mro__}
+    how = "a text, a number, or a tuple of such"
+    if "numpy.ndarray" in names:
+        how = "a tuple: tuple(array.tolist())"
+    raise UnkeyableError(
+        f"a {kind.__module__}.{kind.__qualname__} cannot be a key: it has no canonical form by which equal ones would "
+        f"be found in every process. Make {how} of it before"
+    )
