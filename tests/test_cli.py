@@ -233,3 +233,15 @@ def test_every_configuration_key_is_in_the_documentation() -> None:
 
 def test_settings_are_json_or_text() -> None:
     assert settings_of(("a=1", "b=true", "c=some text", 'd="1"')) == {"a": 1, "b": True, "c": "some text", "d": "1"}
+
+
+def test_a_local_run_keeps_the_checkpoint_that_it_is_given(folder: Path) -> None:
+    first = trident(folder, "run", "good:build", "--local", "--checkpoint", "kept", "--json")
+    again = trident(folder, "run", "good:build", "--local", "--checkpoint", "kept", "--json")
+    assert [each.stdout.count('"committed"') for each in (first, again)] == [2, 0], again.stderr
+    assert (folder / "kept").is_dir()
+
+
+def test_an_option_that_would_do_nothing_is_refused(folder: Path) -> None:
+    done = trident(folder, "run", "good:build", "--local", "--available-now")
+    assert done.returncode == 2 and "--available-now is for Spark" in done.stderr

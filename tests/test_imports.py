@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS = [
     {"errors", "secrets"},
     {"canonical"},
+    {"config"},
     {"tuples", "patience", "sessions", "names"},
     {"blame"},
     {"chunks", "home", "documents"},
@@ -37,7 +38,7 @@ LAYERS = [
     {"topology"},
     {"local", "spark"},
     {"testing"},
-    {"config", "display"},
+    {"display"},
     {"cli_states"},
     {"events"},
     {"cli"},

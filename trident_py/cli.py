@@ -53,9 +53,7 @@ trident.add_command(events)
 @click.option(
     "--checkpoint",
     metavar="DIR",
-    default="checkpoints",
-    show_default=True,
-    help="Where Spark remembers txids.",
+    help="The folder that remembers txids; default: checkpoints on Spark, with --local none (memory).",
 )
 @click.option("--available-now", is_flag=True, help="Process what is there, then end (Spark).")
 @click.option("--json", "as_json", is_flag=True, help="One JSON event per line on stdout, no progress line.")
@@ -69,10 +67,12 @@ trident.add_command(events)
 )
 @click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code.")
 def run(
-    target: str, local: bool, checkpoint: str, available_now: bool, as_json: bool, name: str | None,
+    target: str, local: bool, checkpoint: str | None, available_now: bool, as_json: bool, name: str | None,
     settings: tuple[str, ...], full: bool,
 ) -> None:  # fmt: skip
     """Run the topology that the function build of MODULE returns, until its spouts end, or Ctrl-C."""
+    if local and available_now:
+        raise click.UsageError("--available-now is for Spark; a run with --local ends with its spouts")
     name = name or target.partition(":")[0].rsplit(".", 1)[-1]
     conf = settings_of(settings)
 
@@ -128,12 +128,13 @@ def settings_of(settings: tuple[str, ...]) -> Config:
     return conf
 
 
-def cluster_for(local: bool, checkpoint: str) -> Any:
+def cluster_for(local: bool, checkpoint: str | None) -> Any:
+    """In this process a checkpoint is kept only where one is named."""
     if local:
-        return LocalCluster()
+        return LocalCluster(checkpoint)
     from .spark import SparkCluster  # `--local` must not load pyspark
 
-    return SparkCluster(checkpoints=checkpoint)
+    return SparkCluster(checkpoints=checkpoint or "checkpoints")
 
 
 def load(target: str) -> Topology:

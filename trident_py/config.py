@@ -1,10 +1,15 @@
-"""Config: Storm's configuration keys, as a dict."""
+"""Config: Storm's configuration keys, as a dict, and what a submission checks of them."""
 
 from __future__ import annotations
 
+import difflib
+import logging
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .errors import DefinitionError
+
+log = logging.getLogger("trident_py")
 
 
 class Config(dict[str, Any]):
@@ -33,6 +38,7 @@ class Config(dict[str, Any]):
     # Ours: Storm has no such keys.
     TOPOLOGY_MAX_BATCH_ATTEMPTS = "topology.max.batch.attempts"
     TOPOLOGY_TXID_BASE = "topology.txid.base"
+    TOPOLOGY_KAFKA_MARKS_NEW = "topology.kafka.marks.new"
     TOPOLOGY_LINEAGE_ABANDON = "topology.lineage.abandon"
     TOPOLOGY_STOP_GRACE_SECS = "topology.stop.grace.secs"
     TOPOLOGY_START_WAIT_SECS = "topology.start.wait.secs"
@@ -59,3 +65,44 @@ class Config(dict[str, Any]):
 
     def setMessageTimeoutSecs(self, secs: int) -> None:
         self[self.TOPOLOGY_MESSAGE_TIMEOUT_SECS] = secs
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _seconds(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+# Keys that act, what their value must be, and how that is said. A None stands for the default.
+CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    Config.TOPOLOGY_MAX_BATCH_ATTEMPTS: (_counts, "a number of attempts from 1 on"),
+    Config.TOPOLOGY_SPOUT_MAX_BATCH_SIZE: (_counts, "a number of tuples from 1 on"),
+    Config.TOPOLOGY_START_WAIT_SECS: (_seconds, "a number of seconds from 0 on"),
+    Config.TOPOLOGY_STOP_GRACE_SECS: (_seconds, "a number of seconds from 0 on"),
+    Config.TOPOLOGY_ERROR_VALUES: (lambda value: isinstance(value, bool), "true or false"),
+}
+
+
+def check(conf: Mapping[str, Any] | None) -> None:
+    """On the driver, when a topology is submitted. Raises DefinitionError for a value that cannot act.
+
+    An unknown key under ``topology.`` is a warning in the log: user code may read it, or it is misspelt.
+    """
+    if conf is not None and not isinstance(conf, Mapping):
+        raise DefinitionError(f"submitTopology's second argument is the configuration, a dict or None, got {conf!r}")
+    for key, value in (conf or {}).items():
+        valid, words = CHECKED.get(key, (lambda value: True, ""))
+        if value is not None and not valid(value):
+            raise DefinitionError(f"{key} is {value!r}; it must be {words}")
+    known = known_keys()
+    for key in conf or ():
+        if isinstance(key, str) and key.startswith("topology.") and key not in known:
+            close = difflib.get_close_matches(key, known, 1, 0.8)
+            log.warning("%s is not a key that acts here%s", key, f". Did you mean {close[0]}?" if close else "")
+
+
+def known_keys() -> list[str]:
+    """The keys that `Config` names."""
+    return [value for name, value in vars(Config).items() if name.isupper()]

@@ -8,7 +8,6 @@ from typing import Any
 
 from . import home
 from .errors import TopologyError, TridentError
-from .guarantees import announce
 from .patience import Stopped
 from .program import BatchInfo, Outcome, Program, compile_plan, descriptor_rows, failure_of, outcome
 from .running import RunningTopology, log
@@ -16,6 +15,7 @@ from .runs import end_run, task_for
 from .spouts.coordination import Coordination, Descriptor
 from .spouts.metadata import FileMetadataStore, MemoryMetadataStore, MetadataStore
 from .topology import Topology
+from .topology.submission import check_submission
 from .transactions import BatchLoop, patience_of, topology_error, txid_base
 
 IDLE_SECONDS = 0.005
@@ -41,10 +41,11 @@ class LocalCluster:
     def submitTopology(self, name: str, conf: dict | None, topology: Topology) -> RunningTopology:
         """Starts the topology and returns at once.
 
-        Raises DefinitionError for one that cannot run, or whose states are below ``conf["topology.guarantee"]``;
-        then nothing was started. What is guaranteed is logged by the logger ``trident_py`` at INFO.
+        Raises DefinitionError for one that cannot run, for settings that cannot be, and for states that are below
+        ``conf["topology.guarantee"]``; then nothing was started. What is guaranteed is
+        logged by the logger ``trident_py`` at INFO.
         """
-        announce(name, conf, topology.plan)
+        check_submission(name, conf, topology)
         run = f"{name}-{uuid.uuid4().hex[:12]}"
         settings = {**(conf or {}), "topology.name": name, "trident.run": run, "trident.home": None}
         programs = compile_plan(topology.plan, settings)

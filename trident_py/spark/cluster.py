@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 
 from .. import home
 from ..errors import TopologyError, TridentError
-from ..guarantees import announce
 from ..home import HomeService
 from ..program import Program, compile_plan, failure_of
 from ..running import RunningTopology
 from ..topology import Topology
+from ..topology.submission import check_submission
 from ..transactions import topology_error
 from .checkpoint import Checkpoint
 from .component import SparkComponent
@@ -57,12 +57,13 @@ class SparkCluster:
         """Starts the topology and returns at once.
 
         ``availableNow``: the run also ends when no spout is ready, instead of waiting for more.
-        Raises DefinitionError for one that cannot run, or whose states are below ``conf["topology.guarantee"]``;
-        then nothing was started. What is guaranteed is logged by the logger ``trident_py`` at INFO.
+        Raises DefinitionError for one that cannot run, for settings that cannot be, and for states that are below
+        ``conf["topology.guarantee"]``; then nothing was started. What is guaranteed is
+        logged by the logger ``trident_py`` at INFO.
         """
         if self._home is None:
             raise TridentError("this SparkCluster is shut down; make a new one")
-        announce(name, conf, topology.plan)
+        check_submission(name, conf, topology)
         run = uuid.uuid4().hex
         settings = {
             **(conf or {}),

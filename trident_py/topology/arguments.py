@@ -77,6 +77,10 @@ def check_aggregator(call: str, aggregator: Any) -> Any:
     return aggregator
 
 
+def not_there_yet(call: str, instead: str) -> DefinitionError:
+    return DefinitionError(f"{call} is not there yet in this version (docs/differences.md); until then: {instead}")
+
+
 def no_general_aggregator(aggregator: Aggregator) -> DefinitionError:
     return DefinitionError(
         f"persistentAggregate takes a CombinerAggregator or a ReducerAggregator, got {aggregator!r}; "

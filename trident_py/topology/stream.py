@@ -21,7 +21,15 @@ from ..state import QueryFunction, StateUpdater
 from ..state.updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
 from ..tuples import Fields, FieldsLike
 from . import chained
-from .arguments import check_aggregator, check_fields, check_object, is_fields, no_general_aggregator, overload
+from .arguments import (
+    check_aggregator,
+    check_fields,
+    check_object,
+    is_fields,
+    no_general_aggregator,
+    not_there_yet,
+    overload,
+)
 from .comparisons import Comparisons
 from .grouped import GroupedStream
 from .state import TridentState
@@ -202,6 +210,12 @@ class Stream(Comparisons):
         A combiner aggregates in each partition first.
         """
         return self.chainedAgg().aggregate(*args, **given).chainEnd()
+
+    def tumblingWindow(self, *args: Any, **given: Any) -> Stream:
+        """Not there yet, nor are the other windows. Raises DefinitionError."""
+        raise not_there_yet("a window", "aggregate by batch, or keep counts by a key that holds the window's start")
+
+    slidingWindow = window = tumblingWindow
 
     # -- states -----------------------------------------------------------------------------------------------
 

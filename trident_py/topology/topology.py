@@ -17,7 +17,7 @@ from ..processors import Joiner, Merge, MultiReduce
 from ..spouts.inspection import MAX_PARALLELISM, SPOUTS, configuration, output_fields, snapshot
 from ..state import StateFactory, StateSpec
 from ..tuples import Fields, FieldsLike
-from .arguments import check_object, is_fields
+from .arguments import check_object, is_fields, not_there_yet
 from .grouped import GroupedStream
 from .places import check_places
 from .state import TridentState
@@ -78,6 +78,10 @@ class TridentTopology:
         taken = snapshot(check_object("newStream", spout, *SPOUTS))
         fields, limit = output_fields(taken), configuration(taken).get(MAX_PARALLELISM)
         return self._stream(SpoutNode(self._next_id(), fields, (), None, None, txId, taken, limit))
+
+    def newDRPCStream(self, function: str, drpc: Any = None) -> Stream:
+        """Not there yet. Raises DefinitionError."""
+        raise not_there_yet("newDRPCStream", "read a state from its store, or by newStaticState")
 
     def newStaticState(self, factory: StateFactory | StateSpec) -> TridentState:
         """A state that nothing in this topology updates, for stateQuery."""

@@ -1,0 +1,22 @@
+"""What both clusters check of a submission, before anything starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import config
+from ..errors import DefinitionError
+from ..guarantees import announce
+from .topology import Topology, TridentTopology
+
+
+def check_submission(name: Any, conf: Any, topology: Any) -> None:
+    """Raises DefinitionError for arguments in another order, a topology that is not built, a configuration that cannot
+    act, or states below ``conf["topology.guarantee"]``. Logs what is guaranteed, at INFO."""
+    if isinstance(topology, TridentTopology):
+        raise DefinitionError("submitTopology takes a built topology: submitTopology(name, conf, topology.build())")
+    if not isinstance(topology, Topology) or not isinstance(name, str) or not name:
+        got = ", ".join(type(each).__name__ for each in (name, conf, topology))
+        raise DefinitionError(f"submitTopology takes a name, a configuration and a built topology; got {got}")
+    config.check(conf)
+    announce(name, conf, topology.plan)
