@@ -27,6 +27,8 @@ LAYERS = [
     {"partitioning"},
     {"plan"},
     {"processors"},
+    {"bolts"},
+    {"staging"},
     {"lowering"},
     {"ways"},
     {"program"},

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from .errors import TridentError
-from .tuples import MISSING, Fields, TridentTuple, tuple_class
+from .tuples import MISSING, Fields, TridentTuple, missing_value, short_tuple, tuple_class
 
 Column: TypeAlias = "list | pa.Array"
 CHUNK_ROWS = 8_192
@@ -45,7 +45,7 @@ class Chunk:
             try:
                 column = list(map(itemgetter(i), rows))
             except IndexError:
-                column = [row[i] if len(row) > i else MISSING for row in rows]
+                column = [_value(row, i) for row in rows]
                 short = True
             columns[name] = typed(column, fields.types[name], name) if name in fields.types else column
         return cls(columns, len(rows), short)
@@ -54,16 +54,11 @@ class Chunk:
         return self.columns[name]
 
     def pylist(self, name: str) -> list:
-        """The column as Python objects. Raises TridentError where a value was never emitted."""
-        column = self.columns[name]
-        if isinstance(column, list):
-            if self.short and MISSING in column:
-                raise TridentError(
-                    f"a tuple was emitted with too few values: it has none for field {name!r}; "
-                    "emit as many values as there are output fields"
-                )
-            return column
-        return to_list(column)
+        """The column as Python objects. Raises MissingValueError where a value was never emitted."""
+        column = to_list(self.columns[name])
+        if self.short and lacks(column):
+            raise missing_value(name)
+        return column
 
     def rows(self, fields: Iterable[str]) -> list[tuple]:
         """The values of these fields, a tuple for each row."""
@@ -71,11 +66,14 @@ class Chunk:
         return list(zip(*map(self.pylist, names), strict=True)) if names else [()] * self.length
 
     def tuples(self, fields: Fields) -> list[TridentTuple]:
-        """The rows as operations see them."""
+        """The rows as operations see them. What was never emitted is an error only for an operation that reads it."""
         made = tuple_class(fields)
         if not len(fields):
             return [made()] * self.length
-        return list(map(made, zip(*map(self.pylist, fields), strict=True)))
+        rows = zip(*(to_list(self.columns[name]) for name in fields), strict=True)
+        if not self.short:
+            return list(map(made, rows))
+        return [short_tuple(fields, row) if lacks(row) else made(row) for row in rows]
 
     def only(self, names: Iterable[str]) -> Chunk:
         return Chunk({name: self.columns[name] for name in names}, self.length, self.short)
@@ -134,7 +132,7 @@ class Chunk:
             if key.startswith(_PICKLED):
                 column = pickle.loads(value)
                 columns[key[len(_PICKLED) :].decode()] = column
-                short = short or MISSING in column
+                short = short or lacks(column)
         return cls(columns, int(metadata[b"rows"]), short)
 
 
@@ -191,6 +189,19 @@ def _pickled(column: list) -> bytes:
     pickler.dispatch_table = copyreg.dispatch_table | {memoryview: lambda view: (bytes, (view.tobytes(),))}
     pickler.dump(column)
     return sink.getvalue()
+
+
+def lacks(values: Iterable[Any]) -> bool:
+    """Whether one of the values was never emitted. By identity: a value's own equality may be anything."""
+    return any(value is MISSING for value in values)
+
+
+def _value(row: Sequence[Any], index: int) -> Any:
+    """The row may itself be a tuple that lacks the value."""
+    try:
+        return row[index]
+    except IndexError:
+        return MISSING
 
 
 def to_list(column: Column) -> list:

@@ -8,6 +8,7 @@
     ├── StateError                     a state could not do what was asked
     │   ├── ZombieError                an older driver, or an older txid, tried to write
     │   └── LineageError               the store remembers txids that this checkpoint does not know
+    ├── MissingValueError (IndexError) a value was read that was never emitted
     ├── SpoutError                     a spout could not emit or re-emit a batch
     └── DRPCExecutionException         a DRPC request failed
 """
@@ -70,6 +71,13 @@ class ZombieError(StateError):
 
 class LineageError(StateError):
     """The store remembers txids that this checkpoint does not know: the checkpoint was lost or replaced."""
+
+
+class MissingValueError(TridentError, IndexError):
+    """A value was read that was never emitted: its tuple got fewer values than there are fields.
+
+    Raised where the value is read, so user code can catch it. Storm: IndexOutOfBoundsException.
+    """
 
 
 class SpoutError(TridentError):

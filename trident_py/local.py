@@ -185,6 +185,6 @@ class LocalComponent:
             arriving[target].append((tag, block))
         tasks = [task_for(self.program, level, partition, batch) for partition in range(count)]
         made = [row for task, own in zip(tasks, arriving, strict=True) for row in task.execute(batch, own)]
-        if any(task.failures for task in tasks):
+        if any(task.failed for task in tasks):
             return made
         return made + [row for task in tasks for row in task.commit()]

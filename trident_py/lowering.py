@@ -1,10 +1,10 @@
 """From a plan to levels of stages: which nodes run together, in how many partitions, and what is sent where.
 
-A *stage* is the nodes of one parallelism class at one level. Nodes not separated by a repartition, and all
-nodes of one state, are in one class and have the same number of partitions (the largest hint, capped by the
-spout, fixed by a StateSpec). A repartition to other partitions begins the next level. States commit in the
-last level of the batch phase or later, so that a failing function fails the batch before anything is committed.
-Source in Storm: TridentTopology.build, GraphGrouper, getGroupParallelisms.
+A *stage* is a spout or a bolt (see `bolts`): nodes that run together in one task and finish together, in Storm's
+order. Nodes not separated by a repartition, and all nodes of one state, have the same number of partitions (the
+largest hint, capped by the spout, fixed by a StateSpec). A repartition to other partitions begins the next level.
+States commit in the last level of the batch phase or later, so that a failing function fails the batch before
+anything is committed. Source in Storm: TridentTopology.build, getGroupParallelisms.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .bolts import bolts_of
 from .errors import DefinitionError
 from .partitioning import Identity, Partitioner
 from .plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
+from .staging import Staging, inputs_of
 from .tuples import Fields
 
 
@@ -33,7 +35,10 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Stage:
-    """Nodes that run together in one task, parents first. ``commits``: it finishes in the commit phase."""
+    """Nodes that run together in one task, in the order in which they finish; parents come first.
+
+    ``commits``: it updates a state or comes behind one that does, and finishes in the commit phase.
+    """
 
     partitions: int
     nodes: tuple[int, ...]
@@ -48,7 +53,6 @@ class Lowered:
     levels: tuple[tuple[Stage, ...], ...]
     exchanges: tuple[Exchange, ...]
     wanted: dict[int, frozenset[str]]
-    behind: frozenset[int]
 
 
 def lower(plan: Plan, whole: Plan) -> Lowered:
@@ -56,11 +60,15 @@ def lower(plan: Plan, whole: Plan) -> Lowered:
     partition count of the queries here. Raises DefinitionError where partition counts contradict."""
     classes = _Classes(whole)
     partitions = {node.id: classes.partitions(node) for node in plan.nodes if not isinstance(node, PartitionNode)}
-    behind = _behind_commits(plan)
-    levels = _levels(plan, partitions, behind)
+    stages = Staging(plan, bolts_of(whole))
+    levels = _levels(plan, stages, partitions)
     wanted = _wanted(plan)
-    stages = _stages(plan, classes, partitions, levels, behind)
-    return Lowered(plan, stages, tuple(_exchanges(plan, partitions, levels, wanted)), wanted, behind)
+    made: list[list[Stage]] = [[] for _ in range(max(levels.values(), default=0) + 1)]
+    for nodes in stages.ordered:
+        commits = stages.of[nodes[0]] in stages.behind
+        made[levels[nodes[0]]].append(Stage(partitions[nodes[0]], nodes, commits))
+    exchanges = tuple(_exchanges(plan, partitions, levels, wanted))
+    return Lowered(plan, tuple(map(tuple, made)), exchanges, wanted)
 
 
 class _Classes:
@@ -118,73 +126,18 @@ def _crosses(partitions: dict[int, int], source: Node, through: PartitionNode | 
     return partitions[source.id] > 1 or partitions[to.id] > 1
 
 
-def _inputs(plan: Plan, node: Node) -> Iterable[tuple[int, Node, PartitionNode | None]]:
-    """The inputs of a node: number, source node, and the partition node in between, if any."""
-    for port, parent_id in enumerate(node.parents):
-        parent = plan.by_id[parent_id]
-        if isinstance(parent, PartitionNode):
-            yield port, plan.by_id[parent.parents[0]], parent
-        else:
-            yield port, parent, None
-
-
-def _behind_commits(plan: Plan) -> frozenset[int]:
-    """The nodes of the commit phase: committers and whatever comes after one."""
-    behind: set[int] = set()
-    for node in plan.nodes:
-        committer = isinstance(node, ProcessorNode) and node.committer
-        if committer or any(parent in behind for parent in node.parents):
-            behind.add(node.id)
-    return frozenset(behind)
-
-
-def _levels(plan: Plan, partitions: dict[int, int], behind: frozenset[int]) -> dict[int, int]:
-    """The level of every node. Committers wait for the whole batch phase, what follows them comes later."""
+def _levels(plan: Plan, stages: Staging, partitions: dict[int, int]) -> dict[int, int]:
+    """The level of every node. What commits waits for the whole batch phase, what follows it comes later."""
     levels: dict[int, int] = {}
-    nodes = [node for node in plan.nodes if not isinstance(node, PartitionNode)]
-    for node in sorted(nodes, key=lambda n: n.id in behind):
-        committer = isinstance(node, ProcessorNode) and node.committer
-        least = max([levels[n.id] for n in nodes if n.id not in behind], default=0) if committer else 0
-        for _, source, through in _inputs(plan, node):
-            least = max(least, levels[source.id] + _crosses(partitions, source, through, node))
-        levels[node.id] = least
+    last = 0
+    for nodes in stages.ordered:
+        least = last if stages.of[nodes[0]] in stages.committing else 0
+        for node_id, source, through in stages.inputs(nodes):
+            least = max(least, levels[source.id] + _crosses(partitions, source, through, plan.by_id[node_id]))
+        levels.update(dict.fromkeys(nodes, least))
+        if stages.of[nodes[0]] not in stages.behind:
+            last = max(last, least)
     return levels
-
-
-def _stages(
-    plan: Plan, classes: _Classes, partitions: dict[int, int], levels: dict[int, int], behind: frozenset[int]
-) -> tuple[tuple[Stage, ...], ...]:
-    grouped: list[dict[object, list[Node]]] = [{} for _ in range(max(levels.values(), default=0) + 1)]
-    for node in plan.nodes:
-        if not isinstance(node, PartitionNode):
-            grouped[levels[node.id]].setdefault(classes.root(node.id), []).append(node)
-    made = []
-    for level in grouped:
-        waiting = _waiting(plan, level, behind)
-        made.append(
-            tuple(
-                Stage(partitions[nodes[0].id], tuple(node.id for node in nodes), root in waiting)
-                for root, nodes in level.items()
-            )
-        )
-    return tuple(made)
-
-
-def _waiting(plan: Plan, level: dict[object, list[Node]], behind: frozenset[int]) -> set[object]:
-    """Whose nodes finish in the commit phase: those of a class with a node behind a commit, and, because no node
-    may finish before what feeds it, those fed by such a class within the level."""
-    place = {node.id: root for root, nodes in level.items() for node in nodes}
-    found: set[object] = {place[node_id] for node_id in behind if node_id in place}
-    while True:
-        fed = {
-            place[node.id]
-            for nodes in level.values()
-            for node in nodes
-            if any(place.get(source.id) in found for _, source, _ in _inputs(plan, node))
-        }
-        if fed <= found:
-            return found
-        found |= fed
 
 
 def _exchanges(
@@ -195,7 +148,7 @@ def _exchanges(
     for node in plan.nodes:
         if isinstance(node, PartitionNode):
             continue
-        for port, source, through in _inputs(plan, node):
+        for port, source, through in inputs_of(plan, node):
             if levels[source.id] != levels[node.id]:
                 key = (source.id, through.id if through else None, levels[node.id], partitions[node.id])
                 found.setdefault(key, []).append((node.id, port))

@@ -24,6 +24,10 @@ class ProcessorSpec(Protocol):
     def passes(self) -> bool:
         """True if the fields of the input pass through to the output."""
 
+    @property
+    def steps(self) -> int:
+        """How many nodes of Storm's graph this one stands for, one behind the other: see `bolts`."""
+
     def reads(self, port: int) -> Iterable[str]:
         """The input fields that the processor itself reads at this input."""
 
@@ -33,13 +37,17 @@ class ProcessorSpec(Protocol):
 
 @dataclass(frozen=True)
 class StateUse:
-    """A state that a node updates or queries. All nodes of one state run in the same partitions."""
+    """A state that a node updates or queries. All nodes of one state run in the same partitions.
+
+    ``defined``: how many nodes the topology had before it.
+    """
 
     id: str
     name: str
     factory: Any
     required_partitions: int | None = None
     static: bool = False
+    defined: int = 0
 
 
 @dataclass(frozen=True)

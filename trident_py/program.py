@@ -56,6 +56,7 @@ class Failure(NamedTuple):
     """What went wrong in a task: where, and the user's exception. ``replay``: it was a FailedException.
 
     ``origin``: the user's line that raised it, or "". ``trace``: the traceback, without frames of ours.
+    ``level``: what failed in a later one than others may have failed because of them.
     """
 
     operation: str
@@ -64,6 +65,7 @@ class Failure(NamedTuple):
     replay: bool
     origin: str
     trace: str
+    level: int = 0
 
 
 class Report(NamedTuple):

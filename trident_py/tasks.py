@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from .chunks import Chunk
@@ -13,8 +13,9 @@ from .partitioning import Route
 from .plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
 from .processors.base import NodeContext, Processor, no_collection
 from .processors.spout import SpoutProcessor
-from .program import FAILURE, REPORT, BatchInfo, Failure, Program, Report, Row, encode_failure, failure_of
+from .program import FAILURE, REPORT, BatchInfo, Program, Report, Row, encode_failure, failure_of
 from .spouts.coordination import Descriptor
+from .staging import inputs_of
 from .tuples import TransactionAttempt
 
 ERROR_VALUES = "topology.error.values"
@@ -36,27 +37,26 @@ class LevelTask:
         self.partition = partition
         self.batch = BatchInfo(0, 0)
         self.out: list[Row] = []
-        self.failures: list[Failure] = []
-        self.failed_before = False
-        self.dead: set[Stage] = set()
+        self.failed = False
         self.sent: dict[int, int] = {}
         self.last_level = level == self.program.level_count - 1
         self._wire()
 
     def _wire(self) -> None:
         lowered = self.program.lowered
-        stages = [stage for stage in lowered.levels[self.level] if self.partition < stage.partitions]
-        self.stage_of = {node_id: stage for stage in stages for node_id in stage.nodes}
-        self.nodes: list[Node] = [node for node in lowered.plan.nodes if node.id in self.stage_of]
+        self.stages = [stage for stage in lowered.levels[self.level] if self.partition < stage.partitions]
+        self.stage_of = {node_id: stage for stage in self.stages for node_id in stage.nodes}
+        self.nodes: list[Node] = [lowered.plan.by_id[node_id] for node_id in self.stage_of]
         self.exchanges: dict[int, list[Exchange]] = {}
         self.arriving: dict[int, Exchange] = {}
         for exchange in lowered.exchanges:
             self.exchanges.setdefault(exchange.source, []).append(exchange)
             if exchange.level == self.level:
                 self.arriving[exchange.tag] = exchange
-        self.contexts = {stage: TridentOperationContext(self.partition, stage.partitions) for stage in stages}
+        self.contexts = {stage: TridentOperationContext(self.partition, stage.partitions) for stage in self.stages}
         self.processors: dict[int, Processor] = {}
         self.children = {node.id: self._children(node) for node in self.nodes}
+        self.fed_by = {stage: self._fed_by(stage) for stage in self.stages}
         self.spouts = [node.id for node in lowered.plan.nodes if isinstance(node, SpoutNode)]
 
     def _children(self, node: Node) -> list[tuple[int, int]]:
@@ -69,31 +69,47 @@ class LevelTask:
                 found.append((child.id, port))
         return found
 
+    def _fed_by(self, stage: Stage) -> set[Stage]:
+        """The other stages of this task that send tuples to it."""
+        plan = self.program.lowered.plan
+        sources = [source.id for node in stage.nodes for _, source, _ in inputs_of(plan, plan.by_id[node])]
+        return {self.stage_of[source] for source in sources if source in self.stage_of} - {stage}
+
     def execute(self, batch: BatchInfo, rows: Iterable[tuple[int, Any]]) -> Iterator[Row]:
-        """The batch phase: everything that arrives flows through; stages that commit nothing finish."""
+        """The batch phase: everything that arrives flows through; stages that commit nothing finish.
+
+        Once a failure is known, here or in an earlier level, nothing of the batch is worked on any more: what
+        it would aggregate, ask or commit lacks a part.
+        """
         self._start(batch)
         for tag, block in rows:
             self._arrive(tag, block)
             yield from self._drain()
-        self._finish([node for node in self.nodes if not self.stage_of[node.id].commits])
+        for stage in self.stages:
+            if not (stage.commits or self.failed):
+                self._finish(stage)
         yield from self._drain()
 
     def commit(self) -> Iterator[Row]:
-        """The commit phase: stages with states finish, unless anything failed."""
-        if not self.failures and not self.failed_before:
-            behind = self.program.lowered.behind
-            nodes = [node for node in self.nodes if self.stage_of[node.id].commits]
-            self._finish(sorted(nodes, key=lambda node: node.id in behind))
+        """The commit phase: stages with states, and those behind them, finish one after the other.
+
+        One that fails takes with it what it feeds. To the others nothing is missing: they go on, as in Storm.
+        """
+        broken: set[Stage] = set()
+        for stage in [] if self.failed else self.stages:
+            if stage.commits and (not broken.isdisjoint(self.fed_by[stage]) or not self._finish(stage)):
+                broken.add(stage)
         yield from self._drain()
 
     def _start(self, batch: BatchInfo) -> None:
-        self.batch, self.failed_before = batch, False
-        self.out, self.failures, self.dead, self.sent = [], [], set(), {}
+        self.batch, self.failed = batch, False
+        self.out, self.sent = [], {}
         attempt = TransactionAttempt(batch.txid, batch.attempt)
         for context in self.contexts.values():
             context.transaction = attempt
         for node in self.nodes:
-            self._guard(node, lambda node=node: self._processor(node).start(attempt))
+            if not self.failed:
+                self._guard(node, lambda node=node: self._processor(node).start(attempt))
 
     def _processor(self, node: Node) -> Processor:
         processor = self.processors.get(node.id)
@@ -126,12 +142,14 @@ class LevelTask:
 
     def _arrive(self, tag: int, block: Any) -> None:
         if tag == FAILURE:
-            self.failed_before = True
+            self.failed = True
             if self.partition == 0:
                 self._broadcast_failure(bytes(block))
             return
         if tag == REPORT or (self.level > 0 and tag not in self.arriving):
             self.out.append((self.partition if tag >= 0 else 0, tag, bytes(block)))
+            return
+        if self.failed:
             return
         if self.level == 0:
             self._emit_spout(Descriptor.decode(block))
@@ -150,7 +168,7 @@ class LevelTask:
 
     def _deliver(self, node_id: int, port: int, chunk: Chunk) -> None:
         node = self.program.lowered.plan.by_id[node_id]
-        if chunk.length and self.stage_of[node_id] not in self.dead:
+        if chunk.length and not self.failed:
             self._guard(node, lambda: self._processor(node).execute(port, chunk))
 
     def _emitted(self, node: Node, chunk: Chunk) -> None:
@@ -180,36 +198,26 @@ class LevelTask:
     def _report(self, node: Node, kind: str, value: Any) -> None:
         self.out.append((0, REPORT, pickle.dumps(Report(node.id, self.partition, kind, value))))
 
-    def _finish(self, nodes: list[Node]) -> None:
-        for node in nodes:
-            stage = self.stage_of[node.id]
-            parents = [self.stage_of.get(source) for source in self._sources(node)]
-            if stage not in self.dead and any(parent in self.dead for parent in parents if parent is not None):
-                self.dead.add(stage)
-            if stage not in self.dead:
-                self._guard(node, self._processor(node).finish)
+    def _finish(self, stage: Stage) -> bool:
+        """Finishes node after node, up to one that fails; False if one did."""
+        nodes = map(self.program.lowered.plan.by_id.__getitem__, stage.nodes)
+        return all(self._guard(node, self._processor(node).finish) for node in nodes)
 
-    def _sources(self, node: Node) -> list[int]:
-        plan = self.program.lowered.plan
-        parents = [plan.by_id[parent] for parent in node.parents]
-        return [parent.id if parent.id in self.stage_of else (parent.parents or (-1,))[0] for parent in parents]
-
-    def _guard(self, node: Node, action: Any) -> None:
-        """Runs user code; what it raises becomes a failure of the node and ends its stage in this task."""
-        if self.stage_of[node.id] in self.dead:
-            return
+    def _guard(self, node: Node, action: Callable[[], Any]) -> bool:
+        """Runs user code; what it raises becomes a failure of the node, and the answer False."""
         try:
             action()
+            return True
         except _Failed as failed:
-            self._fail(node, failed.node, failed.error)
+            self._fail(failed.node, failed.error)
         except BaseException as error:
-            self._fail(node, node, error)
+            self._fail(node, error)
+        return False
 
-    def _fail(self, caller: Node, node: Node, error: BaseException) -> None:
-        self.dead |= {self.stage_of[caller.id], self.stage_of[node.id]}
+    def _fail(self, node: Node, error: BaseException) -> None:
+        self.failed = True
         values = self.program.conf.get(ERROR_VALUES, True) is not False
-        failure = failure_of(describe(node), self.partition, error, values)
-        self.failures.append(failure)
+        failure = failure_of(describe(node), self.partition, error, values)._replace(level=self.level)
         self._broadcast_failure(encode_failure(failure))
 
     def _broadcast_failure(self, block: bytes) -> None:

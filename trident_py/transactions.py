@@ -24,6 +24,16 @@ Execute = Callable[[BatchInfo, list[Descriptor] | None], Outcome]
 TXID_BASE = "topology.txid.base"
 
 
+def deciding(failures: list[Failure]) -> Failure:
+    """The failure that decides what becomes of a batch: of those that came first, one that asks for a replay.
+
+    Levels run one after the other, so what failed in a later one may have failed for lack of what is missing. Of one
+    level neither followed from the other; a replay shows the other one again if it was not by chance.
+    """
+    first = min(failure.level for failure in failures)
+    return min((each for each in failures if each.level == first), key=lambda each: not each.replay)
+
+
 def participants_of(program: Program) -> dict[str, BatchParticipant]:
     """The driver's side of every state of the component that has one, by state name."""
     found = {name: participant_of(factory) for name, factory in program.states().items()}
@@ -247,17 +257,16 @@ class BatchLoop:
     def _failed(self, batch: BatchInfo, failures: list[Failure]) -> None:
         """Lets the batch be replayed, or raises TopologyError."""
         self._abort(batch)
-        fatal = next((failure for failure in failures if not failure.replay), None)
-        failure = fatal or failures[0]
+        failure = deciding(failures)
         if isinstance(failure.error, ReportedFailedException):
             self._event("reported", batch, str(failure.error))
-        if fatal is None and (self.limit is None or batch.attempt + 1 < self.limit):
+        if failure.replay and (self.limit is None or batch.attempt + 1 < self.limit):
             reason = f"{failure.operation} failed in partition {failure.partition}: {failure.error}"
             reason += f" (at {failure.origin})" if failure.origin else ""
             log.warning("replaying txid %d after attempt %d: %s", batch.txid, batch.attempt, reason)
             self._event("replay", batch, reason)
             return
-        tries = "" if fatal is not None else f" after {batch.attempt + 1} attempts ({MAX_ATTEMPTS})"
+        tries = f" after {batch.attempt + 1} attempts ({MAX_ATTEMPTS})" if failure.replay else ""
         raise topology_error(failure, batch.txid, tries) from failure.error
 
     def _abort(self, batch: BatchInfo) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from .errors import DefinitionError, TridentError
+from .errors import DefinitionError, MissingValueError, TridentError
 
 
 class Fields:
@@ -217,6 +217,60 @@ class TridentTuple(tuple):
         return self[self._fields.fieldIndex(field)]
 
 
+class ShortTuple(TridentTuple):
+    """A tuple that was emitted with too few values. Reading one that lacks raises MissingValueError, nothing else does."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        value = tuple.__getitem__(self, index)
+        if value is MISSING:
+            raise missing_value(self._fields[index])
+        if isinstance(index, slice) and any(each is MISSING for each in value):
+            return self._whole()[index]
+        return value
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __reversed__(self) -> Iterator[Any]:
+        """Without it Python would take the IndexError for the end."""
+        return reversed(self._whole())
+
+    def __contains__(self, value: object) -> bool:
+        return any(value is each or value == each for each in self)
+
+    def __add__(self, other: Any) -> tuple:
+        return self._whole() + other
+
+    def __radd__(self, other: Any) -> tuple:
+        return other + self._whole()  # type: ignore[no-any-return]
+
+    def __eq__(self, other: object) -> bool:
+        return self._whole() == (tuple(other) if isinstance(other, list) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._whole())
+
+    def _whole(self) -> tuple:
+        """All values. Raises MissingValueError."""
+        return tuple(iter(self))
+
+    def __reduce__(self) -> tuple:
+        return short_tuple, (self._fields, list(tuple.__iter__(self)))
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(str, tuple.__iter__(self)))}]"
+
+
+def missing_value(field: str) -> MissingValueError:
+    """What a reader of the field gets."""
+    return MissingValueError(
+        f"a tuple was emitted with too few values: it has none for field {field!r}; "
+        "emit as many values as there are output fields"
+    )
+
+
 def _accessors(name: str, kind: type, *subtypes: type) -> None:
     exact = frozenset((kind, type(None), *subtypes))
 
@@ -250,3 +304,13 @@ _accessors("Binary", bytes, bytearray)
 def tuple_class(fields: Fields) -> type[TridentTuple]:
     """The class of tuples with these fields: a tuple is its values, its class knows the names."""
     return type("TridentTuple", (TridentTuple,), {"__slots__": (), "_fields": fields})
+
+
+@lru_cache(maxsize=1024)
+def _short_class(fields: Fields) -> type[ShortTuple]:
+    return type("TridentTuple", (ShortTuple,), {"__slots__": (), "_fields": fields})
+
+
+def short_tuple(fields: Fields, values: Iterable[Any]) -> ShortTuple:
+    """A tuple some of whose values are MISSING."""
+    return _short_class(fields)(values)

@@ -38,14 +38,19 @@ class Aggregate:
 
     ``phase``: "partial" folds tuples into values that "merge" folds further, "full" does it at once.
     ``single``: of all partitions without tuples only one runs the aggregators, the batch's own ("batch":
-    txid modulo their number) or the first ("global").
+    txid modulo their number) or the first ("global"). ``inits``: in Storm each combiner's init is a node of its own.
     """
 
     parts: tuple[Part, ...]
     group: Fields | None = None
     phase: Phase = "full"
     single: Single = None
+    inits: int = 0
     passes = False
+
+    @property
+    def steps(self) -> int:
+        return 1 + self.inits
 
     @property
     def operation(self) -> str:

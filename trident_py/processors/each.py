@@ -25,6 +25,7 @@ class Each:
     inputs: Fields
     outputs: Fields
     passes = True
+    steps = 1
 
     @property
     def operation(self) -> str:

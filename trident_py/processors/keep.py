@@ -20,6 +20,7 @@ class Keep:
     filter: Any
     inputs: Fields
     passes = True
+    steps = 1
 
     @property
     def operation(self) -> str:

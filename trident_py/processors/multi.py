@@ -23,6 +23,7 @@ class Merge:
     outputs: Fields
     operation = "merge"
     passes = False
+    steps = 1
 
     def reads(self, port: int) -> Iterable[str]:
         return self.inputs[port].names[: len(self.outputs)]
@@ -58,6 +59,7 @@ class MultiReduce:
     outputs: Fields
     groups: tuple[Fields, ...] | None = None
     passes = False
+    steps = 1
 
     @property
     def operation(self) -> str:

@@ -16,6 +16,7 @@ class Project:
 
     fields: Fields
     passes = True
+    steps = 1
 
     @property
     def operation(self) -> str:
@@ -42,6 +43,7 @@ class Collect:
     name: str
     fields: Fields
     passes = True
+    steps = 1
 
     @property
     def operation(self) -> str:

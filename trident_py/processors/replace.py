@@ -20,6 +20,7 @@ class Replace:
     flat: bool
     inputs: Fields
     passes = False
+    steps = 1
 
     @property
     def operation(self) -> str:
@@ -63,6 +64,7 @@ class Peek:
     consumer: Any
     inputs: Fields
     passes = True
+    steps = 1
 
     @property
     def operation(self) -> str:

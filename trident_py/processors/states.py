@@ -23,6 +23,7 @@ class PartitionPersist:
     inputs: Fields
     outputs: Fields
     passes = False
+    steps = 1
 
     @property
     def operation(self) -> str:
@@ -89,6 +90,7 @@ class StateQuery:
     inputs: Fields
     outputs: Fields
     passes = True
+    steps = 1
 
     @property
     def operation(self) -> str:

@@ -62,10 +62,11 @@ class ChainedAggregatorDeclarer:
         """The stream of the results; with groups their fields come first."""
         fields = self._output_fields()
         parts, stream = tuple(self._parts), self._stream
+        inits = sum(isinstance(part.aggregator, CombinerAggregator) for part in parts)
         if self._type == "partition":
-            return stream._process(Aggregate(parts, self._group), fields)
+            return stream._process(Aggregate(parts, self._group, inits=inits), fields)
         if self._type == "combine":
-            partial = stream._process(Aggregate(parts, self._group, "partial"), fields)
+            partial = stream._process(Aggregate(parts, self._group, "partial", inits=inits), fields)
             return partial._partition(self._partitioner)._process(
                 Aggregate(parts, self._group, "merge", self._single), fields
             )

@@ -57,9 +57,10 @@ class GroupedStream:
         """One value for each group of the batch, nothing for an empty batch. Fields: group, then function fields."""
         return self.chainedAgg().aggregate(*args, **given).chainEnd()
 
-    def partitionAggregate(self, *args: Any, **given: Any) -> Stream:
-        """For each group of each partition, without a repartition."""
-        return self.chainedAgg().partitionAggregate(*args, **given).chainEnd()
+    def partitionAggregate(self, *args: Any, **given: Any) -> GroupedStream:
+        """For each group of each partition, without a repartition. The grouping stays; ``toStream()`` ends it."""
+        made = self.chainedAgg().partitionAggregate(*args, **given).chainEnd()
+        return GroupedStream(made, self._group)
 
     def persistentAggregate(self, factory: Any, *args: Any, stateName: str | None = None, **given: Any) -> TridentState:
         """One value for each group over all batches, in a MapState under the group's values.

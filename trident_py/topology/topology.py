@@ -221,7 +221,7 @@ class TridentTopology:
             (v for v in (getattr(factory, key, None) for key in ("stateName", "table", "topic")) if isinstance(v, str)),
             state_id,
         )
-        return StateUse(state_id, found, factory, required, static)
+        return StateUse(state_id, found, factory, required, static, self._next_id())
 
 
 def _check_state_names(plan: Plan) -> None:

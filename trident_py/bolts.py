@@ -1,0 +1,126 @@
+"""Which nodes make one bolt, and in which order a bolt finishes, as Storm's planner decides it.
+
+A bolt is what finishes together: it waits for all of its inputs, with a state that it updates also for the commit
+phase, and then its nodes finish one after the other. So it is the bolts that say whether a query of a state comes
+before or behind the state's update. Source in Storm: TridentTopology.build, GraphGrouper, SubtopologyBolt.prepare.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .plan import Node, Plan, ProcessorNode
+
+Step = tuple[int, int]
+"""A node of Storm's graph: the node here, and its number among those that this node stands for."""
+
+
+@dataclass(frozen=True)
+class Bolts:
+    """For each processor node of a plan its bolt, and its place in the order in which the bolt finishes."""
+
+    of: dict[int, int]
+    place: dict[int, int]
+
+
+def bolts_of(plan: Plan) -> Bolts:
+    """The bolts of a whole plan: a state keeps the nodes of all components that use it in one bolt."""
+    graph = _Graph(plan)
+    bolts = _Grouping(graph).merged()
+    order = [step for bolt in bolts for step in graph.finishing(bolt)]
+    of = {step[0]: number for number, bolt in enumerate(bolts) for step in bolt}
+    return Bolts(of, {step[0]: place for place, step in enumerate(order)})
+
+
+class _Graph:
+    """The steps of the processor nodes in the order of their definition, and which of them follow each other.
+
+    A repartition, or a spout, ends a bolt: it appears as None among what comes before or behind a step.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.before: dict[Step, list[Step | None]] = {}
+        self.behind: dict[Step, list[Step | None]] = {}
+        self.states: dict[str, list[Step]] = {}
+        last: dict[int, Step | None] = {}
+        for node in plan.nodes:
+            last[node.id] = self._add(node, [last[parent] for parent in node.parents])
+        self._colocate(plan)
+
+    def _add(self, node: Node, parents: list[Step | None]) -> Step | None:
+        """The last step of the node. A repartition stands behind its parent, and for what follows it is a None."""
+        if not isinstance(node, ProcessorNode):
+            for parent in parents:
+                if parent is not None:
+                    self.behind[parent].append(None)
+            return None
+        for number in range(node.spec.steps):
+            step = (node.id, number)
+            self.before[step], self.behind[step] = parents, []
+            for parent in parents:
+                if parent is not None:
+                    self.behind[parent].append(step)
+            parents = [step]
+        return step
+
+    def _colocate(self, plan: Plan) -> None:
+        """All nodes of a state together; the states in the order of their definition."""
+        used = [node for node in plan.nodes if isinstance(node, ProcessorNode) and node.state is not None]
+        for node in sorted(used, key=lambda node: (node.state.defined, not node.state.static)):  # type: ignore[union-attr]
+            assert node.state is not None
+            self.states.setdefault(node.state.id, []).append((node.id, 0))
+
+    def finishing(self, bolt: Iterable[Step]) -> list[Step]:
+        """Breadth first from the bolt's inputs, what was defined first before the other: jgrapht's order."""
+        members = set(bolt)
+        waits = {step: sum(before in members for before in self.before[step]) for step in sorted(members)}
+        ready = deque(step for step, inputs in waits.items() if inputs == 0)
+        order = []
+        while ready:
+            order.append(ready.popleft())
+            for behind in self.behind[order[-1]]:
+                if behind in waits:
+                    waits[behind] -= 1
+                    if waits[behind] == 0:
+                        ready.append(behind)
+        return order
+
+
+class _Grouping:
+    """Storm's GraphGrouper: groups with a single neighbour on one side are merged with it, in a fixed order."""
+
+    def __init__(self, graph: _Graph) -> None:
+        self.graph = graph
+        together = list(graph.states.values())
+        own = {step for steps in together for step in steps}
+        groups: Sequence[list[Step]] = [*together, *([step] for step in graph.before if step not in own)]
+        self.groups = dict(enumerate(groups))
+        self.group_of: dict[Step, int] = {step: number for number, steps in self.groups.items() for step in steps}
+
+    def merged(self) -> list[list[Step]]:
+        while self._merge_two():
+            pass
+        return list(self.groups.values())
+
+    def _merge_two(self) -> bool:
+        for group in self.groups:
+            for side in (self.graph.behind, self.graph.before):
+                neighbours = self._neighbours(group, side)
+                if len(neighbours) == 1 and None not in neighbours:
+                    self._merge(group, neighbours.pop())  # type: ignore[arg-type]
+                    return True
+        return False
+
+    def _neighbours(self, group: int, side: dict[Step, list[Step | None]]) -> set[int | None]:
+        found = {None if step is None else self.group_of[step] for own in self.groups[group] for step in side[own]}
+        return found - {group}
+
+    def _merge(self, one: int, other: int) -> None:
+        """The new group goes to the end, as in the set that Storm keeps them in."""
+        steps = self.groups.pop(one) + self.groups.pop(other)
+        number = max(self.group_of.values()) + 1
+        self.groups[number] = steps
+        self.group_of.update(dict.fromkeys(steps, number))
+

@@ -1,0 +1,97 @@
+"""The stages of one component: its spouts and bolts, in an order in which each comes behind those that feed it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from .bolts import Bolts
+from .plan import Node, PartitionNode, Plan, ProcessorNode
+
+Name = tuple[str, int]
+Input = tuple[int, Node, PartitionNode | None]
+"""An input of a node: its number, the node that it comes from, and the repartition in between, if any."""
+
+
+class Staging:
+    """Which stage each node belongs to (``of``), which stages commit, and which stand behind a commit.
+
+    Where bolts feed each other in a circle, Storm waits for ever. Here their nodes are stages of their own, and
+    whatever asks a state that this component updates waits for the commit phase, as the bolt would.
+    ``ordered``: the nodes of each stage in the order in which it finishes; those of the batch phase come first.
+    """
+
+    def __init__(self, plan: Plan, bolts: Bolts) -> None:
+        self._plan = plan
+        nodes = [node for node in plan.nodes if not isinstance(node, PartitionNode)]
+        self.of: dict[int, Name] = {
+            node.id: ("bolt", bolts.of[node.id]) if node.id in bolts.of else ("node", node.id) for node in nodes
+        }
+        circular = self._circular()
+        self.of = {node: ("node", node) if stage in circular else stage for node, stage in self.of.items()}
+        self.committing = self._committing()
+        self.behind = self._behind()
+        self._place = bolts.place
+        self.ordered = [self._finishing(stage) for stage in self._sorted()]
+
+    def inputs(self, nodes: Iterable[int]) -> Iterator[Input]:
+        """What comes to these nodes from other stages; a node's id stands for the number of its input."""
+        for node_id in nodes:
+            for _, source, through in inputs_of(self._plan, self._plan.by_id[node_id]):
+                if through is not None or self.of[source.id] != self.of[node_id]:
+                    yield node_id, source, through
+
+    def _fed_by(self) -> dict[Name, set[Name]]:
+        found: dict[Name, set[Name]] = {stage: set() for stage in self.of.values()}
+        for node_id, source, _ in self.inputs(self.of):
+            found[self.of[node_id]].add(self.of[source.id])
+        return found
+
+    def _circular(self) -> set[Name]:
+        """What is left when those that wait for nothing are taken away, again and again, from both ends."""
+        fed_by = self._fed_by()
+        feeding = {stage: {other for other in fed_by if stage in fed_by[other]} for stage in fed_by}
+        left = set(fed_by)
+        while loose := {stage for stage in left if not (fed_by[stage] & left and feeding[stage] & left)}:
+            left -= loose
+        return left
+
+    def _committing(self) -> set[Name]:
+        users = [node for node in self._plan.nodes if isinstance(node, ProcessorNode) and node.state is not None]
+        updated = {node.state.id for node in users if node.committer}  # type: ignore[union-attr]
+        return {
+            self.of[node.id]
+            for node in users
+            if node.committer or (self.of[node.id][0] == "node" and node.state.id in updated)  # type: ignore[union-attr]
+        }
+
+    def _behind(self) -> set[Name]:
+        fed_by, found = self._fed_by(), set(self.committing)
+        while more := {stage for stage in fed_by if stage not in found and fed_by[stage] & found}:
+            found |= more
+        return found
+
+    def _sorted(self) -> list[Name]:
+        """Of those whose inputs are there the one that was defined first, those of the batch phase before the others."""
+        fed_by = self._fed_by()
+        todo = sorted(fed_by, key=lambda stage: (stage in self.behind, min(self._nodes(stage))))
+        done: list[Name] = []
+        while todo:
+            done.append(next(stage for stage in todo if fed_by[stage] <= set(done)))
+            todo.remove(done[-1])
+        return done
+
+    def _nodes(self, stage: Name) -> list[int]:
+        return [node for node, own in self.of.items() if own == stage]
+
+    def _finishing(self, stage: Name) -> tuple[int, ...]:
+        return tuple(sorted(self._nodes(stage), key=lambda node: self._place.get(node, 0)))
+
+
+def inputs_of(plan: Plan, node: Node) -> Iterator[Input]:
+    """The inputs of a node."""
+    for port, parent_id in enumerate(node.parents):
+        parent = plan.by_id[parent_id]
+        if isinstance(parent, PartitionNode):
+            yield port, plan.by_id[parent.parents[0]], parent
+        else:
+            yield port, parent, None
