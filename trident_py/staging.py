@@ -71,7 +71,7 @@ class Staging:
         return found
 
     def _sorted(self) -> list[Name]:
-        """Of those whose inputs are there the one that was defined first, those of the batch phase before the others."""
+        """Of those whose inputs are there the first defined, those of the batch phase before the others."""
         fed_by = self._fed_by()
         todo = sorted(fed_by, key=lambda stage: (stage in self.behind, min(self._nodes(stage))))
         done: list[Name] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Protocol
 
 from .chunks import Chunk
@@ -109,7 +110,10 @@ class LevelTask:
             context.transaction = attempt
         for node in self.nodes:
             if not self.failed:
-                self._guard(node, lambda node=node: self._processor(node).start(attempt))
+                self._guard(node, partial(self._begin, node, attempt))
+
+    def _begin(self, node: Node, attempt: TransactionAttempt) -> None:
+        self._processor(node).start(attempt)
 
     def _processor(self, node: Node) -> Processor:
         processor = self.processors.get(node.id)

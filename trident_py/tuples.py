@@ -218,7 +218,7 @@ class TridentTuple(tuple):
 
 
 class ShortTuple(TridentTuple):
-    """A tuple that was emitted with too few values. Reading one that lacks raises MissingValueError, nothing else does."""
+    """A tuple that was emitted with too few values: to read one that lacks raises MissingValueError, nothing else."""
 
     __slots__ = ()
 
@@ -244,7 +244,7 @@ class ShortTuple(TridentTuple):
         return self._whole() + other
 
     def __radd__(self, other: Any) -> tuple:
-        return other + self._whole()  # type: ignore[no-any-return]
+        return tuple(other) + self._whole()
 
     def __eq__(self, other: object) -> bool:
         return self._whole() == (tuple(other) if isinstance(other, list) else other)

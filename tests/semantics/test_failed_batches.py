@@ -112,7 +112,7 @@ class FailsOnce(Both):
 )
 def test_what_failed_first_decides_and_of_one_level_what_asks_for_a_replay(failed: Any, decides: str) -> None:
     failures: list[Failure] = [
-        failure_of(name, 0, FailedException(name) if replay else ValueError(name), level)
+        failure_of(name, 0, FailedException(name) if replay else ValueError(name))._replace(level=level)
         for name, level, replay in failed
     ]
     assert deciding(failures).operation == decides

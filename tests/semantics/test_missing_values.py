@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 from typing import Any
 
@@ -61,7 +62,7 @@ def test_a_filter_reads_only_what_it_asks_for(cluster: Any) -> None:
         lambda s: s.each(FIELDS, lambda a, b: [(b,)], "c"),
         lambda s: s.groupBy("b").aggregate(Count(), "n"),
         lambda s: s.partitionBy("b").project(["b"]).parallelismHint(2),
-        lambda s: s.map(lambda row: [each for each in row]),
+        lambda s: s.map(list),
     ],
 )
 def test_reading_it_ends_the_run_with_the_fields_name(cluster: Any, build: Any) -> None:
@@ -87,8 +88,8 @@ READS = {
     "searched": lambda t: 7 in t,
     "selected": lambda t: t.select(["b"]),
     "added": lambda t: (*t, 3),
-    "concatenated": lambda t: t + (3,),
-    "concatenated behind": lambda t: (3,) + t,
+    "concatenated": lambda t: operator.add(t, (3,)),
+    "concatenated behind": lambda t: operator.add((3,), t),
     "compared": lambda t: t == (1, 2),
 }
 

@@ -150,9 +150,8 @@ class Shape:
     def _aggregate(self, flow: Flow) -> None:
         grouped = self._step("groupBy", flow.id, fields=[flow.key])
         out, agg = self._fresh("f"), {"name": self.random.choice(("sum", "count", "rcount", "complete_count"))}
-        self._add(
-            "aggregate", grouped, (flow.key, out), flow.key, out, agg=agg, fields=[flow.value], out=[out], **self._wide()
-        )
+        keys = {"agg": agg, "fields": [flow.value], "out": [out], **self._wide()}
+        self._add("aggregate", grouped, (flow.key, out), flow.key, out, **keys)
 
     def _partly(self, flow: Flow) -> None:
         """Of a group's part in each partition; mostly grouped still behind it."""
@@ -195,9 +194,8 @@ class Shape:
             return [{**fail, "step": self.random.choice(self.functions)}] if self.functions else []
         if where == "batch":
             return [{**fail, "sink": self.random.choice(self.sinks)}]
-        names = [step["state"]["name"] for step in self.steps if "state" in step and isinstance(step["state"], dict)]
-        kinds = {step["state"]["name"]: step["state"]["kind"] for step in self.steps if isinstance(step.get("state"), dict)}
-        names = [name for name in names if where != "put" or kinds[name] not in ("memory", "log")]
+        states = [step["state"] for step in self.steps if isinstance(step.get("state"), dict)]
+        names = [each["name"] for each in states if where != "put" or each["kind"] not in ("memory", "log")]
         return [{**fail, "state": self.random.choice(names)}] if names else []
 
 
