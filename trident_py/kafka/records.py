@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,11 +26,20 @@ TYPES = {
 HEAVY = 32 << 20  # bytes of values in a chunk
 STORM = ("topic", "partition", "offset", "key", "value")
 KNOWN = (*STORM, "headers", "timestamp")
+NO_TIMESTAMP = -1  # Kafka's own
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_MILLI = datetime.timedelta(milliseconds=1)
+FIRST = (datetime.datetime.min.replace(tzinfo=datetime.UTC) - EPOCH) // _MILLI
+LAST = (datetime.datetime.max.replace(tzinfo=datetime.UTC) - EPOCH) // _MILLI
+
+
+class BadTimestamp(SpoutError):
+    """A time stamp that no date and time can hold."""
 
 
 class KafkaRecord(NamedTuple):
     """What a translator gets. ``key`` and ``value`` are what their formats make of them, ``headers`` pairs of a name
-    and bytes; ``timestamp`` is in UTC."""
+    and bytes; ``millis`` is the time stamp as it stands in the record: ms since 1970, None where there is none."""
 
     topic: str
     partition: int
@@ -38,7 +47,13 @@ class KafkaRecord(NamedTuple):
     key: Any
     value: Any
     headers: list[tuple[str, bytes | None]]
-    timestamp: datetime.datetime | None
+    millis: int | None
+
+    @property
+    def timestamp(self) -> datetime.datetime | None:
+        """The time stamp in UTC. Raises SpoutError for one outside of the years 1 to 9999; ``millis`` has it then. A
+        translator that lets it pass has a bad record, see ``onBadRecord``."""
+        return None if self.millis is None else EPOCH + datetime.timedelta(milliseconds=_fitting(self.millis))
 
 
 class Segment(NamedTuple):
@@ -91,7 +106,9 @@ class Reading:
     def __init__(self, spout: KafkaSpout, skipped: Skipped) -> None:
         self._spout = spout
         self._skipped = skipped
-        self._formats: dict[str, Format] = {"key": spout.keyFormat, "value": spout.valueFormat}
+        self._formats: dict[str, Format] = {
+            "key": spout.keyFormat, "value": spout.valueFormat, "timestamp": Times(), "headers": Headers(),
+        }  # fmt: skip
 
     def chunk(self, group: list[Segment], wanted: Iterable[str]) -> Chunk:
         """The rows of a group. Raises SpoutError for a record that cannot be read, unless it is to be skipped."""
@@ -113,7 +130,7 @@ class Reading:
     def _decoded(
         self, name: str, group: list[Segment], messages: list[Any], needed: set[str], read: Callable[..., Any]
     ) -> tuple[Any, set[int]]:
-        """Keys or values, and the rows that cannot be read: there stands what a record without a value gives.
+        """A part of the records, and the rows where it cannot be read: there stands what a record without it gives.
 
         Read even if nobody wants them: which records are bad must not depend on who looks.
         """
@@ -121,7 +138,7 @@ class Reading:
         declared = {one.split(" ")[0] for one in form.declared(name)}
         if isinstance(form, Bytes) and not declared & needed:
             return {}, set()
-        raw: list[bytes | None] = [m.value() for m in messages] if name == "value" else [m.key() for m in messages]
+        raw = list(map(RAW[name], messages))
         try:
             return read(name, raw), set()
         except Exception:
@@ -136,22 +153,26 @@ class Reading:
     def _objects(self, name: str, raw: Raw) -> list[Any]:
         return self._formats[name].objects(raw)
 
-    def _bad(self, name: str, group: list[Segment], raw: list[bytes | None], read: Callable[..., Any]) -> set[int]:
+    def _bad(self, name: str, group: list[Segment], raw: list[Any], read: Callable[..., Any]) -> set[int]:
         bad = set()
         places = [(segment.place, message) for segment in group for message in segment.messages]
         for at, one in enumerate(raw):
             try:
                 read(name, [one])
             except Exception as error:
-                what = f"{where(*places[at])}: its {name} cannot be read: {error}"
-                if self._spout.onBadRecord == "fail":
-                    raise SpoutError(
-                        f"Kafka {what}. Give the spout the right format, or let it skip such records: "
-                        'onBadRecord="skip"'
-                    ) from error
-                self._skipped.add(what)
+                place, message = places[at]
+                self._is_bad(place, message.offset(), name, error)
                 bad.add(at)
         return bad
+
+    def _is_bad(self, place: Place, offset: int, name: str, error: Exception) -> None:
+        """Notes a record that is to be skipped. Raises SpoutError otherwise."""
+        what = f"topic {place[0]}, partition {place[1]}, offset {offset}: its {name} cannot be read: {error}"
+        if self._spout.onBadRecord == "fail":
+            raise SpoutError(
+                f'Kafka {what}. {_ADVICE[name]}, or let it skip such records: onBadRecord="skip"'
+            ) from error
+        self._skipped.add(what)
 
     def _translated(self, group: list[Segment]) -> Chunk:
         rows: list[Any] = []
@@ -160,6 +181,9 @@ class Reading:
             translate = self._translator(record.topic)
             try:
                 values = translate(record)
+            except BadTimestamp as error:
+                self._is_bad((record.topic, record.partition), record.offset, "timestamp", error)
+                continue
             except Exception as error:
                 at = f"topic {record.topic}, partition {record.partition}, offset {record.offset}"
                 error.add_note(f"in the translator, at {at}")
@@ -185,23 +209,73 @@ class Reading:
         messages = [message for segment in group for message in segment.messages]
         keys, bad_keys = self._decoded("key", group, messages, {"key"}, self._objects)
         values, bad = self._decoded("value", group, messages, {"value"}, self._objects)
+        headers, bad_headers = self._decoded("headers", group, messages, {"headers"}, self._objects)
+        bad = bad | bad_keys | bad_headers
         at = -1
         for segment in group:
             for message in segment.messages:
                 at += 1
-                if at not in bad and at not in bad_keys:
-                    both = keys[at], values[at]
-                    more = message.headers() or [], time_of(message)
-                    yield KafkaRecord(*segment.place, message.offset(), *both, *more)
+                if at not in bad:
+                    both, millis = (keys[at], values[at]), millis_of(message)
+                    yield KafkaRecord(*segment.place, message.offset(), *both, headers[at], millis)
 
 
-def where(place: Place, message: Any) -> str:
-    return f"topic {place[0]}, partition {place[1]}, offset {message.offset()}"
+_FORMAT = "Give the spout the right format"
+_ADVICE = {
+    "key": _FORMAT, "value": _FORMAT, "headers": "Leave headers out of the spout's fields",
+    "timestamp": "Leave timestamp out of the spout's fields, or read the number by a translator (record.millis)",
+}  # fmt: skip
 
 
-def time_of(message: Any) -> datetime.datetime | None:
+def millis_of(message: Any) -> int | None:
+    """The time stamp as it stands in the record; a log of a very old format has none."""
     kind, at = message.timestamp()
-    return datetime.datetime.fromtimestamp(at / 1000, datetime.UTC) if kind else None
+    return None if kind == 0 or at == NO_TIMESTAMP else at
+
+
+def _fitting(millis: int) -> int:
+    if not FIRST <= millis <= LAST:
+        raise BadTimestamp(
+            f"{millis} ms since 1970 is no time of the years 1 to 9999; does the producer write micro- or nanoseconds?"
+        )
+    return millis
+
+
+class Times:
+    """Time stamps as a column, in UTC."""
+
+    def declared(self, name: str) -> list[str]:
+        return [TYPES[name]]
+
+    def columns(self, name: str, raw: Sequence[Any]) -> dict[str, Column]:
+        """Raises BadTimestamp."""
+        known = [millis for millis in raw if millis is not None]
+        if known:
+            _fitting(min(known))
+            _fitting(max(known))
+        return {name: pa.array(raw, pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))}
+
+    def objects(self, raw: Sequence[Any]) -> list[Any]:
+        return list(raw)
+
+
+class Headers:
+    """The headers of messages; an empty list where there are none. What the client cannot read is an error of it."""
+
+    def declared(self, name: str) -> list[str]:
+        return [TYPES[name]]
+
+    def columns(self, name: str, raw: Sequence[Any]) -> dict[str, Column]:
+        return {name: self.objects(raw)}
+
+    def objects(self, raw: Sequence[Any]) -> list[Any]:
+        return [[] if message is None else message.headers() or [] for message in raw]
+
+
+RAW: dict[str, Callable[[Any], Any]] = {
+    "key": lambda message: message.key(), "value": lambda message: message.value(), "timestamp": millis_of,
+    "headers": lambda message: message,
+}  # fmt: skip
 
 
 def _topics(group: list[Segment], messages: list[Any]) -> Column:
@@ -216,16 +290,4 @@ def _offsets(group: list[Segment], messages: list[Any]) -> Column:
     return pa.array([message.offset() for message in messages], pa.int64())
 
 
-def _headers(group: list[Segment], messages: list[Any]) -> Column:
-    return [message.headers() or [] for message in messages]
-
-
-def _timestamps(group: list[Segment], messages: list[Any]) -> Column:
-    times = [message.timestamp() for message in messages]
-    millis = pa.array([at if kind else None for kind, at in times], pa.timestamp("ms", tz="UTC"))
-    return millis.cast(pa.timestamp("us", tz="UTC"))
-
-
-COLUMNS = {
-    "topic": _topics, "partition": _partitions, "offset": _offsets, "headers": _headers, "timestamp": _timestamps,
-}  # fmt: skip
+COLUMNS = {"topic": _topics, "partition": _partitions, "offset": _offsets}
