@@ -11,7 +11,7 @@ from trident_py.state import BatchParticipant
 from trident_py.tuples import Fields, FieldsLike
 
 from .sequencing_rows import SequenceRows
-from .sequencing_tables import RESERVED, Tables, make_beside
+from .sequencing_tables import BESIDE, RESERVED, Tables, make_beside
 from .sql.columns import Column, decoded
 from .sql.dialect import names
 from .sql.ledger import Fence, Ledger
@@ -88,6 +88,14 @@ class SequenceState(RowFactory):
     @property
     def number(self) -> str:
         return Fields.of(self.sequence)[0]
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        return BESIDE
+
+    @property
+    def _shared(self) -> str:
+        return f"sequence, {self.onGap}"  # the row of a sender is its lock, whoever asks
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SequenceRows:
         tables = None if self._fields is None else self.tables(self._fields)

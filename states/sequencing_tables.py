@@ -23,6 +23,7 @@ from .sql.dialect import Dialect, insert_text, marks, names
 from .sql.store import Store
 from .sql.table import Place, Shape, prepare
 
+BESIDE = ("_senders", "_held", "_gaps")
 RESERVED = ("first", "held", "last", "missing", "time", "txid")
 _PER_STATEMENT = 400
 _KNOWN = [Column(name, "bigint") for name in Known._fields]

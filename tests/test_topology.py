@@ -139,5 +139,5 @@ def test_static_states_may_share_a_name_states_that_are_updated_may_not() -> Non
     stream.persistentAggregate(factory, Count(), "n")
     topology.build()
     stream.persistentAggregate(factory, Count(), "n")
-    with pytest.raises(DefinitionError, match="two states are named"):
+    with pytest.raises(DefinitionError, match="two states, both named"):
         topology.build()

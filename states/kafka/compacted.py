@@ -8,7 +8,7 @@ from typing import Any
 
 from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
-from trident_py.state import BatchParticipant, StateFactory
+from trident_py.state import BatchParticipant, Location, StateFactory
 from trident_py.state.keys import ExactKey
 from trident_py.tuples import Fields, FieldsLike
 
@@ -17,7 +17,7 @@ from .codec import Codec
 from .compacted_map import PLAIN, CompactedMap, TopicBacking
 from .compacted_writer import PlainWriter, writer_for
 from .compaction import HOUR, CompactedLedger, Compaction, KeyedTopic, UnfencedLedger
-from .producing import cluster_of, for_producers, pairs
+from .producing import cluster_of, for_producers, location_of, pairs
 from .topics import partition_count
 
 _KINDS = {
@@ -110,6 +110,10 @@ class CompactedTopicState(StateFactory):
     @property
     def stateName(self) -> str:
         return self.topic
+
+    @property
+    def location(self) -> Location:
+        return location_of(self.cluster, self.topic)
 
     @property
     def guarantees(self) -> Mapping[str, tuple[str, ...]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
+from trident_py.state import Location
 
 # With librdkafka's back-off of 100 ms the second of two transactions in a row would wait that long for the end of
 # the first one, which the broker finishes in the background. With sparse connections `init_transactions` takes 55 ms,
@@ -38,6 +39,7 @@ _FOR_PRODUCERS = (
     "enable.gapless.guarantee", "enable.sparse.connections",
 )  # fmt: skip
 
+_HERE = ("localhost", "127.0.0.1", "[::1]")
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -61,6 +63,13 @@ def cluster_of(bootstrap: str, settings: Any) -> Cluster:
     """The cluster with the settings of all clients: how to reach it."""
     given = dict(settings or {})
     return Cluster.of(bootstrap, {name: each for name, each in given.items() if not name.startswith(_FOR_PRODUCERS)})
+
+
+def location_of(cluster: Cluster, topic: str, shared: str = "") -> Location:
+    """The topic, at whichever of the brokers that are named."""
+    brokers = (address.strip().rpartition(":") for address in cluster.bootstrap.lower().split(","))
+    stores = frozenset(f"{'localhost' if host in _HERE else host}:{port}" for host, _, port in brokers)
+    return Location(stores, frozenset([topic]), shared, f"topic {topic!r} at {cluster.bootstrap}")
 
 
 def for_producers(settings: Any) -> dict[str, str]:

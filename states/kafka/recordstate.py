@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from trident_py.kafka.clients import Cluster
-from trident_py.state import StateFactory, StatePlace
+from trident_py.state import Location, StateFactory, StatePlace
 from trident_py.tuples import FieldsLike
 
 from ..findings import Finding
-from .producing import cluster_of, pairs
+from .producing import cluster_of, location_of, pairs
 from .records import RecordForm
 from .topics import look, partition_count
 
@@ -45,6 +45,10 @@ class RecordFactory(StateFactory):
         for name, each in made.items():
             object.__setattr__(self, name, each)
         partition_count(self.topic, own.partitions)
+
+    @property
+    def location(self) -> Location:
+        return location_of(self.cluster, self.topic, "records")  # those of others change nothing of its own
 
     def check_place(self, place: StatePlace) -> None:
         """At build. Raises DefinitionError for fields that the tuples do not have."""

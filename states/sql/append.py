@@ -17,7 +17,7 @@ from .connection import Connection
 from .dialect import names
 from .keyed import KeyedRows
 from .layout import AppendLedger, Claim, Unfenced, claim_of
-from .rejects import Reject, Rejects, shortened
+from .rejects import SUFFIX, Reject, Rejects, shortened
 from .rowtable import RowFactory, columns_of, fields_of, row_shape, rows_of, stored_rows
 from .staging import ROW, Stage
 from .store import parsed, shown
@@ -203,6 +203,14 @@ class AppendState(RowFactory):
             raise DefinitionError(
                 f"table {self.table!r}: onBadRow is one of ['fail', 'dead-letter'], got {self.onBadRow!r}"
             )
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        return (SUFFIX,) if self.onBadRow == "dead-letter" else ()
+
+    @property
+    def _shared(self) -> str:
+        return "append"  # rows of others change nothing of what it writes
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> AppendRows:
         state = AppendRows(self, claim_of(conf, self.table), partitionIndex, numPartitions)

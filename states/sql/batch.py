@@ -18,7 +18,7 @@ from .columns import Column
 from .ledger import Fence, Ledger
 from .replacing import one_key
 from .rowtable import RowFactory, columns_of, fields_of, row_shape, rows_of, stored_rows
-from .staged import Owner, Staged
+from .staged import SUFFIX, Owner, Staged
 from .store import ConnectionLost, parsed, shown
 from .table import Shape, existing
 from .transaction import Transaction
@@ -212,6 +212,14 @@ class BatchState(RowFactory):
     @property
     def _key(self) -> Fields:
         return Fields() if self.key is None else Fields.of(self.key)
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        return (SUFFIX,)
+
+    @property
+    def _shared(self) -> str:
+        return "" if len(self._key) else "batch"
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> BatchRows:
         state = BatchRows(self, Fence.of(conf), partitionIndex, numPartitions)

@@ -38,6 +38,18 @@ class Dialect(Protocol):
 
     # -- opening
 
+    def address(self, url: URL) -> str:
+        """One spelling for URLs of one database, as far as it can be known without asking."""
+        ...
+
+    def folded(self, table: str) -> str:
+        """One spelling for names that mean one table."""
+        ...
+
+    def named(self, connection: Connection, table: str) -> str:
+        """The same, as this server has been set up."""
+        ...
+
     def absolute(self, url: URL) -> URL:
         """The URL as every process will understand it. Raises DefinitionError if it cannot hold a state."""
         ...

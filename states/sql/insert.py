@@ -11,6 +11,7 @@ from trident_py.tuples import Fields, FieldsLike
 
 from .columns import decoded
 from .ledger import Fence, Ledger
+from .rejects import SUFFIX
 from .rows import InsertIgnoreRows
 from .rowtable import RowFactory, row_shape
 from .store import parsed, shown
@@ -60,6 +61,14 @@ class InsertIgnoreState(RowFactory):
         gone = [] if self.columns is None else [n for n in self.key if n not in Fields.of(self.columns)]
         if gone:
             raise DefinitionError(f"table {self.table!r}: the key {gone} is not among {self.columns}")
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        return (SUFFIX,) if self.onBadRow == "dead-letter" else ()
+
+    @property
+    def _shared(self) -> str:
+        return "insert-ignore"  # rows of others change nothing of what it writes
 
     def makeState(
         self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int

@@ -10,6 +10,7 @@ from trident_py.errors import DefinitionError
 from trident_py.state import (
     BatchParticipant,
     ITupleCollection,
+    Location,
     NonTransactionalMap,
     OpaqueMap,
     SnapshottableMap,
@@ -24,6 +25,7 @@ from trident_py.tuples import Fields, FieldsLike
 from ..sharing import shared
 from .backing import SqlBackingMap
 from .ledger import Fence, Ledger
+from .location import location_of
 from .naming import nameable
 from .replacing import one_key
 from .store import parsed, shown
@@ -181,6 +183,10 @@ class SqlMapState(StateFactory):
     @property
     def stateName(self) -> str:
         return self.table
+
+    @property
+    def location(self) -> Location:
+        return location_of(Place(self.url, self.table, self.files))
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlMap:
         backing = self._backing(Fence.of(conf), partitionIndex)

@@ -45,11 +45,16 @@ class MySql(ServerDialect, MySqlMaps, MySqlBulk):
 
     name = "mysql"
     title = "MySQL"
+    port = 3306
     families = _DECLARED
     changing = _CHANGING
     limits = _LIMITS
     shared = " LOCK IN SHARE MODE"
     exclusive = " FOR UPDATE"
+
+    def named(self, connection: Connection, table: str) -> str:
+        folds = connection.execute("SELECT @@lower_case_table_names").fetchone()[0]
+        return table.lower() if folds else table
 
     def absolute(self, url: URL) -> URL:
         if url.get_driver_name() != "pymysql" or not url.database:

@@ -43,6 +43,7 @@ class PostgreSql(ServerDialect, PostgreSqlMaps, PostgreSqlBulk):
 
     name = "postgresql"
     title = "PostgreSQL"
+    port = 5432
     families = _DECLARED
     changing = _CHANGING
     limits = _LIMITS

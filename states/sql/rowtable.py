@@ -8,12 +8,13 @@ from typing import Any
 
 from trident_py.chunks import TupleList
 from trident_py.errors import StateError
-from trident_py.state import StateFactory
+from trident_py.state import Location, StateFactory
 from trident_py.tuples import Fields, FieldsLike
 
 from ..sharing import shared
 from .columns import Column, decoded
 from .dialect import names
+from .location import location_of
 from .store import Store
 from .table import Place, Shape, existing, prepare, prepare_ledger, shape_of
 
@@ -25,6 +26,20 @@ class RowFactory(StateFactory):
     table: str
     columns: FieldsLike | None
     files: int = 1
+
+    @property
+    def location(self) -> Location:
+        return location_of(self.place, self._beside, self._shared)
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        """The suffixes of the state's further tables."""
+        return ()
+
+    @property
+    def _shared(self) -> str:
+        """How other states may write the table too, see `trident_py.state.Location`."""
+        return ""
 
     @property
     def place(self) -> Place:

@@ -14,6 +14,7 @@ from .columns import Column, Refused
 from .connection import Connection
 from .dialect import insert_text
 
+_HERE = ("", "localhost", "127.0.0.1", "::1")
 _DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC)\s*(\(\d+(?:,\s*\d+)?\))?")
 _LENGTH = re.compile(r"(?:CHAR|BINARY)\((\d+)\)")
 
@@ -23,12 +24,27 @@ class ServerDialect:
 
     pool: ClassVar[dict[str, Any]] = {"pool_size": 1, "pool_pre_ping": True}
     title: ClassVar[str]
+    port: ClassVar[int]
+    name: str
     families: ClassVar[Sequence[tuple[str, str]]]
     """Pattern to DDL type, the first that is found counts."""
     changing: ClassVar[Sequence[tuple[str, str]]]
     """Types that keep another value than they are given, and why."""
     limits: ClassVar[Mapping[str, tuple[str, ...]]]
     """What the columns of a family cannot hold, see `Column.without`."""
+
+    def address(self, url: URL) -> str:
+        socket = url.query.get("unix_socket")
+        host, port = str(url.query.get("host", url.host or "")), url.query.get("port", url.port or self.port)
+        host = "localhost" if host.lower() in _HERE else host.lower()
+        schema = f" {url.query['options']}" if "options" in url.query else ""  # PostgreSQL's search_path
+        return f"{self.name} {socket or f'{host}:{port}'}/{url.database}{schema}"
+
+    def folded(self, table: str) -> str:
+        return table
+
+    def named(self, connection: Connection, table: str) -> str:
+        return self.folded(table)
 
     def part(self, url: URL, index: int) -> URL:
         if index > 0:

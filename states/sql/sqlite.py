@@ -55,6 +55,15 @@ class Sqlite(SqliteMaps, SqliteBulk):
     pool: ClassVar[dict[str, Any]] = {"poolclass": NullPool}  # opening a file costs nothing
     shared = exclusive = ""  # a transaction that may write is alone in its file from the start
 
+    def address(self, url: URL) -> str:
+        return str(Path(url.database or "").resolve())
+
+    def folded(self, table: str) -> str:
+        return table.lower()
+
+    def named(self, connection: Connection, table: str) -> str:
+        return self.folded(table)
+
     def absolute(self, url: URL) -> URL:
         if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
             raise DefinitionError(

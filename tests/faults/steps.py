@@ -132,6 +132,10 @@ class Stepped(StateFactory):
         inner.publish = stepped  # type: ignore[method-assign, union-attr]
         return inner
 
+    @property
+    def location(self) -> Any:
+        return self.factory.location
+
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
         state = self.factory.makeState(conf, metrics, partitionIndex, numPartitions)
         begin, commit = state.beginCommit, state.commit

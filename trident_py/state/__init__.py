@@ -27,6 +27,7 @@ from .base import (
     ValueUpdater,
 )
 from .cached import CachedMap, MicroBatchIBackingMap
+from .location import Location
 from .maps import NonTransactionalMap, OpaqueMap, SnapshottableMap, TransactionalMap
 from .memory import LRUMemoryMapState, MemoryBackingMap, MemoryMapState
 from .participants import BatchParticipant, participant_of
@@ -56,6 +57,7 @@ __all__ = [
     "JSONOpaqueSerializer",
     "JSONTransactionalSerializer",
     "LRUMemoryMapState",
+    "Location",
     "MapCombinerAggStateUpdater",
     "MapReducerAggStateUpdater",
     "MapState",

@@ -15,6 +15,7 @@ from typing import Any
 from ..errors import StateError
 from ..operations.base import Operation, TridentCollector
 from ..tuples import Fields, TridentTuple
+from .location import Location
 
 Key = Sequence[Any]
 
@@ -62,7 +63,14 @@ class StateFactory:
 
     It may have ``requiredNumPartitions``, as in a StateSpec, and ``check_place(place: StatePlace)``, which is called
     when the topology is built and raises DefinitionError where the state cannot work.
+
+    ``location`` says where its data is, None if nobody else can write it: a topology is refused in which two states
+    would update one place (`trident_py.topology.owners`).
     """
+
+    @property
+    def location(self) -> Location | None:
+        return None
 
     @abstractmethod
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> State:

@@ -25,6 +25,7 @@ from .base import (
     StateFactory,
 )
 from .keys import ExactKey
+from .location import Location
 from .maps import OpaqueMap, SnapshottableMap
 from .values import OpaqueValue
 
@@ -136,6 +137,10 @@ class _MemoryFactory(StateFactory):
     @property
     def stateName(self) -> str:
         return f"memory-{self.id[:8]}"
+
+    @property
+    def location(self) -> Location:
+        return Location(frozenset(["memory"]), frozenset([self.id]), shown="the one memory of a factory used twice")
 
     def _size(self) -> int | None:
         return None

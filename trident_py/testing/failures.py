@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from ..errors import DefinitionError, FailedException, TridentError
-from ..state import StateFactory
+from ..state import Location, StateFactory
 
 When = Collection[tuple[int, int]] | Callable[..., Any]
 POINTS = ("beginCommit", "update", "put", "commit", "afterCommit")
@@ -62,6 +62,10 @@ class Crashing(StateFactory):
         if name.startswith("_") or name == "factory":
             raise AttributeError(name)
         return getattr(self.factory, name)
+
+    @property
+    def location(self) -> Location | None:
+        return self.factory.location if isinstance(self.factory, StateFactory) else None
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
         state = self.factory.makeState(conf, metrics, partitionIndex, numPartitions)

@@ -19,6 +19,7 @@ from ..state import StateFactory, StateSpec
 from ..tuples import Fields, FieldsLike
 from .arguments import check_object, is_fields, not_there_yet
 from .grouped import GroupedStream
+from .owners import check_owners
 from .places import check_places
 from .state import TridentState
 from .stream import Stream
@@ -171,7 +172,7 @@ class TridentTopology:
         plan.check()
         for component in plan.components():
             check_places(lower(component, plan))
-        _check_state_names(plan)
+        check_owners(plan)
         return Topology(plan)
 
     def plan(self) -> Plan:
@@ -222,17 +223,6 @@ class TridentTopology:
             state_id,
         )
         return StateUse(state_id, found, factory, required, static, self._next_id())
-
-
-def _check_state_names(plan: Plan) -> None:
-    seen: dict[str, str] = {}
-    for node in plan.nodes:
-        state = node.state if isinstance(node, ProcessorNode) and node.committer else None
-        if state is not None and seen.setdefault(state.name, state.id) != state.id:
-            raise DefinitionError(
-                f"two states are named {state.name!r}; the name keeps their txids apart, give one of them "
-                "another with stateName="
-            )
 
 
 def _types(inputs: Sequence[Fields], name: str) -> list[str | None]:
