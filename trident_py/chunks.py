@@ -7,6 +7,8 @@ Python objects once, and only the columns that they read; everything else is gat
 from __future__ import annotations
 
 import copyreg
+import datetime
+import decimal
 import io
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +16,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .errors import TridentError
 from .tuples import MISSING, Fields, TridentTuple, missing_value, short_tuple, tuple_class
@@ -263,7 +266,11 @@ _DDL = {
     "timestamp": pa.timestamp("us", tz="UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
-_PYTHON_OF_ARROW = {pa.string(): str, pa.float64(): float, pa.float32(): float, pa.bool_(): bool, pa.binary(): bytes}
+_DECIMAL = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_PYTHON_OF_ARROW: dict[pa.DataType, type] = {
+    pa.string(): str, pa.float64(): float, pa.float32(): float, pa.bool_(): bool, pa.binary(): bytes,
+    pa.date32(): datetime.date, pa.timestamp("us", tz="UTC"): datetime.datetime, pa.timestamp("us"): datetime.datetime,
+}  # fmt: skip
 
 
 def arrow_type(ddl: str) -> pa.DataType:
@@ -277,21 +284,118 @@ def arrow_type(ddl: str) -> pa.DataType:
 
 
 def typed(column: Column, ddl: str, name: str) -> Column:
-    """The column as the declared type. Raises TridentError for a value that the type cannot hold exactly."""
+    """The column as the declared type. Raises TridentError for a value that the type cannot hold exactly.
+
+    ``float`` is the nearest number of 32 bits, as it is in Spark.
+    """
     wanted = arrow_type(ddl)
     if not isinstance(column, list):
-        return column if column.type == wanted else column.cast(wanted)
-    python = _PYTHON_OF_ARROW.get(wanted, int if pa.types.is_integer(wanted) else None)
-    strange = kinds_of(column) - {python} if python is not None else set()
+        return exact_cast(column, wanted, name)
+    kinds, python = kinds_of(column), _kinds_of_type(wanted)
+    strange = kinds - python
     if _Missing in strange:
         return column
+    if pa.types.is_timestamp(wanted):  # a subclass may hold more than a datetime: what comes back is compared
+        strange = {kind for kind in strange if not issubclass(kind, datetime.datetime)}
     if strange:
         value = next(v for v in column if type(v) in strange)
         raise TridentError(f"field {name!r} is declared {ddl}, but a tuple holds {value!r}, a {type(value).__name__}")
+    if pa.types.is_timestamp(wanted):
+        _check_zones(column, wanted, ddl, name)
     try:
-        return pa.array(column, type=wanted)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        array = pa.array(column, type=wanted)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
         raise TridentError(f"field {name!r} is declared {ddl}, but a value does not fit: {error}") from error
+    if not kinds <= python and to_list(array) != column:
+        raise TridentError(f"field {name!r} is declared {ddl}, but a value would come back as another one")
+    if wanted == pa.float32() and _grew(pa.array(column, pa.float64()), array):
+        raise TridentError(f"field {name!r} is declared {ddl}, but a number is too large for 32 bits; declare double")
+    return array
+
+
+def _kinds_of_type(wanted: pa.DataType) -> set[type]:
+    """The Python types whose values the Arrow type holds as they are."""
+    if pa.types.is_decimal(wanted):
+        return {decimal.Decimal, int}
+    return {_PYTHON_OF_ARROW.get(wanted, int)}
+
+
+def _check_zones(column: list, wanted: pa.DataType, ddl: str, name: str) -> None:
+    """A time with a zone is an instant, one without is none: neither becomes the other in silence."""
+    zoned = wanted.tz is not None
+    for value in column:
+        if value is not None and (value.tzinfo is not None) != zoned:
+            other = "timestamp_ntz, or give the time a zone" if zoned else "timestamp"
+            raise TridentError(f"field {name!r} is declared {ddl}, but a tuple holds {value!r}; declare {other}")
+
+
+def exact_cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
+    """An Arrow column as another type. Raises TridentError where a value would be another one; see `typed`."""
+    if column.type == wanted:
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    try:
+        if pa.types.is_decimal(wanted) and _is_text(column.type):
+            return decimals(column.cast(pa.string()), wanted)
+        made = column.cast(wanted)
+        exact = _is_exact(column, made)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise TridentError(f"field {name!r}: {column.type} does not become {wanted}: {error}") from error
+    if not exact:
+        raise TridentError(f"field {name!r}: as {wanted} a value of type {column.type} would be another one")
+    return made
+
+
+def decimals(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Texts as decimals. Raises ArrowInvalid for one that the type cannot hold exactly.
+
+    Arrow's own parser multiplies up to the scale without a look at the overflow: it gets only what has room.
+    """
+    whole = wanted.precision - wanted.scale
+    roomy = pc.match_substring_regex(texts, rf"^[+-]?0*[0-9]{{0,{whole}}}(\.[0-9]*)?$")
+    if pc.all(roomy).as_py() is not False:
+        return texts.cast(wanted)
+    strange = pc.and_not(pc.is_valid(texts), pc.match_substring_regex(texts, _DECIMAL))
+    if pc.any(strange).as_py():
+        raise pa.ArrowInvalid(f"{texts.filter(strange)[0].as_py()!r:.80} is no decimal number")
+    try:
+        return pa.array([None if each is None else decimal.Decimal(each) for each in texts.to_pylist()], wanted)
+    except decimal.InvalidOperation:
+        raise pa.ArrowInvalid("the exponent of a number is too large") from None
+
+
+def _is_exact(before: pa.Array, after: pa.Array) -> bool:
+    """Whether a cast that Arrow calls safe kept every value: it rounds decimals, cuts times and drops zones."""
+    given, wanted = before.type, after.type
+    if _is_text(given) or _is_text(wanted) or pa.types.is_null(given):
+        return not _grew(None, after)
+    if pa.types.is_temporal(given) != pa.types.is_temporal(wanted):
+        return False
+    if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted) and (given.tz is None) != (wanted.tz is None):
+        return False
+    if pa.types.is_boolean(given) != pa.types.is_boolean(wanted):
+        return False
+    if pa.types.is_floating(given) and wanted == pa.float32():
+        return not _grew(before, after)
+    back = after.cast(given, safe=False)
+    same = pc.equal(back, before)
+    if pa.types.is_floating(given):
+        same = pc.or_(same, pc.and_(pc.is_nan(back), pc.is_nan(before)))
+    return pc.all(same).as_py() is not False
+
+
+def _grew(before: pa.Array | None, after: pa.Array) -> bool:
+    """Whether a number has become infinite that was not (of a text nobody knows: then whether one is)."""
+    if not pa.types.is_floating(after.type):
+        return False
+    infinite = pc.is_inf(after)
+    grown = infinite if before is None else pc.and_(infinite, pc.is_finite(before))
+    return pc.any(grown).as_py() is True
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
 _Missing = type(MISSING)

@@ -15,8 +15,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from ..chunks import Column, arrow_type, typed
-from ..errors import DefinitionError, SpoutError, TridentError
-from ..spouts.filereaders import is_text, json_table, json_typed, single
+from ..errors import DefinitionError, TridentError
+from ..spouts.filereaders import single
+from ..spouts.jsonvalues import is_text, json_columns, json_table, json_value
 from ..tuples import Fields, FieldsLike
 
 Raw = Sequence[bytes | None]
@@ -88,11 +89,12 @@ class Json:
         table = self._table(raw) if len(self.fields) else None
         if table is not None:
             return {field: single(table.column(field)) for field in self.fields}
-        values = self.objects(raw)
-        return _fields_of(values, self.fields, json_typed) if len(self.fields) else {name: values}
+        if not len(self.fields):
+            return {name: self.objects(raw)}
+        return json_columns(raw, self.fields, lambda _, what: f"JSON: {what}")
 
     def objects(self, raw: Raw) -> list[Any]:
-        return [None if one is None else json.loads(one) for one in raw]
+        return [None if one is None else json_value(one) for one in raw]
 
     def _table(self, raw: Raw) -> pa.Table | None:
         """All at once, where each record is an object in one line; None lets Python read them.
@@ -143,7 +145,12 @@ class Avro:
         return self.fields.declarations()
 
     def columns(self, name: str, raw: Raw) -> dict[str, Column]:
-        return _fields_of(self.objects(raw), self.fields, lambda values, ddl, name, where: typed(values, ddl, name))
+        values = self.objects(raw)
+        columns: dict[str, Column] = {}
+        for own in self.fields:
+            column = [None if value is None else value[own] for value in values]
+            columns[own] = typed(column, self.fields.types[own], own) if own in self.fields.types else column
+        return columns
 
     def objects(self, raw: Raw) -> list[Any]:
         avro = _avro()
@@ -176,18 +183,6 @@ def _avro_ddl(kind: Any) -> str:
     if isinstance(kind, Mapping):
         return _AVRO.get(kind["logicalType"], "") if "logicalType" in kind else _avro_ddl(kind["type"])
     return _AVRO.get(kind, "") if isinstance(kind, str) else ""
-
-
-def _fields_of(values: list[Any], fields: Fields, convert: Any) -> dict[str, Column]:
-    """The fields of objects as columns. A record without a value has None everywhere."""
-    for value in values:
-        if value is not None and not isinstance(value, dict):
-            raise SpoutError(f"it must be an object with the fields {fields}, got {value!r:.80}")
-    columns: dict[str, Column] = {}
-    for name in fields:
-        column = [None if value is None else value.get(name) for value in values]
-        columns[name] = convert(column, fields.types[name], name, "JSON") if name in fields.types else column
-    return columns
 
 
 def format_of(given: Any, name: str) -> Format:

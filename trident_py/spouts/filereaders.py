@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
-import pyarrow.json as pa_json
 
-from ..chunks import CHUNK_ROWS, Chunk, arrow_type, typed
-from ..errors import SpoutError, TridentError
+from ..chunks import CHUNK_ROWS, Chunk, arrow_type, decimals
+from ..errors import SpoutError
 from ..tuples import Fields
 from .filerows import header_line, header_names
+from .jsonvalues import is_text, json_columns, json_table
 from .parquetfiles import ParquetReader
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class CsvReader:
             self._headers = {path: header_names(header_line(path), self._parse.delimiter, path)}
         names = self._headers[path]
         kept = fields if len(fields) else Fields(names[:1])
-        types = {name: arrow_type(kept.types.get(name, "string")) for name in kept}
+        types = {name: _read_as(arrow_type(kept.types.get(name, "string"))) for name in kept}
         convert = pa_csv.ConvertOptions(
             include_columns=list(kept),
             column_types=types,
@@ -109,14 +109,29 @@ class CsvReader:
         for at, block in blocks(path, start, end, size):
             if block.strip():
                 table = self._table(path, at, block, names, convert)
-                columns = {name: single(table.column(name)) for name in fields}
+                columns = {name: self._column(path, at, table, name, fields) for name in fields}
                 yield from sliced(columns, table.num_rows)
+
+    def _column(self, path: str, at: int, table: pa.Table, name: str, fields: Fields) -> pa.Array:
+        column, wanted = single(table.column(name)), arrow_type(fields.types.get(name, "string"))
+        if not pa.types.is_decimal(wanted):
+            return column
+        try:
+            return decimals(pc.ascii_trim_whitespace(column), wanted)
+        except pa.ArrowInvalid as error:
+            raise SpoutError(f"FileSpout: {path}, behind byte {at}: column {name!r}: {error}") from error
 
     def _table(self, path: str, at: int, block: bytes, names: list[str], convert: Any) -> pa.Table:
         options = pa_csv.ReadOptions(column_names=names, use_threads=False, block_size=len(block) + 1)
         self._bad = None
         try:
-            return pa_csv.read_csv(pa.BufferReader(block), options, self._parse, convert)
+            table = pa_csv.read_csv(pa.BufferReader(block), options, self._parse, convert)
+            infinite = [name for name in table.column_names if _has_infinite(table.column(name))]
+            if infinite:
+                as_text = dict.fromkeys(infinite, pa.string())
+                texts = pa_csv.ConvertOptions(include_columns=infinite, column_types=as_text)
+                _check_infinite(table, pa_csv.read_csv(pa.BufferReader(block), options, self._parse, texts))
+            return table
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
             raise SpoutError(self._explained(path, at, names, str(error))) from error
 
@@ -141,6 +156,25 @@ class CsvReader:
     def close(self) -> None: ...
 
 
+def _read_as(wanted: pa.DataType) -> pa.DataType:
+    """Arrow's CSV reader overflows in long decimals without a word: they are parsed by `decimals`."""
+    return pa.string() if pa.types.is_decimal(wanted) else wanted
+
+
+def _has_infinite(column: pa.ChunkedArray) -> bool:
+    return pa.types.is_floating(column.type) and pc.any(pc.is_inf(column)).as_py() is True
+
+
+def _check_infinite(table: pa.Table, texts: pa.Table) -> None:
+    """Arrow makes an infinity of a number that is too large; only what is written as one may be one."""
+    for name in texts.column_names:
+        written = pc.match_substring_regex(texts.column(name), r"(?i)^\s*[+-]?inf")
+        grown = pc.and_not(pc.is_inf(table.column(name)), written)
+        if pc.any(grown).as_py():
+            text = texts.column(name).filter(grown)[0].as_py()
+            raise pa.ArrowInvalid(f"{text[:40]!r} is too large for the {table.column(name).type} of field {name!r}")
+
+
 def lines_before(path: str, offset: int) -> int:
     """How many lines end before an offset."""
     return sum(block.count(b"\n") for _, block in blocks(path, 0, offset, BLOCK))
@@ -161,27 +195,15 @@ class JsonReader:
             if table is not None and table.num_rows == objects:
                 yield from sliced({name: single(table.column(name)) for name in fields}, table.num_rows)
                 continue
-            rows = [self._row(path, at, number, line) for number, line in enumerate(block.split(b"\n")) if line.strip()]
-            yield from sliced({name: self._column(path, at, rows, name, fields) for name in fields}, len(rows))
-
-    def _row(self, path: str, at: int, number: int, line: bytes) -> dict:
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            where = f"line {lines_before(path, at) + number + 1}"
-            raise SpoutError(f"FileSpout: {path}, {where}: not JSON: {error}") from error
-        if not isinstance(row, dict):
-            where = f"line {lines_before(path, at) + number + 1}"
-            raise SpoutError(f"FileSpout: {path}, {where}: a line must be a JSON object, got {row!r:.80}")
-        return row
-
-    def _column(self, path: str, at: int, rows: list[dict], name: str, fields: Fields) -> Any:
-        values = [row.get(name) for row in rows]
-        if name not in fields.types:
-            return values
-        return json_typed(values, fields.types[name], name, f"FileSpout: {path}, behind byte {at}")
+            lines = [(number, line) for number, line in enumerate(block.split(b"\n")) if line.strip()]
+            columns = json_columns([line for _, line in lines], fields, partial(_told, path, at, lines))
+            yield from sliced(columns, len(lines))
 
     def close(self) -> None: ...
+
+
+def _told(path: str, at: int, lines: list[tuple[int, bytes]], number: int, what: str) -> str:
+    return f"FileSpout: {path}, line {lines_before(path, at) + lines[number][0] + 1}: {what}"
 
 
 def objects_in(block: bytes) -> int | None:
@@ -196,45 +218,3 @@ def objects_in(block: bytes) -> int | None:
     lines = [stripped for line in body.split(b"\n") if (stripped := line.strip())]
     whole = all(line.startswith(b"{") and line.endswith(b"}") for line in lines)
     return len(lines) if whole and is_text(body) else None
-
-
-def is_text(block: bytes) -> bool:
-    """Whether it is UTF-8."""
-    try:
-        pa.array([block], pa.binary()).cast(pa.string())
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def json_table(block: bytes, fields: Fields) -> pa.Table | None:
-    """The block by Arrow's own reader, where all fields are of plain types. None: let Python read it.
-
-    Python's reader takes some values that this one refuses, and explains the others better.
-    """
-    types = [(name, arrow_type(ddl)) for name, ddl in fields.types.items()]
-    if not types or len(types) < len(fields) or not all(map(_simple, dict(types).values())) or not block.strip():
-        return None
-    parse = pa_json.ParseOptions(explicit_schema=pa.schema(types), unexpected_field_behavior="ignore")
-    options = pa_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
-    try:
-        return pa_json.read_json(pa.BufferReader(block), options, parse)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-
-
-def _simple(kind: pa.DataType) -> bool:
-    return kind in (pa.int64(), pa.int32(), pa.float64(), pa.string(), pa.bool_())
-
-
-def json_typed(values: list, ddl: str, name: str, where: str) -> pa.Array:
-    """JSON has neither dates nor decimals, and writes 1.0 as 1: such values are parsed or widened."""
-    wanted = arrow_type(ddl)
-    try:
-        if pa.types.is_floating(wanted):
-            values = [float(v) if type(v) is int else v for v in values]
-        elif pa.types.is_temporal(wanted) or pa.types.is_decimal(wanted):
-            return pa.array([v if v is None else str(v) for v in values], pa.string()).cast(wanted)
-        return typed(values, ddl, name)
-    except (TridentError, pa.ArrowInvalid) as error:
-        raise SpoutError(f"{where}: {error}") from error

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..chunks import CHUNK_ROWS, Chunk, arrow_type
-from ..errors import SpoutError
+from ..chunks import CHUNK_ROWS, Chunk, arrow_type, exact_cast
+from ..errors import SpoutError, TridentError
 from ..tuples import Fields
 
 
@@ -95,12 +95,9 @@ class ParquetCursor:
 
 def plain(column: pa.Array, fields: Fields, name: str, path: str) -> pa.Array:
     """The column as the declared type, or as the file has it; never dictionary encoded."""
-    try:
-        if name in fields.types:
-            wanted = arrow_type(fields.types[name])
-            return column if column.type == wanted else column.cast(wanted)
+    if name not in fields.types:
         return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-    except pa.ArrowInvalid as error:
-        raise SpoutError(f"FileSpout: {path}, column {name!r} is {column.type}: {error}") from error
-    except pa.ArrowNotImplementedError as error:
+    try:
+        return exact_cast(column, arrow_type(fields.types[name]), name)
+    except TridentError as error:
         raise SpoutError(f"FileSpout: {path}, column {name!r} is {column.type}: {error}") from error

@@ -1,0 +1,161 @@
+"""JSON objects as typed columns: a value comes out as it was written, or it is an error. Runs in the tasks.
+
+Two readers, one answer: Arrow's takes plain types, a block at a time, and Python's the rest. What the two would read
+differently, Arrow's leaves to Python's, so it never matters which records came together.
+"""
+
+from __future__ import annotations
+
+import decimal
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pa_json
+
+from ..chunks import Column, arrow_type, decimals, kinds_of, typed
+from ..errors import SpoutError, TridentError
+from ..tuples import Fields
+
+Explained = Callable[[int, str], str]
+"""What tells where a record stands: its number, and what is wrong with it."""
+
+
+def is_text(block: bytes) -> bool:
+    """Whether it is UTF-8."""
+    try:
+        pa.array([block], pa.binary()).cast(pa.string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def json_table(block: bytes, fields: Fields) -> pa.Table | None:
+    """The block by Arrow's own reader, where all fields are of plain types. None: let Python read it.
+
+    Python's reader takes some values that this one refuses, and explains the others better.
+    """
+    types = [(name, arrow_type(ddl)) for name, ddl in fields.types.items()]
+    if not types or len(types) < len(fields) or not all(map(_simple, dict(types).values())) or not block.strip():
+        return None
+    parse = pa_json.ParseOptions(explicit_schema=pa.schema(types), unexpected_field_behavior="ignore")
+    options = pa_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
+    try:
+        table = pa_json.read_json(pa.BufferReader(block), options, parse)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    return table if all(map(_finite_column, table.columns)) else None
+
+
+def _simple(kind: pa.DataType) -> bool:
+    return kind in (pa.int64(), pa.int32(), pa.float64(), pa.string(), pa.bool_())
+
+
+def _finite_column(column: pa.ChunkedArray) -> bool:
+    return not pa.types.is_floating(column.type) or pc.all(pc.is_finite(column)).as_py() is not False
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"the number {text[:40]} is too large for a double")
+    return value
+
+
+def _whole_as_float(text: str) -> float:
+    return _finite(text)  # not by way of an int: -0 is -0.0
+
+
+_PLAIN = json.JSONDecoder(parse_float=_finite)
+_FLOATS = json.JSONDecoder(parse_float=_finite, parse_int=_whole_as_float)
+_EXACT = json.JSONDecoder(parse_float=decimal.Decimal)
+
+
+def json_value(data: bytes) -> Any:
+    """What one JSON text says; a number is an int, or the nearest double. ValueError if it cannot be read."""
+    return _decoded(_PLAIN, data)
+
+
+def json_columns(records: Sequence[bytes | None], fields: Fields, explained: Explained) -> dict[str, Column]:
+    """A column for each field of objects; a missing key is None, and so is all of a record that is None.
+
+    Raises SpoutError, with what ``explained`` says, for a record that is no JSON object, and for a value that does not
+    fit the type of its field.
+    """
+    decoders = {name: _decoder_of(fields.types.get(name)) for name in fields}
+    read = {decoder: _objects(decoder, records, fields, explained) for decoder in set(decoders.values())}
+    columns: dict[str, Column] = {}
+    for name, decoder in decoders.items():
+        values = [None if one is None else one.get(name) for one in read[decoder]]
+        columns[name] = _column(values, fields.types[name], name, explained) if name in fields.types else values
+    return columns
+
+
+def _decoder_of(ddl: str | None) -> json.JSONDecoder:
+    """Numbers as the field's type needs them: a float would change a decimal, and an int loses the sign of -0."""
+    wanted = pa.null() if ddl is None else arrow_type(ddl)
+    if pa.types.is_decimal(wanted):
+        return _EXACT
+    return _FLOATS if pa.types.is_floating(wanted) else _PLAIN
+
+
+def _objects(
+    decoder: json.JSONDecoder, records: Sequence[bytes | None], fields: Fields, explained: Explained
+) -> list[dict[str, Any] | None]:
+    found: list[dict[str, Any] | None] = []
+    for number, record in enumerate(records):
+        try:
+            value = None if record is None else _decoded(decoder, record)
+        except ValueError as error:
+            raise SpoutError(explained(number, f"not JSON: {error}")) from error
+        if record is not None and not isinstance(value, dict):
+            raise SpoutError(explained(number, f"it must be a JSON object with the fields {fields}, got {value!r:.80}"))
+        found.append(value)
+    return found
+
+
+def _decoded(decoder: json.JSONDecoder, data: bytes) -> Any:
+    try:
+        return decoder.decode(data.decode(json.detect_encoding(data), "surrogatepass"))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except decimal.InvalidOperation:
+        raise ValueError("a number's exponent is too large") from None
+
+
+def _column(values: list[Any], ddl: str, name: str, explained: Explained) -> Column:
+    try:
+        return _converted(values, ddl, name)
+    except TridentError as error:
+        bad = next((at for at, value in enumerate(values) if not _fits(value, ddl, name)), 0)
+        raise SpoutError(explained(bad, str(error))) from error
+
+
+def _converted(values: list[Any], ddl: str, name: str) -> Column:
+    """JSON has neither dates nor decimals: they are parsed from text, decimals from numbers too."""
+    wanted = arrow_type(ddl)
+    if pa.types.is_temporal(wanted):
+        kinds: set[type] = {str}
+    elif pa.types.is_decimal(wanted):
+        kinds = {str, int, decimal.Decimal}
+    else:
+        return typed(values, ddl, name)
+    if strange := kinds_of(values) - kinds:
+        value = next(each for each in values if type(each) in strange)
+        raise TridentError(f"field {name!r} is declared {ddl}, but a record holds {value!r:.80}")
+    try:
+        texts = pa.array([None if each is None else str(each) for each in values], pa.string())
+        return decimals(texts, wanted) if pa.types.is_decimal(wanted) else texts.cast(wanted)
+    except (pa.ArrowInvalid, UnicodeEncodeError) as error:
+        raise TridentError(f"field {name!r} is declared {ddl}, but a value does not fit: {error}") from error
+
+
+def _fits(value: Any, ddl: str, name: str) -> bool:
+    try:
+        _converted([value], ddl, name)
+    except TridentError:
+        return False
+    return True
