@@ -8,6 +8,8 @@ import os
 import random
 import random as dice
 import secrets
+import subprocess
+import sys
 import time
 import uuid
 from dataclasses import dataclass, field
@@ -19,6 +21,9 @@ from uuid import uuid4 as fresh
 
 import numpy as np
 import pytest
+from determinism_cases import CHANGING_CASES, UNSEEN_CASES
+from determinism_kin import CHANGING_KIN, STEADY_KIN
+from determinism_steady import STEADY_CASES
 
 from trident_py.errors import DefinitionError
 from trident_py.operations import (
@@ -31,7 +36,7 @@ from trident_py.operations import (
     nondeterministic,
 )
 from trident_py.operations.builtin import Count, Debug, FilterNull, Max, MaxWithComparator, Negate, Sum
-from trident_py.operations.determinism import Declared, judge
+from trident_py.operations.determinism import CHANGING, DETERMINISTIC, UNSEEN, Declared, Verdict, judge
 
 rng = random.Random(7)
 generator = np.random.default_rng(7)
@@ -263,12 +268,68 @@ def test_a_lambda_in_the_middle_of_a_chain_of_calls_is_read() -> None:
     assert not judge(held[0]).deterministic
 
 
-def test_without_source_an_operation_is_unknown_and_taken_as_deterministic() -> None:
+def test_without_source_an_operation_is_not_seen_and_counts_as_not_deterministic() -> None:
     namespace: dict[str, Any] = {"uuid4": uuid4}
     exec("def made(word): return [uuid4()]", namespace)
     verdict = judge(namespace["made"])
-    assert (verdict.deterministic, verdict.seen) == (True, False)
-    assert "made" in verdict.why
+    assert (verdict.kind, verdict.deterministic) == (UNSEEN, False)
+    assert "no source of made is found" in verdict.why
+
+
+@pytest.mark.parametrize("name", CHANGING_CASES)
+def test_what_may_give_another_result_is_not_deterministic(name: str) -> None:
+    operation, what = CHANGING_CASES[name]
+    verdict = judge(operation)
+    assert (verdict.kind, what in verdict.why) == (CHANGING, True), verdict
+
+
+@pytest.mark.parametrize("name", UNSEEN_CASES)
+def test_what_leads_to_nothing_known_is_not_seen(name: str) -> None:
+    operation, what = UNSEEN_CASES[name]
+    verdict = judge(operation)
+    assert (verdict.kind, what in verdict.why) == (UNSEEN, True), verdict
+
+
+@pytest.mark.parametrize("name", STEADY_CASES)
+def test_what_ported_topologies_do_needs_no_declaration(name: str) -> None:
+    assert judge(STEADY_CASES[name]) == Verdict(DETERMINISTIC)
+
+
+@pytest.mark.parametrize("name", CHANGING_KIN)
+def test_what_is_kept_or_hidden_is_never_called_deterministic(name: str) -> None:
+    assert not judge(CHANGING_KIN[name]).deterministic
+
+
+@pytest.mark.parametrize("name", STEADY_KIN)
+def test_what_is_made_and_changed_within_a_call_is_fine(name: str) -> None:
+    assert judge(STEADY_KIN[name]) == Verdict(DETERMINISTIC)
+
+
+def test_of_a_function_that_an_edited_file_no_longer_holds_nothing_is_said(tmp_path: Any) -> None:
+    path = tmp_path / "edited.py"
+    path.write_text("import time\n\n\ndef made(word):\n    return [time.time()]\n")
+    namespace: dict[str, Any] = {}
+    exec(compile(path.read_text(), str(path), "exec"), namespace)
+    path.write_text("import time\n\n\ndef made(word):\n    return [word.lower()]\n")
+    assert judge(namespace["made"]).kind == UNSEEN
+
+
+def test_from_standard_input_a_function_is_not_seen() -> None:
+    code = (
+        "import random\nfrom trident_py.operations.determinism import judge\n"
+        "print(judge(lambda word: [random.random()]).kind)\n"
+    )
+    done = subprocess.run([sys.executable, "-"], input=code, text=True, capture_output=True, check=True)
+    assert done.stdout.strip() == UNSEEN
+
+
+def test_what_is_trusted_by_name_is_not_read() -> None:
+    operation = UNSEEN_CASES["a library"][0]
+    assert judge(operation, ["click"]).kind == DETERMINISTIC
+    assert judge(operation, ["click.termui.style"]).kind == DETERMINISTIC
+    assert judge(operation, ["cli"]).kind == UNSEEN
+    assert judge(operation, ["*"]).kind == DETERMINISTIC
+    assert judge(CHANGING_CASES["time of the definition"][0], ["*"]).kind == CHANGING
 
 
 def test_a_file_that_was_cut_since_is_unknown(tmp_path: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -57,7 +58,9 @@ def run(page: Path) -> None:
     namespace: dict[str, object] = {"__name__": "__main__"}
     for snippet in snippets(page):
         printed = io.StringIO()
-        code = compile("\n" * snippet.line + snippet.code, str(page), "exec")
+        name, text = f"{page}:{snippet.line}", "\n" * snippet.line + snippet.code
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)  # as a notebook does
+        code = compile(text, name, "exec")
         with contextlib.redirect_stdout(printed):
             exec(code, namespace)
         if snippet.output is not None:

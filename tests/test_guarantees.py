@@ -16,6 +16,7 @@ from uuid import uuid4
 
 import pytest
 
+from examples import sensors_topology, weather, word_count
 from states.rows import RowUpdater
 from trident_py import Config, Fields, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError
@@ -288,14 +289,51 @@ def test_only_what_is_between_spout_and_state_counts() -> None:
     assert [each.guarantee for each in stream.topology.guarantees()] == [WRONG, EXACTLY]
 
 
-def test_an_operation_without_source_is_told_in_the_notes_only() -> None:
+def hidden() -> Any:
     namespace: dict[str, Any] = {}
     exec("def hidden(n): return [n]", namespace)
-    stream = stream_of(transactional()).each("n", namespace["hidden"], "x")
+    return namespace["hidden"]
+
+
+def test_an_operation_without_source_counts_as_not_deterministic_and_is_named() -> None:
+    stream = stream_of(transactional()).each("n", hidden(), "x")
     found = into(stream, "transactional")
-    assert (found.guarantee, found.unseen) == (EXACTLY, ("hidden",))
-    assert "hidden" not in str(stream.topology.guarantees())
-    assert stream.topology.guarantees().notes() == ["no source of hidden was found; it is taken as deterministic"]
+    told = "hidden not seen: no source of hidden is found (<string>:1)"
+    assert (found.guarantee, found.unseen, found.verdict) == (WRONG, (told,), "not seen")
+    assert told in found.reason
+    assert found.raise_by == "declare hidden @deterministic if it is, or make the state opaque"
+    assert str(found).startswith("words (transactional) -> functions not seen -> end (transactional): wrong")
+    assert stream.topology.guarantees().notes() == [
+        f"{told}: it counts as not deterministic, unless it is declared @deterministic"
+    ]
+
+
+def test_what_was_not_seen_is_deterministic_once_it_is_declared() -> None:
+    found = into(stream_of(transactional()).each("n", deterministic(hidden()), "x"), "transactional")
+    assert (found.guarantee, found.unseen, found.verdict) == (EXACTLY, (), "deterministic")
+
+
+def test_a_setting_trusts_what_was_not_seen() -> None:
+    stream = stream_of(transactional()).each("n", lambda n: [json.JSONEncoder().iterencode(n), hidden()(n)], "x")
+    into(stream, "transactional")
+    conf = {"topology.determinism.trust": "*", "topology.guarantee": "exactly-once"}
+    assert stream.topology.guarantees(conf)[0].guarantee == EXACTLY
+    announce("trusting", conf, stream.topology.plan())
+    with pytest.raises(DefinitionError, match="below it"):
+        announce("careful", {"topology.guarantee": "exactly-once"}, stream.topology.plan())
+
+
+@pytest.mark.parametrize("told", [7, [""], [1], {"a": 1}, ["a", None]])
+def test_a_trust_that_names_nothing_is_refused(told: Any) -> None:
+    with pytest.raises(DefinitionError, match=r"topology\.determinism\.trust is"):
+        stream_of(transactional()).topology.guarantees({"topology.determinism.trust": told})
+
+
+def test_the_examples_are_deterministic_without_a_declaration() -> None:
+    topologies = [word_count.build(), weather.build(), sensors_topology.build("b:1", "sqlite:///a", "sqlite:///b")]
+    found = [each for topology in topologies for each in topology.guarantees()]
+    assert [(each.state, each.functions) for each in found if each.verdict != "deterministic"] == []
+    assert len(found) == 7
 
 
 def test_what_a_state_answers_may_be_another_on_a_replay() -> None:
@@ -692,7 +730,7 @@ def trident(folder: Path, *arguments: str, kind: str = "opaque") -> subprocess.C
 def test_run_shows_the_table_on_stderr(tmp_path: Path) -> None:
     done = trident(tmp_path, "run", "timed", "--local")
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert "counts  opaque  words (transactional)  non-deterministic  exactly once" in done.stderr
+    assert "counts  opaque  words (transactional)  not deterministic  exactly once" in done.stderr
     assert "calls time.time (timed.py:12)" in done.stderr
 
 
@@ -711,13 +749,13 @@ def test_run_refuses_before_there_is_a_cluster(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: topology.guarantee is 'exactly-once'; below it:")
     assert "counts (transactional): wrong" in done.stderr
-    assert "to raise it: make <lambda> deterministic, or make the state opaque" in done.stderr
+    assert "to raise it: declare hidden @deterministic if it is, or make <lambda> deterministic, or make" in done.stderr
     assert not (tmp_path / "checkpoints").exists()
 
 
 def test_explain_tells_what_it_could_not_read(tmp_path: Path) -> None:
     done = trident(tmp_path, "explain", "timed")
-    assert "no source of hidden was found; it is taken as deterministic" in done.stdout
+    assert "hidden not seen: no source of hidden is found (<string>:1): it counts as not deterministic" in done.stdout
     assert "hidden was found" not in trident(tmp_path, "run", "timed", "--local").stderr
 
 

@@ -78,7 +78,7 @@ def run(
 
     def body() -> int:
         topology = load(target)
-        show_guarantees(topology.guarantees(), conf, as_json)
+        show_guarantees(topology.guarantees(conf), conf, as_json)
         with cluster_for(local, checkpoint) as cluster:
             options = {"availableNow": True} if available_now and not local else {}
             running = cluster.submitTopology(name, conf, topology, **options)

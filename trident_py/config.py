@@ -44,6 +44,7 @@ class Config(dict[str, Any]):
     TOPOLOGY_START_WAIT_SECS = "topology.start.wait.secs"
     TOPOLOGY_GUARANTEE = "topology.guarantee"
     TOPOLOGY_ERROR_VALUES = "topology.error.values"
+    TOPOLOGY_DETERMINISM_TRUST = "topology.determinism.trust"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -75,6 +76,11 @@ def _seconds(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
+def _names(value: Any) -> bool:
+    names = [value] if isinstance(value, str) else value
+    return isinstance(names, list | tuple) and all(isinstance(name, str) and name for name in names)
+
+
 # Keys that act, what their value must be, and how that is said. A None stands for the default.
 CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_MAX_BATCH_ATTEMPTS: (_counts, "a number of attempts from 1 on"),
@@ -82,6 +88,7 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_START_WAIT_SECS: (_seconds, "a number of seconds from 0 on"),
     Config.TOPOLOGY_STOP_GRACE_SECS: (_seconds, "a number of seconds from 0 on"),
     Config.TOPOLOGY_ERROR_VALUES: (lambda value: isinstance(value, bool), "true or false"),
+    Config.TOPOLOGY_DETERMINISM_TRUST: (_names, 'a list of modules, classes and functions, as ["shop.prices"], or "*"'),
 }
 
 

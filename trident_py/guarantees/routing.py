@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..lowering import lower
-from ..operations.determinism import judge
+from ..operations.determinism import Judge, judge
 from ..partitioning import BatchGlobal, Broadcast, Custom, FieldsPartition, Global, Identity, Shuffle
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
 from ..processors import Merge, MultiReduce
@@ -19,17 +19,18 @@ _SPLIT = "Spark splits what {} reads by its number of cores"
 _BY_CONTENT = FieldsPartition | Global | BatchGlobal | Broadcast
 
 
-def unsteady(plan: Plan, node: Node) -> str | None:
+def unsteady(plan: Plan, node: Node, judge: Judge = judge) -> str | None:
     """Why a replay may send the tuples of this node to other partitions; None if it cannot."""
     component = next(part for part in plan.components() if node.id in part.by_id)
-    return _Routes(component, plan).placement(node)
+    return _Routes(component, plan, judge).placement(node)
 
 
 class _Routes:
     """The nodes of one component with their partition counts."""
 
-    def __init__(self, component: Plan, plan: Plan) -> None:
+    def __init__(self, component: Plan, plan: Plan, judge: Judge) -> None:
         self.plan = component
+        self.judge = judge
         stages = [stage for level in lower(component, plan).levels for stage in level]
         self.counts = {node_id: stage.partitions for stage in stages for node_id in stage.nodes}
 
@@ -48,7 +49,7 @@ class _Routes:
         if isinstance(node.partitioner, _BY_CONTENT):
             return None
         if isinstance(node.partitioner, Custom):
-            verdict = judge(node.partitioner.grouping)
+            verdict = self.judge(node.partitioner.grouping)
             return None if verdict.deterministic else f"the custom grouping {verdict.why}"
         parent = self._parents(node)[0]
         why = self.placement(parent) or self.order(parent)

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..config import Config, check
 from ..errors import DefinitionError
+from ..operations.determinism import CHANGING, DETERMINISTIC, UNSEEN, Judge, Verdicts
 from ..plan import Plan, ProcessorNode, SpoutNode
 from ..running import log
 from ..spouts.interfaces import OPAQUE
@@ -15,7 +17,7 @@ from ..state import LRUMemoryMapState, MemoryMapState
 from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, seen_as, worse
 from .routing import unsteady
 from .sources import Replay, replay_of
-from .tracing import Cause, ancestors, changes, key_fields, origin, unseen
+from .tracing import Cause, ancestors, changes, key_fields, origin
 
 GUARANTEE = "topology.guarantee"
 ACCEPTED = {"exactly-once": (EXACTLY, IN_EFFECT), "at-least-once": (EXACTLY, IN_EFFECT, AT_LEAST)}
@@ -29,8 +31,8 @@ class Guarantee:
     """What one state of a topology can be trusted for.
 
     ``spout_kind`` is the kind that holds, ``functions`` says what may differ on a replay (empty: nothing),
-    ``raise_by`` what would give a better guarantee (empty: it is the best). ``unseen`` names operations whose
-    source was not found; they are taken as deterministic.
+    ``raise_by`` what would give a better guarantee (empty: it is the best). ``unseen`` are those of ``functions`` of
+    which nobody knows: they could not be read to their end, and count as not deterministic.
     """
 
     state: str
@@ -45,9 +47,16 @@ class Guarantee:
 
     def __str__(self) -> str:
         spouts = " + ".join(self.spouts)
-        functions = " -> non-deterministic functions" if self.functions else ""
+        functions = f" -> functions {self.verdict}" if self.functions else ""
         line = f"{spouts} ({self.spout_kind}){functions} -> {self.state} ({self.state_kind}): {self.guarantee}"
         return f"{line}: {self.reason}"
+
+    @property
+    def verdict(self) -> str:
+        """What is said of all functions before the state: deterministic, not deterministic, or not seen."""
+        if not self.functions:
+            return DETERMINISTIC
+        return UNSEEN if set(self.functions) <= set(self.unseen) else CHANGING
 
 
 class Guarantees(list[Guarantee]):
@@ -67,8 +76,8 @@ class Guarantees(list[Guarantee]):
 
     def notes(self) -> list[str]:
         """What could not be seen, a line for each operation."""
-        names = dict.fromkeys(name for each in self for name in each.unseen)
-        return [f"no source of {name} was found; it is taken as deterministic" for name in names]
+        told = dict.fromkeys(what for each in self for what in each.unseen)
+        return [f"{what}: it counts as not deterministic, unless it is declared @deterministic" for what in told]
 
     def below(self, required: str) -> Guarantees:
         """Those that are worse than "exactly-once" or "at-least-once"."""
@@ -76,53 +85,62 @@ class Guarantees(list[Guarantee]):
 
 
 def _cells(each: Guarantee) -> tuple[str, ...]:
-    functions = "non-deterministic" if each.functions else "deterministic"
-    return each.state, each.state_kind, f"{' + '.join(each.spouts)} ({each.spout_kind})", functions, each.guarantee
+    return each.state, each.state_kind, f"{' + '.join(each.spouts)} ({each.spout_kind})", each.verdict, each.guarantee
 
 
 def _line(row: tuple[str, ...], widths: list[int]) -> str:
     return "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
 
 
-def guarantees(plan: Plan) -> Guarantees:
+def guarantees(plan: Plan, conf: Mapping[str, Any] | None = None) -> Guarantees:
     """One for each state that the topology updates, in the order of their definition.
 
     Raises DefinitionError for a factory whose own ``guarantees`` cannot be read.
     """
     done: dict[int, Guarantee] = {}
+    judge = Verdicts(_trusted(conf))
     for node in plan.nodes:
         if isinstance(node, ProcessorNode) and node.committer:
-            done[node.id] = _of_state(plan, node, done)
+            done[node.id] = _of_state(plan, node, done, judge)
     return Guarantees(done.values())
 
 
-def _of_state(plan: Plan, node: ProcessorNode, done: Mapping[int, Guarantee]) -> Guarantee:
+def _trusted(conf: Mapping[str, Any] | None) -> tuple[str, ...]:
+    told = (conf or {}).get(Config.TOPOLOGY_DETERMINISM_TRUST) or ()
+    check({Config.TOPOLOGY_DETERMINISM_TRUST: told})
+    return (told,) if isinstance(told, str) else tuple(told)
+
+
+def _of_state(plan: Plan, node: ProcessorNode, done: Mapping[int, Guarantee], judge: Judge) -> Guarantee:
     assert node.state is not None
     before = ancestors(plan, node)
     spouts = [each for each in before if isinstance(each, SpoutNode)]
     state_kind = getattr(node.state.factory, "kind", None) or "unknown"
-    causes = changes(plan, node)
-    found = [(replay, _cell_of(plan, node, state_kind, replay, causes)) for replay in map(_replay, spouts)]
+    causes = changes(plan, node, judge)
+    found = [(replay, _cell_of(plan, node, state_kind, replay, causes, judge)) for replay in map(_replay, spouts)]
     nothing = (Replay("none"), Cell(NONE, "no spout feeds this state"))
     replay, answer = max(found, key=lambda pair: ORDER.index(pair[1].guarantee), default=nothing)
     earlier = [done[each.id] for each in before if each.id in done]
     answer = _behind(earlier, answer)
     names, what = tuple(spout.spout_id for spout in spouts), tuple(cause.what for cause in causes)
-    return Guarantee(node.state.name, state_kind, names, replay.kind, *answer, what, tuple(unseen(plan, node)))
+    unseen = tuple(cause.what for cause in causes if not cause.seen)
+    return Guarantee(node.state.name, state_kind, names, replay.kind, *answer, what, unseen)
 
 
 def _replay(node: SpoutNode) -> Replay:
     return replay_of(node.spout)
 
 
-def _cell_of(plan: Plan, node: ProcessorNode, state_kind: str, replay: Replay, causes: list[Cause]) -> Cell:
+def _cell_of(
+    plan: Plan, node: ProcessorNode, state_kind: str, replay: Replay, causes: list[Cause], judge: Judge
+) -> Cell:
     """The cell for one spout, with what this topology adds to its reason."""
     assert node.state is not None
     seen = seen_as(replay.kind, bool(causes))
-    keys = [cause for name in key_fields(node) for cause in origin(plan, node_before(plan, node), name)]
+    keys = [cause for name in key_fields(node) for cause in origin(plan, node_before(plan, node), name, judge)]
     moving = keys if seen == OPAQUE else []  # a batch that never changes gives the same keys again
     found = _own_word(node.state.factory, seen) or cell(seen, state_kind, bool(moving))
-    if state_kind == "append" and found.guarantee == EXACTLY and (why := unsteady(plan, node)):
+    if state_kind == "append" and found.guarantee == EXACTLY and (why := unsteady(plan, node, judge)):
         route = "route the tuples by their content before the state, with partitionBy(...)"
         found = Cell(WRONG, f"a replay may send tuples to other partitions, which skip them: {why}", route)
     told = [cause.what for cause in moving]
@@ -198,7 +216,7 @@ def announce(name: str, conf: Mapping[str, Any] | None, plan: Plan) -> None:
     required = (conf or {}).get(GUARANTEE)
     if required is None and not log.isEnabledFor(logging.INFO):
         return
-    found = guarantees(plan)
+    found = guarantees(plan, conf)
     require(found, conf)
     if found:
         log.info("guarantees of %s:\n%s", name, found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ..operations.determinism import DECLARED, Verdict, judge
+from ..operations.determinism import Judge, is_declared, judge
 from ..plan import Node, PartitionNode, Plan, ProcessorNode
 from ..processors import (
     Aggregate,
@@ -23,10 +23,11 @@ from .routing import unsteady
 
 
 class Cause(NamedTuple):
-    """Why a result may be another on a replay, and what to do about it."""
+    """Why a result may be another on a replay, and what to do about it. Not ``seen``: nobody could read it."""
 
     what: str
     remedy: str
+    seen: bool = True
 
 
 def ancestors(plan: Plan, node: Node) -> list[Node]:
@@ -57,36 +58,30 @@ def _called(operation: Any) -> str:
     return name_of(operation).rpartition("<locals>.")[2]
 
 
-def unseen(plan: Plan, node: Node) -> list[str]:
-    """Operations before and at a state whose source is not found; they are taken as deterministic."""
-    found = [(_called(each), judge(each)) for before in ancestors(plan, node) for each in operations_of(before)]
-    return list(dict.fromkeys(name for name, verdict in found if not verdict.seen))
-
-
-def changes(plan: Plan, node: Node) -> list[Cause]:
+def changes(plan: Plan, node: Node, judge: Judge = judge) -> list[Cause]:
     """Why the tuples that reach a state may be others on a replay, although the spout's are the same."""
-    found = [cause for before in ancestors(plan, node) if before.id != node.id for cause in _own(before)]
-    found += [cause for before in ancestors(plan, node) for cause in _by_partition(plan, before)]
+    found = [cause for before in ancestors(plan, node) if before.id != node.id for cause in _own(before, judge)]
+    found += [cause for before in ancestors(plan, node) for cause in _by_partition(plan, before, judge)]
     updater = node.spec.updater if isinstance(node, ProcessorNode) else None
-    return list(dict.fromkeys([*found, *_judged([updater])]))
+    return list(dict.fromkeys([*found, *_judged([updater], judge)]))
 
 
-def _by_partition(plan: Plan, node: Node) -> list[Cause]:
+def _by_partition(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
     """An aggregate of each partition by itself is another one when the tuples are spread otherwise."""
     spec = node.spec if isinstance(node, ProcessorNode) else None
     if not isinstance(spec, Aggregate) or spec.phase != "full" or spec.single is not None:
         return []
-    why = unsteady(plan, node)
+    why = unsteady(plan, node, judge)
     return [Cause(f"{spec.operation} of each partition: {why}", "partitionBy(...) before it")] if why else []
 
 
-def _own(node: Node) -> list[Cause]:
+def _own(node: Node, judge: Judge) -> list[Cause]:
     """What a node itself adds."""
     if isinstance(node, PartitionNode):
         return []  # a grouping decides where tuples go, not what they are: see `routing`
-    causes = _judged(operations_of(node))
+    causes = _judged(operations_of(node), judge)
     spec = node.spec if isinstance(node, ProcessorNode) else None
-    if isinstance(spec, StateQuery) and not causes and not _declared(spec.query):
+    if isinstance(spec, StateQuery) and not causes and not is_declared(spec.query):
         assert isinstance(node, ProcessorNode) and node.state is not None
         causes.append(
             Cause(
@@ -99,10 +94,6 @@ def _own(node: Node) -> list[Cause]:
     return causes
 
 
-def _declared(query: Any) -> bool:
-    return bool(getattr(query, DECLARED, False))
-
-
 def _new_values(node: Node) -> list[Cause]:
     """New values of a map that knows txids are the same again; others are what a replay makes of them."""
     assert isinstance(node, ProcessorNode) and node.state is not None
@@ -111,12 +102,13 @@ def _new_values(node: Node) -> list[Cause]:
     return [Cause(f"the new values of state {node.state.name} differ on a replay", "make that state opaque")]
 
 
-def _judged(operations: Iterable[Any]) -> list[Cause]:
+def _judged(operations: Iterable[Any], judge: Judge) -> list[Cause]:
     causes = []
     for operation in operations:
-        verdict: Verdict = judge(operation)
-        if not verdict.deterministic:
-            name = _called(operation)
+        verdict, name = judge(operation), _called(operation)
+        if not verdict.seen:
+            causes.append(Cause(f"{name} {verdict.why}", f"declare {name} @deterministic if it is", seen=False))
+        elif not verdict.deterministic:
             causes.append(Cause(f"{name} {verdict.why}", f"make {name} deterministic"))
     return causes
 
@@ -138,16 +130,17 @@ def _fields(value: Any) -> tuple[str, ...]:
     return Fields.of(value).names if isinstance(value, Fields | str | list | tuple) else ()
 
 
-def origin(plan: Plan, node: Node, name: str) -> list[Cause]:
+def origin(plan: Plan, node: Node, name: str, judge: Judge = judge) -> list[Cause]:
     """Why the field of a node's output is not a function of one tuple of the spout; empty if it is."""
-    return _Origins(plan).of(node, name)
+    return _Origins(plan, judge).of(node, name)
 
 
 class _Origins:
     """Each field of each node is traced once: a map reads all fields of the one before."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, judge: Judge) -> None:
         self.plan = plan
+        self.judge = judge
         self.known: dict[tuple[int, str], list[Cause]] = {}
 
     def of(self, node: Node, name: str) -> list[Cause]:
@@ -164,14 +157,14 @@ class _Origins:
             sides = zip(parents, spec.inputs, strict=True)
             yield from self._all((side, fields[place]) for side, fields in sides if place < len(fields))
         elif isinstance(spec, Replace) or (isinstance(spec, Each | StateQuery) and name in spec.outputs):
-            yield from (cause._replace(what=f"field {name!r}: {cause.what}") for cause in _own(node))
+            yield from (cause._replace(what=f"field {name!r}: {cause.what}") for cause in _own(node, self.judge))
             yield from self._all((parents[0], field) for field in spec.inputs)
         elif isinstance(spec, MultiReduce) and isinstance(spec.reducer, Joiner):
             groups = spec.groups or ()
             reads = zip(parents, groups, spec.inputs, strict=True)
             yield from self._all((side, field) for side, group, rest in reads for field in (*group, *rest))
         elif isinstance(spec, Aggregate | PartitionPersist | MultiReduce) and name not in _groups(spec):
-            yield from _own(node)
+            yield from _own(node, self.judge)
             what = f"field {name!r} is made of the whole batch by {spec.operation}"
             yield Cause(what, "make the key of fields of single tuples")
         elif parents:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import sys
-import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..errors import DefinitionError
 from .base import CombinerAggregator, Operation, ReducerAggregator
-from .reading import calls, source_of_chance
+from .reading import CHANGING, DECLARED, UNSEEN, nearest, read
 
-DECLARED = "__trident_deterministic__"
-_OURS = ("trident_py", "states")
-_NO_RESULT = ("cleanup", "__repr__", "__str__", "__del__")
+DETERMINISTIC = "deterministic"
 
 T = TypeVar("T")
 
@@ -33,19 +28,34 @@ def nondeterministic(operation: T) -> T:
 def deterministic(operation: T) -> T:
     """Declares that an operation gives the same results for the same tuples, whatever its source looks like.
 
-    For calls that do not reach the results, such as a clock read for a log line, or a query of a table that
-    nobody changes. The declaration covers the class and what it inherits, not what a subclass adds.
+    For what could not be read, for calls that do not reach the results, such as a clock read for a log line, or for
+    a query of a table that nobody changes. The declaration covers the class and what it inherits, not what a
+    subclass adds.
     """
     return _declare(operation, True)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """``why`` names the call, its place, or the declaration. ``seen`` is False where there was no source."""
+    """What is said of an operation: ``kind`` is DETERMINISTIC, CHANGING ("not deterministic") or UNSEEN ("not seen").
 
-    deterministic: bool
+    DETERMINISTIC is only said of what was declared so, or read and understood to its end. ``why`` names the first
+    reason, with its place or the declaration; UNSEEN counts as not deterministic.
+    """
+
+    kind: str
     why: str = ""
-    seen: bool = True
+
+    @property
+    def deterministic(self) -> bool:
+        return self.kind == DETERMINISTIC
+
+    @property
+    def seen(self) -> bool:
+        return self.kind != UNSEEN
+
+
+Judge = Callable[[Any], Verdict]
 
 
 @dataclass(frozen=True)
@@ -58,14 +68,44 @@ class Declared:
     def __post_init__(self) -> None:
         name = getattr(self.function, "__qualname__", type(self.function).__name__)
         object.__setattr__(self, "__qualname__", name)  # how plans and errors call it
+        object.__setattr__(self, DECLARED, self.value)
 
     def __call__(self, *values: Any) -> Any:
         return self.function(*values)
 
 
-def judge(operation: Any) -> Verdict:
-    """The declaration, else what the source of the operation shows; without source taken as deterministic."""
-    return _judge(operation, set())
+def judge(operation: Any, trusted: Iterable[str] = ()) -> Verdict:
+    """The declaration, else what the source of the operation shows. Nothing of the user's is executed.
+
+    ``trusted``: names of modules, classes and functions that are taken as deterministic; "*" takes for that all that
+    is not seen.
+    """
+    found = read(operation, trusted)
+    for kind in (CHANGING, UNSEEN) if "*" not in trusted else (CHANGING,):
+        told = [each.what for each in found if each.kind == kind]
+        if told:
+            more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+            return Verdict(kind, f"{'not seen: ' if kind == UNSEEN else ''}{told[0]}{more}")
+    return Verdict(DETERMINISTIC)
+
+
+class Verdicts:
+    """The verdicts of one topology: every operation is read once."""
+
+    def __init__(self, trusted: Iterable[str] = ()) -> None:
+        self.trusted = tuple(trusted)
+        self._known: dict[int, tuple[Any, Verdict]] = {}
+
+    def __call__(self, operation: Any) -> Verdict:
+        if id(operation) not in self._known:
+            self._known[id(operation)] = operation, judge(operation, self.trusted)
+        return self._known[id(operation)][1]
+
+
+def is_declared(operation: Any) -> bool:
+    """Whether its author has said what it is, for the object itself or the class."""
+    told = getattr(operation, "__dict__", {}).get(DECLARED)
+    return bool(told if told is not None else nearest(type(operation)))
 
 
 def _declare(operation: Any, value: bool) -> Any:
@@ -79,95 +119,3 @@ def _declare(operation: Any, value: bool) -> Any:
     except (AttributeError, TypeError):
         return Declared(operation, value)
     return operation
-
-
-_FINE = Verdict(True)
-_BY_DECLARATION = Verdict(False, "declared non-deterministic")
-
-
-def _judge(thing: Any, seen: set[int]) -> Verdict:
-    if id(thing) in seen:
-        return _FINE
-    seen.add(id(thing))
-    declared = thing.value if isinstance(thing, Declared) else _own(thing).get(DECLARED)
-    if declared is not None:
-        return _FINE if declared else _BY_DECLARATION
-    if isinstance(thing, functools.partial):
-        return _worst(_judge(part, seen) for part in (thing.func, *thing.args, *thing.keywords.values()) if _ours(part))
-    if isinstance(thing, types.MethodType) and source_of_chance(thing) is None:
-        return _worst([_judge(thing.__func__, seen), _judge(thing.__self__, seen)])
-    if isinstance(thing, types.FunctionType):
-        return _function(thing, seen)
-    chance = source_of_chance(thing)
-    if chance is not None:
-        return Verdict(False, f"is {chance}")
-    return _object(thing, seen)
-
-
-def _own(thing: Any) -> dict[str, Any]:
-    return getattr(thing, "__dict__", {})  # of this very class or object, nothing inherited
-
-
-def _ours(value: Any) -> bool:
-    """Whether a part of an operation is code that the operation may call."""
-    kinds = types.FunctionType | types.MethodType | functools.partial | Declared
-    return isinstance(value, kinds | Operation | CombinerAggregator | ReducerAggregator)
-
-
-def _function(function: types.FunctionType, seen: set[int]) -> Verdict:
-    if function.__module__ and function.__module__.partition(".")[0] in _OURS:
-        return _FINE
-    if (chance := source_of_chance(function)) is not None:
-        return Verdict(False, f"is {chance}")
-    called = calls(function)
-    if called is None:
-        return Verdict(True, f"no source of {function.__qualname__} is found", seen=False)
-    verdicts = [Verdict(False, f"calls {chance} ({place})") for _, chance, place in called if chance]
-    helpers = [thing for thing, chance, _ in called if chance is None and _helper(thing, function)]
-    return _worst([*verdicts, *(_judge(helper, seen) for helper in helpers)])
-
-
-def _helper(thing: Any, caller: types.FunctionType) -> bool:
-    """A function of the caller's own module is read too; libraries are not."""
-    return isinstance(thing, types.FunctionType | Declared) and (
-        isinstance(thing, Declared) or thing.__module__ == caller.__module__ or DECLARED in _own(thing)
-    )
-
-
-def _object(thing: Any, seen: set[int]) -> Verdict:
-    kind = thing if isinstance(thing, type) else type(thing)
-    if _nearest(kind) is False:
-        return _BY_DECLARATION
-    verdicts = [_judge(method, seen) for method in _methods(kind)]
-    verdicts += [_judge(part, seen) for part in _own(thing).values() if kind is not thing and _ours(part)]
-    return _worst(verdicts)
-
-
-def _nearest(kind: type) -> bool | None:
-    return next((vars(each)[DECLARED] for each in kind.__mro__ if DECLARED in vars(each)), None)
-
-
-def _methods(kind: type) -> Iterator[types.FunctionType]:
-    """The methods that users wrote, down to the first class that is declared deterministic."""
-    names: set[str] = set(_NO_RESULT)
-    for each in kind.__mro__:
-        if DECLARED in vars(each):
-            return
-        root = each.__module__.partition(".")[0]
-        if root in sys.stdlib_module_names and root != "__main__":
-            continue
-        for name, value in vars(each).items():
-            value = getattr(value, "__func__", getattr(value, "fget", value))
-            if isinstance(value, types.FunctionType) and name not in names and not _generated(value):
-                names.add(name)
-                yield value
-
-
-def _generated(function: types.FunctionType) -> bool:
-    """What dataclasses and the like write: `__init__` and its kind, with no file."""
-    return function.__name__.startswith("__") and function.__code__.co_filename.startswith("<")
-
-
-def _worst(verdicts: Any) -> Verdict:
-    found = list(verdicts)
-    return next((v for v in found if not v.deterministic), next((v for v in found if not v.seen), _FINE))

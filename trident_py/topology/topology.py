@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -53,13 +53,14 @@ class Topology:
         """The nodes as text, a line for each."""
         return explain(self.plan)
 
-    def guarantees(self) -> Guarantees:
+    def guarantees(self, conf: Mapping[str, Any] | None = None) -> Guarantees:
         """For each state what it can be trusted for, why, and what would raise it. Printed, it is a table.
 
-        On the driver, at any time; nothing is started. Reads the source of the operations. Raises DefinitionError
-        where partition counts contradict, or for a factory whose own ``guarantees`` cannot be read.
+        On the driver, at any time; nothing is started. Reads the source of the operations; of the configuration
+        ``topology.determinism.trust`` counts. Raises DefinitionError where partition counts contradict, or for a
+        factory whose own ``guarantees`` cannot be read.
         """
-        return guarantees(self.plan)
+        return guarantees(self.plan, conf)
 
 
 class TridentTopology:
@@ -182,9 +183,9 @@ class TridentTopology:
         """The topology as text, one line for each node."""
         return explain(self.plan())
 
-    def guarantees(self) -> Guarantees:
+    def guarantees(self, conf: Mapping[str, Any] | None = None) -> Guarantees:
         """As ``Topology.guarantees()``, for what is defined so far."""
-        return guarantees(self.plan())
+        return guarantees(self.plan(), conf)
 
     # -- for streams ------------------------------------------------------------------------------------------
 

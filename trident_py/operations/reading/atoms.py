@@ -1,0 +1,202 @@
+"""What an expression may stand for, as far as reading tells. A value is a set of these: the union of all paths."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import decimal
+import enum
+import fractions
+import re
+import types
+import uuid
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+IMMUTABLE = (
+    str, int, float, bool, complex, bytes, type(None), decimal.Decimal, fractions.Fraction, datetime.date,
+    datetime.time, datetime.timedelta, datetime.tzinfo, uuid.UUID, range, re.Pattern, enum.Enum, type(...),
+)  # fmt: skip
+CONTAINERS = (list, tuple, dict, set, frozenset, deque, types.MappingProxyType)
+MOST_ELEMENTS = 64
+
+
+@dataclass(frozen=True)
+class Data:
+    """A plain value that follows from the tuple.
+
+    ``held`` outlives the call, as an attribute does; ``inner``: what is inside outlives it. ``unordered`` is a set,
+    ``view`` the keys or items of a dict, ``iterator`` is used up by reading it, ``container`` may change in place.
+    ``callables``: what is inside may be called, each of it was read. ``holds`` are objects that are inside.
+    """
+
+    held: bool = False
+    inner: bool = False
+    unordered: bool = False
+    view: bool = False
+    iterator: bool = False
+    container: bool = False
+    callables: bool = False
+    holds: Value = frozenset()
+
+
+@dataclass(frozen=True)
+class Known:
+    """This very object: a module, a function, a class, what a global, a cell or an attribute holds."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Known) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+@dataclass(frozen=True)
+class Made:
+    """An object of a class, made in the call that is read; ``held`` if it outlives it. ``attributes`` fill up."""
+
+    kind: type
+    place: ast.AST | None
+    held: bool = False
+    attributes: dict[str, Value] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A method of the user's with its object."""
+
+    function: types.FunctionType
+    owner: Atom
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method, or an attribute, of a plain value or of a library's object, by its name."""
+
+    owner: Atom
+    name: str
+
+
+@dataclass(frozen=True)
+class Local:
+    """A function or lambda within a function, with the frame around it."""
+
+    node: ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef
+    frame: Any
+
+
+@dataclass(frozen=True)
+class Super:
+    """``super()`` in a method of ``after``."""
+
+    after: type
+    owner: Atom
+
+
+@dataclass(frozen=True)
+class Given:
+    """What we hand to an operation: "collector", "state", "context" or "attempt"."""
+
+    role: str
+
+
+Atom = Data | Known | Made | Bound | Method | Local | Super | Given
+Value = frozenset[Atom]
+
+PLAIN: Value = frozenset([Data()])
+NOTHING: Value = frozenset()
+FRESH: Value = frozenset([Data(container=True)])
+SET: Value = frozenset([Data(unordered=True, container=True)])
+READ: Value = frozenset([Data(callables=True)])  # what may be called, for it was read
+
+
+class Args(NamedTuple):
+    """What a call hands over. ``unknown``: it is called by somebody else, with whatever."""
+
+    positional: tuple[Value, ...] = ()
+    keywords: tuple[tuple[str, Value], ...] = ()
+    nodes: tuple[ast.expr, ...] = ()
+    unknown: bool = False
+
+    @property
+    def key(self) -> tuple:
+        return self.positional, self.keywords, self.unknown
+
+    @property
+    def values(self) -> Iterator[Value]:
+        yield from self.positional
+        yield from (value for _, value in self.keywords)
+
+    @property
+    def bare(self) -> bool:
+        """Called with nothing, or with None in the first place."""
+        first = self.nodes[0] if self.nodes else None
+        return not any(self.values) or (isinstance(first, ast.Constant) and first.value is None)
+
+
+UNKNOWN = Args(unknown=True)
+
+
+def known(value: Any) -> Value:
+    return frozenset([Known(value)])
+
+
+def held(value: Value) -> Value:
+    """What is read back from where it outlives the call."""
+    return frozenset(replace(each, held=True) if isinstance(each, Data | Made) else each for each in value)
+
+
+def inside(atom: Atom) -> Value:
+    """What a plain value holds."""
+    if isinstance(atom, Data):
+        rest = Data(held=atom.held or atom.inner, container=atom.inner, callables=atom.callables)
+        objects = held(atom.holds) if atom.held else atom.holds
+        return objects or frozenset([rest])
+    if isinstance(atom, Known) and isinstance(atom.value, CONTAINERS):
+        return elements(atom.value)
+    if isinstance(atom, Known):
+        return frozenset([Data(held=not isinstance(atom.value, IMMUTABLE))])
+    return frozenset([Data(held=isinstance(atom, Made) and atom.held)])
+
+
+def elements(container: Any) -> Value:
+    """What is in a container that is there already: values of a dict, items of all others."""
+    items = container.values() if isinstance(container, dict | types.MappingProxyType) else container
+    found = [each for each in items if not isinstance(each, IMMUTABLE) or isinstance(each, enum.Enum)]
+    if len(found) > MOST_ELEMENTS:
+        return frozenset([Data(held=True, inner=True, container=True, callables=True)])
+    return frozenset([*map(Known, found), *(PLAIN if len(found) < len(container) or not found else ())])
+
+
+def container(found: Value) -> Value:
+    """A list, tuple or dict of these, made in the call that is read."""
+    objects = frozenset(each for each in found if not isinstance(each, Data | Given | Method))
+    holds = objects.union(*(each.holds for each in found if isinstance(each, Data)))
+    inner = any(outlives(each) and not callable(getattr(each, "value", None)) for each in found)
+    callables = any(not isinstance(each, Data) or each.callables for each in found)
+    return frozenset([Data(container=True, inner=inner, callables=callables, holds=holds)])
+
+
+def outlives(atom: Atom) -> bool:
+    """Whether a change of it is there in the next call."""
+    if isinstance(atom, Known):
+        return not isinstance(atom.value, IMMUTABLE)
+    return isinstance(atom, Data | Made) and atom.held
+
+
+def unordered(atom: Atom) -> bool:
+    if isinstance(atom, Known):
+        return isinstance(atom.value, set | frozenset)
+    return isinstance(atom, Data) and atom.unordered
+
+
+def settled(atom: Atom) -> Atom:
+    """An attribute of a plain value that is not called is a plain value."""
+    if not isinstance(atom, Method):
+        return atom
+    owner = atom.owner
+    return Data(held=outlives(owner), callables=isinstance(owner, Data) and owner.callables)

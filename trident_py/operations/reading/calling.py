@@ -1,0 +1,449 @@
+"""What a call gives, and what an attribute leads to, for everything that an expression may stand for."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import operator
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from . import findings, tables
+from .atoms import (
+    FRESH,
+    NOTHING,
+    PLAIN,
+    READ,
+    SET,
+    Args,
+    Atom,
+    Bound,
+    Data,
+    Given,
+    Known,
+    Local,
+    Made,
+    Method,
+    Super,
+    Value,
+    held,
+    inside,
+    known,
+    outlives,
+    unordered,
+)
+from .findings import Finding, Place
+from .sources import generated, is_ours, is_users
+
+_METACLASSES = ("builtins.type", "abc.ABCMeta", "enum.EnumType", "typing.NamedTupleMeta")
+_SHOWN = {"genericpath.": "os.path.", "posixpath.": "os.path."}
+
+
+def shown(name: str) -> str:
+    for root, public in _SHOWN.items():
+        name = name.replace(root, public) if name.startswith(root) else name
+    return name.removeprefix("builtins.")
+
+
+class Calls:
+    """The part of the reader that knows objects. ``starting`` is the object whose `__init__` or `prepare` is read."""
+
+    def __init__(self, trusted: Iterable[str]) -> None:
+        self.trusted = tuple(trusted)
+        self.starting: Known | Made | None = None
+        self.attributes: dict[tuple[Any, str], Value] = {}
+        self.prepared: set[tuple[Any, str]] = set()
+        self.preparing = False
+
+    report: Callable[[Finding], None]
+    function: Callable[..., Value]
+    local: Callable[..., Value]
+    construct_users: Callable[..., Value]
+    use: Callable[[Atom, Place | None], None]
+    touch: Callable[[Atom, Place | None], None]
+    origin_in_class: Callable[[type, str], None]
+
+    def declared(self, thing: Any, place: Place | None) -> bool:
+        raise NotImplementedError
+
+    def remember(self, owner: Known, name: str, value: Value) -> None:
+        """An attribute that `__init__` or `prepare` stores: there it may be changed, later it is held."""
+        key = (id(owner.value), name)
+        self.attributes[key] = self.attributes.get(key, NOTHING) | held(value)
+        if self.preparing:
+            self.prepared.add(key)
+
+    # -- calls ------------------------------------------------------------------------------------------------------
+
+    def call(self, atom: Atom, args: Args, place: Place | None) -> Value:
+        """Calls it: what is wrong with that is reported, what comes back is returned."""
+        match atom:
+            case Known():
+                return self._call_known(atom.value, args, place)
+            case Bound():
+                declared = self.declared(atom.function, place)
+                return READ if declared else self.function(atom.function, args, atom.owner)
+            case Local():
+                return self.local(atom, args)
+            case Method():
+                return self.method(atom.owner, atom.name, args, place)
+            case Made():
+                return self._call_attribute(atom, "__call__", args, place)
+            case Data(callables=False):
+                self.report(findings.unseen(place.text if place else "a call", place))
+        return READ
+
+    def _call_attribute(self, owner: Atom, name: str, args: Args, place: Place | None) -> Value:
+        return _union(self.call(each, args, place) for each in self.attribute(owner, name, place))
+
+    def _call_known(self, thing: Any, args: Args, place: Place | None) -> Value:
+        if self.declared(thing, place) or self._trusts(thing):
+            return READ
+        if (chance := tables.changing(thing, args)) is not None:
+            self.report(findings.calls(chance, place))
+            return PLAIN
+        if isinstance(thing, functools.partial):
+            stored = tuple(map(known, thing.args))
+            named = tuple((name, known(value)) for name, value in thing.keywords.items())
+            for each in (*stored, *(value for _, value in named)):
+                self.use(next(iter(each)), place)
+            more = args._replace(positional=(*stored, *args.positional), keywords=(*named, *args.keywords))
+            return self._call_known(thing.func, more, place)
+        if isinstance(thing, types.MethodType):
+            return self._call_method(thing, args, place)
+        if isinstance(thing, type):
+            return self._construct(thing, args, place)
+        if isinstance(thing, types.FunctionType):
+            return self._call_function(thing, args, place)
+        return self._call_object(thing, args, place)
+
+    def _call_method(self, thing: types.MethodType, args: Args, place: Place | None) -> Value:
+        if is_users(thing.__func__):
+            self.use(Known(thing.__self__), place)
+            return self.function(thing.__func__, args, Known(thing.__self__))
+        if isinstance(thing.__self__, type) or is_ours(thing.__func__):
+            return self._call_known(thing.__func__, args, place)
+        return self.method(Known(thing.__self__), thing.__name__, args, place)
+
+    def _call_function(self, thing: types.FunctionType, args: Args, place: Place | None) -> Value:
+        registry = getattr(thing, "registry", None)
+        if isinstance(registry, types.MappingProxyType):  # functools.singledispatch
+            return _union(self._call_known(each, args, place) for each in registry.values())
+        if is_users(thing):
+            return self.function(thing, args)
+        if is_ours(thing):
+            return READ
+        wrapped = getattr(thing, "__wrapped__", None)
+        if wrapped is not None and thing.__code__.co_filename == contextlib.contextmanager.__code__.co_filename:
+            return self._call_known(wrapped, args, place)
+        return self._library(thing, args, place)
+
+    def _call_object(self, thing: Any, args: Args, place: Place | None) -> Value:
+        owner = getattr(thing, "__self__", None)
+        if isinstance(thing, functools._lru_cache_wrapper):
+            return self._call_known(thing.__wrapped__, args, place)
+        if isinstance(thing, operator.methodcaller):
+            return self.method(Data(), thing.__reduce__()[1][0], Args(), place)
+        if isinstance(thing, types.BuiltinFunctionType | types.MethodWrapperType) and not isinstance(
+            owner, types.ModuleType | type(None)
+        ):
+            if isinstance(owner, type):
+                return self._library(thing, args, place)
+            return self.method(Known(owner), thing.__name__, args, place)
+        if isinstance(thing, types.MethodDescriptorType | types.WrapperDescriptorType):
+            rest = args._replace(positional=args.positional[1:])
+            owners = args.positional[0] if args.positional else PLAIN
+            return _union(self.method(each, thing.__name__, rest, place) for each in owners)
+        if is_users(type(thing)):
+            self.use(Known(thing), place)
+            return self._call_attribute(Known(thing), "__call__", args, place)
+        return READ if is_ours(type(thing)) else self._library(thing, args, place)
+
+    def _trusts(self, thing: Any) -> bool:
+        name = tables.name_of(thing)
+        return any(name == each or name.startswith(f"{each}.") for each in self.trusted)
+
+    # -- classes ----------------------------------------------------------------------------------------------------
+
+    def _construct(self, kind: type, args: Args, place: Place | None) -> Value:
+        if is_ours(kind):
+            return PLAIN
+        if not is_users(kind):
+            return self._construct_library(kind, args, place)
+        if tables.name_of(type(kind)) not in _METACLASSES:
+            why = f"{kind.__qualname__}, whose class is made by {type(kind).__qualname__}"
+            self.report(findings.unseen(why, place))
+        return self.construct_users(kind, args, place)
+
+    def _construct_library(self, kind: type, args: Args, place: Place | None) -> Value:
+        found = self._library(kind, args, place)
+        if issubclass(kind, set | frozenset):
+            return SET
+        name = tables.name_of(kind)
+        if name.startswith(("numpy.random.", "random.Random", "pathlib.", "collections.defaultdict")):
+            return frozenset([Made(kind, place.node if place else None)])
+        if issubclass(kind, map | filter | zip | enumerate | reversed) or hasattr(kind, "__next__"):
+            return frozenset([Data(iterator=True, callables=_callables(args))])
+        if name in tables.SCALARS:
+            return PLAIN
+        return found
+
+    # -- libraries --------------------------------------------------------------------------------------------------
+
+    def _library(self, thing: Any, args: Args, place: Place | None) -> Value:
+        name = tables.name_of(thing)
+        if name.startswith("numpy.random.") and args.nodes and callable(thing):
+            kind = thing if isinstance(thing, type) else np.random.Generator
+            return frozenset([Made(kind, place.node if place else None)])
+        self._check_arguments(name, args, place)
+        files = name.startswith("pathlib.") and name.rpartition(".")[2] in tables.FILE_METHODS
+        if files or (tables.outside(name) and not tables.same_again(name)):
+            if name != "random.Random":
+                self.report(findings.calls(shown(name), place))
+            return PLAIN
+        if not tables.same_again(name):
+            self.report(findings.unseen(place.text if place else f"{shown(name)}", place))
+            return READ
+        return _result(name, args)
+
+    def _check_arguments(self, name: str, args: Args, place: Place | None) -> None:
+        if place is None:
+            return
+        first = args.positional[0] if args.positional else NOTHING
+        if name in tables.TEXTS and any(map(_by_address, first)):
+            self.report(findings.calls("object.__repr__, which shows an address,", place))
+        if (name in tables.FIRST_CHANGES or name.endswith(".__setattr__")) and any(
+            outlives(each) and each != self.starting for each in first
+        ):
+            self.report(findings.keeps(place.text, place))
+        sets = any(unordered(each) for value in args.values for each in value)
+        by_key = name in tables.BY_KEY and any(each == "key" for each, _ in args.keywords)
+        sorting = name in tables.ORDERLESS or name.partition(".")[0] == "logging"
+        if sets and (by_key or not sorting):
+            self.report(findings.set_order(place))
+
+    def method(self, owner: Atom, name: str, args: Args, place: Place | None) -> Value:
+        """A method of a plain value, or of a library's object."""
+        kind = type(owner.value) if isinstance(owner, Known) else owner.kind if isinstance(owner, Made) else None
+        self.touch(owner, place)
+        if kind is not None and tables.is_random(kind):
+            if outlives(owner):
+                self.report(findings.calls(tables.drawn(kind, name), place))
+            return PLAIN
+        if kind is not None and tables.is_path(kind):
+            if name in tables.FILE_METHODS:
+                self.report(findings.calls(f"Path.{name}", place))
+            return frozenset([Made(kind, None)])
+        if isinstance(owner, Given):
+            return self._given(owner, name, place)
+        self._check_method(owner, name, args, place)
+        return self._of_method(owner, name, args)
+
+    def _given(self, owner: Given, name: str, place: Place | None) -> Value:
+        if owner.role == "context" and name == "transaction":
+            return frozenset([Given("attempt")])
+        fine = {"context": ("numPartitions",), "attempt": ("txid", "getTransactionId")}
+        if name not in fine.get(owner.role, (name,)):
+            self.report(findings.calls(name, place))
+        return PLAIN
+
+    def _check_method(self, owner: Atom, name: str, args: Args, place: Place | None) -> None:
+        plain = isinstance(owner, Data) or isinstance(getattr(owner, "value", None), (*_PLAIN_KINDS, np.ndarray))
+        fits = name in tables.data_methods() if plain else not name.startswith("_")
+        if name in tables.CLOCK and (plain or isinstance(owner, Made)):
+            self.report(findings.calls(name, place))
+        elif not fits and not (name.startswith("__") and name.endswith("__")):
+            self.report(findings.unseen(place.text if place else f"method {name}", place))
+        if place is None:
+            return
+        starting = self.starting is not None and (isinstance(owner, Data | Made) or owner == self.starting)
+        if name in tables.MUTATORS and outlives(owner) and not starting:
+            self.report(findings.keeps(place.text, place))
+        through = name in tables.GO_THROUGH and any(unordered(each) for value in args.values for each in value)
+        if through or (name == "pop" and unordered(owner)):
+            self.report(findings.set_order(place))
+
+    def _of_method(self, owner: Atom, name: str, args: Args) -> Value:
+        if name in tables.SETS:
+            return SET
+        if name == "copy":
+            return SET if unordered(owner) else FRESH
+        if name in ("keys", "items"):
+            return frozenset([Data(view=True)]) | (inside(owner) if name == "items" else NOTHING)
+        if name in ("get", "pop", "setdefault", "values", "popitem", "popleft"):
+            given = _union(args.values)
+            return inside(owner) | (given if name in ("get", "setdefault", "pop") else NOTHING)
+        callables = _callables(args) or (isinstance(owner, Data) and owner.callables)
+        part = outlives(owner) and isinstance(owner, Data) and owner.inner  # what it gives may be a part of it
+        return frozenset([Data(callables=callables, held=part)])
+
+    # -- attributes -------------------------------------------------------------------------------------------------
+
+    def attribute(self, owner: Atom, name: str, place: Place | None) -> Value:
+        """What ``owner.name`` leads to; nothing of the user's is run for it."""
+        if isinstance(owner, Super):
+            return self._super(owner, name, place)
+        if isinstance(owner, Known):
+            return self._of_known(owner, name, place)
+        if isinstance(owner, Made) and is_users(owner.kind):
+            return self._of_instance(owner, owner.kind, name, place)
+        if isinstance(owner, Given):
+            if owner.role == "context" and name == "transaction":
+                return frozenset([Given("attempt")])
+            return frozenset([Method(owner, name)])
+        if isinstance(owner, Bound | Local):
+            return PLAIN
+        return frozenset([Method(owner, name)])
+
+    def _of_known(self, owner: Known, name: str, place: Place | None) -> Value:
+        value = owner.value
+        if isinstance(value, types.ModuleType):
+            return self._of_module(value, name, place)
+        if name == "__class__":
+            return known(type(value))
+        if isinstance(value, type):
+            return self._of_class(value, name, place)
+        if is_users(type(value)):
+            return self._of_instance(owner, type(value), name, place)
+        own = getattr(value, "__dict__", {})
+        if is_ours(type(value)):
+            return known(own[name]) if name in own else READ
+        if isinstance(value, types.FunctionType | functools.partial) or name in own:
+            return known(own[name]) if name in own else PLAIN
+        return frozenset([Method(owner, name)])
+
+    def _of_module(self, module: types.ModuleType, name: str, place: Place | None) -> Value:
+        dotted = f"{tables.ALIASES.get(module.__name__, module.__name__)}.{name}"
+        found = vars(module).get(name, _MISSING)
+        if found is _MISSING and not is_users(module):
+            found = getattr(module, name, _MISSING)
+        if found is _MISSING:
+            self.report(findings.unseen(place.text if place else dotted, place))
+            return READ
+        if dotted in tables.CONSTANTS and not callable(found):
+            self.report(findings.reads(dotted, place))
+            return PLAIN
+        return known(found)
+
+    def _of_class(self, kind: type, name: str, place: Place | None) -> Value:
+        found = inspect.getattr_static(kind, name, _MISSING)
+        if found is _MISSING:
+            return PLAIN if name.startswith("__") else self._lost(place, name)
+        if isinstance(found, staticmethod | classmethod) or not is_users(kind):
+            found = getattr(kind, name)
+        return known(found)
+
+    def _lost(self, place: Place | None, name: str) -> Value:
+        self.report(findings.unseen(place.text if place else name, place))
+        return READ
+
+    def _of_instance(self, owner: Known | Made, kind: type, name: str, place: Place | None) -> Value:
+        """An attribute of an object of the user's: a method, a property, what it holds, what its class holds."""
+        if name in ("__class__", "__dict__"):
+            return known(kind) if name == "__class__" else frozenset([Data(held=outlives(owner), inner=True)])
+        if any("__getattribute__" in vars(each) for each in kind.__mro__ if is_users(each)):
+            return self._lost(place, name)
+        found = next(((vars(each)[name], each) for each in kind.__mro__ if name in vars(each)), None)
+        if found is not None and isinstance(found[0], property | types.FunctionType):
+            return self._bound(found[0], owner, found[1], name, place)
+        self.origin_in_class(kind, name)
+        own = self._own(owner, name)
+        if own:
+            return own
+        if found is not None:
+            return self._bound(found[0], owner, found[1], name, place)
+        if any("__getattr__" in vars(each) for each in kind.__mro__ if is_users(each)):
+            return self._lost(place, name)
+        return frozenset([Data(held=outlives(owner))])
+
+    def _own(self, owner: Known | Made, name: str) -> Value:
+        """What the object itself holds: what its attributes are now, and what reading has seen stored."""
+        key = owner.value if isinstance(owner, Known) else None
+        stored = self.attributes.get((id(key), name), NOTHING)  # by `prepare`, or while `__init__` is read
+        if isinstance(owner, Made):
+            return owner.attributes.get(name, NOTHING)
+        own = getattr(owner.value, "__dict__", {})
+        if name not in own and hasattr(type(owner.value), "__slots__"):
+            with_slot = inspect.getattr_static(owner.value, name, None)
+            own = {name: getattr(owner.value, name)} if isinstance(with_slot, types.MemberDescriptorType) else own
+        if name not in own:
+            return stored
+        if owner == self.starting and isinstance(own[name], list | dict | set):
+            return stored or FRESH
+        return known(own[name]) | (stored if (id(key), name) in self.prepared else NOTHING)
+
+    def _bound(self, found: Any, owner: Known | Made, kind: type, name: str, place: Place | None) -> Value:
+        if isinstance(found, functools.cached_property):
+            found = property(found.func)
+        if isinstance(found, property):
+            getter = found.fget
+            users = isinstance(getter, types.FunctionType) and is_users(getter) and not self.declared(getter, place)
+            return self.function(getter, Args(), owner) if users else PLAIN
+        if isinstance(found, types.FunctionType):
+            if not is_users(found):
+                return READ if is_ours(found) or tables.same_again(tables.name_of(found)) else known(found)
+            return READ if generated(found, kind) else frozenset([Bound(found, owner)])
+        if isinstance(found, staticmethod):
+            return known(found.__func__)
+        if isinstance(found, classmethod):
+            inner = found.__func__
+            return frozenset([Bound(inner, Known(kind))]) if isinstance(inner, types.FunctionType) else known(inner)
+        if isinstance(found, types.MethodDescriptorType | types.WrapperDescriptorType):
+            return frozenset([Method(Data(held=outlives(owner)), name)])
+        if isinstance(found, types.GetSetDescriptorType | types.MemberDescriptorType | types.ClassMethodDescriptorType):
+            return PLAIN
+        return PLAIN if type(found).__name__ == "_tuplegetter" else known(found)
+
+    def _super(self, owner: Super, name: str, place: Place | None) -> Value:
+        kind = owner.owner.kind if isinstance(owner.owner, Made) else getattr(owner.owner, "value", object)
+        kind = kind if isinstance(kind, type) else type(kind)
+        mro = kind.__mro__
+        rest = mro[mro.index(owner.after) + 1 :] if owner.after in mro else ()
+        for each in rest:
+            if name in vars(each):
+                assert isinstance(owner.owner, Known | Made)
+                return self._bound(vars(each)[name], owner.owner, each, name, place)
+        return self._lost(place, name)
+
+
+_MISSING = object()
+_PLAIN_KINDS = (str, bytes, int, float, list, dict, tuple, set, frozenset)
+
+
+def _by_address(atom: Atom) -> bool:
+    """An object that says where it is in memory when it is shown."""
+    kind = atom.kind if isinstance(atom, Made) else type(atom.value) if isinstance(atom, Known) else None
+    return kind is not None and is_users(kind) and kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
+
+
+def _callables(args: Args) -> bool:
+    handed = [each for value in args.values for each in value]
+    return any(each.callables if isinstance(each, Data) else not isinstance(each, Given) for each in handed)
+
+
+def _result(name: str, args: Args) -> Value:
+    """What a library's function gives back."""
+    first = args.positional[0] if args.positional else NOTHING
+    if name in tables.SCALARS:
+        return PLAIN
+    if name == "builtins.iter":
+        return frozenset([Data(iterator=True, callables=_callables(args))])
+    if name in ("builtins.next", "builtins.min", "builtins.max", "builtins.anext"):
+        return _union(inside(each) for each in first) | _union(args.positional[1:]) | PLAIN
+    giving = name.partition(".")[0] in ("functools", "operator", "itertools", "types", "numpy")
+    holds = frozenset(each for value in args.values for each in _objects(value))
+    return frozenset([Data(container=True, callables=giving or _callables(args), holds=holds)])
+
+
+def _objects(value: Value) -> Value:
+    """Objects of the user's that go through a function such as `sorted`."""
+    own = frozenset(each for each in value if isinstance(each, Made))
+    return own.union(*(each.holds for each in value if isinstance(each, Data)))
+
+
+def _union(values: Iterable[Value]) -> Value:
+    return frozenset().union(*values)

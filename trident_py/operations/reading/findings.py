@@ -1,0 +1,55 @@
+"""What reading an operation brings to light."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+CHANGING, UNSEEN = "not deterministic", "not seen"
+LONGEST = 60
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the user's code: the file, the line and the expression."""
+
+    file: str
+    node: ast.AST | None = None
+
+    @property
+    def text(self) -> str:
+        """The expression as it stands there, shortened."""
+        text = " ".join(ast.unparse(self.node).split()) if self.node is not None else ""
+        return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+    def __str__(self) -> str:
+        line = getattr(self.node, "lineno", None)
+        return f"{self.file}:{line}" if line is not None else self.file
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One reason why a result may be another: something found (CHANGING), or something not understood (UNSEEN)."""
+
+    kind: str
+    what: str
+
+
+def calls(name: str, place: Place | None) -> Finding:
+    return Finding(CHANGING, f"calls {name} ({place})" if place else f"is {name}")
+
+
+def reads(name: str, place: Place | None) -> Finding:
+    return Finding(CHANGING, f"reads {name} ({place})")
+
+
+def keeps(what: str, place: Place) -> Finding:
+    return Finding(CHANGING, f"keeps {what} from call to call ({place})")
+
+
+def set_order(place: Place) -> Finding:
+    return Finding(CHANGING, f"depends on the order of a set: {place.text} ({place})")
+
+
+def unseen(what: str, place: Place | None) -> Finding:
+    return Finding(UNSEEN, f"{what} ({place})" if place else what)

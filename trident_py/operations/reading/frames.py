@@ -1,0 +1,240 @@
+"""The statements of one function, one after the other, with what its names stand for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from . import findings
+from .atoms import FRESH, PLAIN, READ, Data, Known, Local, Made, Value, inside, outlives, settled
+from .expressions import Expressions, Names
+from .findings import Place
+from .sources import FunctionNode
+
+
+class Frame(Expressions):
+    """One call of a function. ``env`` is what its own names stand for at the statement that is read."""
+
+    def __init__(
+        self, reader: Any, names: Names, node: FunctionNode | None, env: dict[str, Value], around: Frame | None = None
+    ) -> None:
+        super().__init__(reader, names)
+        self.node, self.env, self.around = node, env, around
+        self.returns: Value = frozenset()
+        self.declared: dict[str, str] = {}
+        self.generates = False
+
+    def run(self) -> Value:
+        """What the function returns."""
+        assert self.node is not None
+        if isinstance(self.node, ast.Lambda):
+            return self.visit(self.node.body)
+        self.body(self.node.body)
+        if self.generates:
+            return frozenset([Data(iterator=True, callables=any(_calls(each) for each in self.returns))])
+        return self.returns or PLAIN
+
+    def body(self, statements: Iterable[ast.stmt]) -> None:
+        for statement in statements:
+            self.visit(statement)
+
+    # -- names ------------------------------------------------------------------------------------------------------
+
+    def look_up(self, name: str) -> Value | None:
+        if name in self.env and self.declared.get(name) != "global":
+            return self.env[name]
+        return self.around.look_up(name) if self.around is not None else None
+
+    def store(self, target: ast.expr, value: Value) -> None:
+        if isinstance(target, ast.Name):
+            self._store_name(target, value)
+        elif isinstance(target, ast.Tuple | ast.List):
+            for each in target.elts:
+                self.store(each, FRESH if isinstance(each, ast.Starred) else self.iterate(value, target))
+        elif isinstance(target, ast.Starred):
+            self.store(target.value, value)
+        elif isinstance(target, ast.Attribute):
+            self._store_attribute(target, value)
+        elif isinstance(target, ast.Subscript):
+            self.visit(target.slice)
+            self.change(self.raw(target.value), target)
+
+    def _store_name(self, target: ast.Name, value: Value) -> None:
+        how = self.declared.get(target.id)
+        if how == "nonlocal":
+            frame = self.around
+            while frame is not None and target.id not in frame.env:
+                frame = frame.around
+            if frame is not None:
+                frame.env[target.id] = frame.env[target.id] | value
+                return
+        if how is not None:
+            self.reader.report(findings.keeps(target.id, self.place(target)))
+        self.env[target.id] = value
+
+    def _store_attribute(self, target: ast.Attribute, value: Value) -> None:
+        for owner in map(settled, self.raw(target.value)):
+            if isinstance(owner, Made) and not owner.held:
+                owner.attributes[target.attr] = owner.attributes.get(target.attr, frozenset()) | value
+            elif isinstance(owner, Known) and owner == self.reader.starting:
+                self.reader.remember(owner, target.attr, value)
+            elif outlives(owner):
+                self.reader.report(findings.keeps(Place("", target).text, self.place(target)))
+
+    def change(self, owners: Value, node: ast.expr) -> None:
+        """Something within these is changed in place."""
+        for owner in map(settled, owners):
+            starting = self.reader.starting and isinstance(owner, Data | Made)  # what `prepare` itself has made
+            if outlives(owner) and not starting:
+                self.reader.report(findings.keeps(Place("", node).text, self.place(node)))
+
+    # -- statements -------------------------------------------------------------------------------------------------
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        for target in node.targets:
+            both = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+            if both and len(target.elts) == len(node.value.elts):  # type: ignore[attr-defined]
+                pairs = [(to, self.visit(of)) for to, of in zip(target.elts, node.value.elts, strict=True)]  # type: ignore[attr-defined]
+                for to, of in pairs:
+                    self.store(to, of)
+            else:
+                self.store(target, self.visit(node.value))
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.store(node.target, self.visit(node.value))
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        value = self.visit(node.value)
+        if not isinstance(node.target, ast.Name):
+            self.store(node.target, value)
+            return
+        before = self.look_up(node.target.id) or self.raw(ast.Name(node.target.id, ast.Load()))
+        for atom in before:
+            in_place = isinstance(atom, Known) or (isinstance(atom, Data) and atom.container)
+            if outlives(atom) and in_place:
+                self.reader.report(findings.keeps(node.target.id, self.place(node)))
+        self.store(node.target, before | value)
+
+    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
+        self.store(node.target, self.iterate(self.visit(node.iter), node.iter))
+        self._twice(node.body)
+        self.body(node.orelse)
+
+    visit_AsyncFor = visit_For
+
+    def visit_While(self, node: ast.While) -> None:
+        self.visit(node.test)
+        self._twice(node.body)
+        self.body(node.orelse)
+
+    def _twice(self, statements: list[ast.stmt]) -> None:
+        """A loop: what its second turn sees is what the first has left."""
+        for _ in range(2):
+            self._branches([lambda: self.body(statements), lambda: None])
+
+    def visit_If(self, node: ast.If) -> None:
+        self.visit(node.test)
+        self._branches([lambda: self.body(node.body), lambda: self.body(node.orelse)])
+
+    def visit_Try(self, node: ast.Try) -> None:
+        self._branches([lambda: self.body(node.body), lambda: None])
+        handlers = [lambda each=each: self._handle(each) for each in node.handlers]
+        self._branches([lambda: self.body(node.orelse), *handlers])
+        self.body(node.finalbody)
+
+    visit_TryStar = visit_Try  # type: ignore[assignment]
+
+    def _handle(self, handler: ast.ExceptHandler) -> None:
+        if handler.name:
+            self.env[handler.name] = PLAIN
+        self.body(handler.body)
+
+    def visit_Match(self, node: ast.Match) -> None:
+        value = self.visit(node.subject)
+        self._branches([lambda case=case: self._case(case, value) for case in node.cases] + [lambda: None])
+
+    def _case(self, case: ast.match_case, value: Value) -> None:
+        for part in ast.walk(case.pattern):
+            names = [part.name] if isinstance(part, ast.MatchAs | ast.MatchStar) else []
+            names += [part.rest] if isinstance(part, ast.MatchMapping) else []
+            for name in filter(None, names):
+                self.env[name] = value | frozenset(each for atom in value for each in inside(atom))
+        if case.guard is not None:
+            self.visit(case.guard)
+        self.body(case.body)
+
+    def _branches(self, ways: list[Callable[[], Any]]) -> None:
+        """Only one of these happens: afterwards each name stands for what any of them has left."""
+        before, after = self.env, []
+        for way in ways:
+            self.env = dict(before)
+            way()
+            after.append(self.env)
+        names = {name for env in after for name in env}
+        self.env = before
+        self.env.update({name: frozenset().union(*(env.get(name, frozenset()) for env in after)) for name in names})
+
+    def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
+        for item in node.items:
+            value = self.visit(item.context_expr)
+            if item.optional_vars is not None:
+                self.store(item.optional_vars, value)
+        self.body(node.body)
+
+    visit_AsyncWith = visit_With
+
+    def visit_Return(self, node: ast.Return) -> None:
+        if node.value is not None:
+            self.returns |= self.visit(node.value)
+
+    def visit_Yield(self, node: ast.Yield) -> Value:
+        self.generates = True
+        self.returns |= self.visit(node.value) if node.value is not None else PLAIN
+        return PLAIN
+
+    def visit_YieldFrom(self, node: ast.YieldFrom) -> Value:
+        self.generates = True
+        self.returns |= self.iterate(self.visit(node.value), node.value)
+        return PLAIN
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        made: Value = frozenset([Local(node, self)])
+        self.env[node.name] = self.mention(made, node) | READ if node.decorator_list else made
+        for decorator in node.decorator_list:
+            self.visit(decorator)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        self.reader.report(findings.unseen(f"class {node.name} within a function", self.place(node)))
+        self.env[node.name] = frozenset([Data(callables=True)])
+
+    def visit_Global(self, node: ast.Global) -> None:
+        self.declared.update(dict.fromkeys(node.names, "global"))
+
+    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
+        self.declared.update(dict.fromkeys(node.names, "nonlocal"))
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            whole = alias.name if alias.asname else alias.name.partition(".")[0]
+            self.env[alias.asname or whole] = self.reader.module(whole, self.place(node))
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        for alias in node.names:
+            module = self.reader.module(node.module or "", self.place(node), node.level, self.names.globals)
+            found = frozenset(
+                each for atom in module for each in self.reader.attribute(atom, alias.name, self.place(node))
+            )
+            self.env[alias.asname or alias.name] = found
+
+    def visit_Delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Subscript | ast.Attribute):
+                self.store(target, PLAIN)
+
+
+def _calls(atom: Any) -> bool:
+    return not isinstance(atom, Data) or atom.callables

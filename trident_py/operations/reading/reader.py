@@ -1,0 +1,439 @@
+"""Reads one operation: its methods as a cluster calls them, and everything that they lead to."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dataclasses
+import enum
+import functools
+import importlib
+import importlib.util
+import sys
+import types
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..base import CombinerAggregator, Operation, ReducerAggregator
+from . import findings, tables
+from .atoms import (
+    CONTAINERS,
+    IMMUTABLE,
+    NOTHING,
+    PLAIN,
+    READ,
+    UNKNOWN,
+    Args,
+    Atom,
+    Bound,
+    Data,
+    Given,
+    Known,
+    Local,
+    Made,
+    Method,
+    Value,
+    elements,
+    known,
+    unordered,
+)
+from .binding import bound_names, cells, positional
+from .calling import Calls, shown
+from .expressions import Names
+from .findings import Finding, Place
+from .frames import Frame
+from .sources import (
+    assigned,
+    assigned_around,
+    assigned_in_class,
+    changed_by,
+    generated,
+    imported_from,
+    is_ours,
+    is_users,
+    source_of,
+    text_of,
+)
+
+DECLARED = "__trident_deterministic__"
+MOST_CALLS = 4_000
+_FIRST = ("__new__", "__init__", "__post_init__", "__setstate__", "prepare", "init", "zero")
+_STARTS = _FIRST[:5]
+_NO_RESULT = ("cleanup", "__repr__", "__str__", "__del__", "__getattr__", "__getstate__", "__reduce__")
+_ROLES = {"collector": "collector", "batchId": "attempt", "context": "context"}
+_STATE_METHODS = ("updateState", "batchRetrieve")
+_ACCUMULATED = ("value", "curr", "val1", "val2", "state")
+_RETURNED = ("execute", "__call__")
+
+
+def read(operation: Any, trusted: Iterable[str] = ()) -> list[Finding]:
+    """What may give another result each time; empty if all of it was read and gives the same again.
+
+    ``trusted`` names modules, classes and functions that are taken as deterministic.
+    """
+    reader = Reader(trusted)
+    reader.root(operation)
+    return list(reader.found)
+
+
+class Reader(Calls):
+    """One reading. Every call is read once for what it is handed."""
+
+    def __init__(self, trusted: Iterable[str]) -> None:
+        super().__init__(trusted)
+        self.found: dict[Finding, None] = {}
+        self.done: dict[Any, Value] = {}
+        self.used: dict[int, Any] = {}
+        self.accumulated: Value = NOTHING
+        self.roots = False
+
+    def report(self, finding: Finding) -> None:
+        self.found.setdefault(finding)
+
+    def declared(self, thing: Any, place: Place | None) -> bool:
+        """Whether its author has said what it is; if it is not deterministic, that is found."""
+        kind = type(thing)
+        told = getattr(thing, "__dict__", {}).get(DECLARED)
+        if told is None and isinstance(thing, type):
+            told = nearest(thing)
+        if told is None and not isinstance(thing, type | types.FunctionType) and nearest(kind) is False:
+            told = False
+        if told is False:
+            what = "declared non-deterministic"
+            name = getattr(thing, "__qualname__", kind.__qualname__)
+            self.report(findings.Finding(findings.CHANGING, f"calls {name}, {what} ({place})" if place else what))
+        return told is not None
+
+    # -- the operation ----------------------------------------------------------------------------------------------
+
+    def root(self, operation: Any) -> None:
+        if self.declared(operation, None):
+            return
+        if isinstance(operation, types.FunctionType) and is_users(operation):
+            self._returned(self.function(operation, UNKNOWN, entry=True), operation)
+        elif isinstance(operation, types.MethodType) and isinstance(operation.__func__, types.FunctionType):
+            self.use(Known(operation.__self__), None)
+            self.function(operation.__func__, UNKNOWN, Known(operation.__self__), entry=True)
+        else:
+            self.use(Known(operation), None)
+
+    def _returned(self, value: Value, function: types.FunctionType) -> None:
+        """What a function returns is gone through by us."""
+        source = source_of(function)
+        if source is not None and any(map(unordered, value)):
+            self.report(findings.set_order(Place(source.file, source.node)))
+
+    def operation(self, thing: Any) -> None:
+        """An object that a cluster calls: its methods, in the order of their calls."""
+        kind = type(thing)
+        owner = Known(thing)
+        entries = sorted(_entries(kind), key=lambda each: each[0] not in _FIRST)
+        for name, function in entries:
+            if self.declared(function, None):
+                continue
+            self.preparing = name == "prepare"
+            with self._starts(owner if name in _STARTS else None):
+                returned = self.function(function, UNKNOWN, owner, roles=self._roles(kind, name, function), entry=True)
+            if name in ("init", "zero") and returned != PLAIN:
+                self.accumulated |= returned
+            if name in _RETURNED:
+                self._returned(returned, function)
+        self._factories(kind)
+
+    def _roles(self, kind: type, name: str, function: types.FunctionType) -> dict[int, Value]:
+        """What the parameters of such a method are, by position; the interface names them."""
+        interface = next((vars(each)[name] for each in kind.__mro__ if is_ours(each) and name in vars(each)), function)
+        code = getattr(interface, "__code__", function.__code__)
+        roles: dict[int, Value] = {}
+        for position, parameter in enumerate(code.co_varnames[: code.co_argcount]):
+            if name in _STATE_METHODS and parameter == "state":
+                roles[position] = frozenset([Given("state")])
+            elif parameter in _ROLES:
+                roles[position] = frozenset([Given(_ROLES[parameter])])
+            elif parameter in _ACCUMULATED and self.accumulated:
+                roles[position] = self.accumulated
+        return roles
+
+    @contextmanager
+    def _starts(self, owner: Known | Made | None) -> Iterator[None]:
+        before, self.starting = self.starting, owner
+        yield
+        self.starting = before
+
+    def _factories(self, kind: type) -> None:
+        if dataclasses.is_dataclass(kind):
+            for each in dataclasses.fields(kind):
+                if each.default_factory is not dataclasses.MISSING:
+                    self.use(Known(each.default_factory), Place(f"{kind.__qualname__}.{each.name}"))
+
+    # -- mentions ---------------------------------------------------------------------------------------------------
+
+    def use(self, atom: Atom, place: Place | None) -> None:
+        """It is mentioned: whoever gets it may call it, or go through it."""
+        if isinstance(atom, Known):
+            self._use_known(atom.value, place)
+        elif isinstance(atom, Data) and atom.held and atom.iterator and place is not None:
+            self.report(findings.keeps(place.text, place))
+        elif isinstance(atom, Bound | Local):
+            self.call(atom, UNKNOWN, place)
+        elif isinstance(atom, Method):
+            plain = isinstance(atom.owner, Data) and atom.name not in tables.data_methods() | set(tables.CLOCK)
+            if not plain and not isinstance(atom.owner, Made):
+                self.method(atom.owner, atom.name, UNKNOWN, place)
+
+    def _use_known(self, value: Any, place: Place | None) -> None:
+        self.touch(Known(value), place)
+        if id(value) in self.used or (isinstance(value, IMMUTABLE) and not isinstance(value, enum.Enum)):
+            return
+        self.used[id(value)] = value
+        if isinstance(value, CONTAINERS):
+            for each in elements(value):
+                self.use(each, place)
+        elif isinstance(value, type | types.FunctionType | types.MethodType | functools.partial):
+            self.call(Known(value), UNKNOWN, place)
+        elif is_ours(type(value)):
+            self._parts(value, place)
+        elif is_users(type(value)):
+            self._instance(value, place)
+        elif callable(value):
+            self.call(Known(value), UNKNOWN, place)
+
+    def _parts(self, value: Any, place: Place | None) -> None:
+        """An object of ours: what it was handed to call."""
+        if self.declared(value, place):
+            return
+        for each in getattr(value, "__dict__", {}).values():
+            if callable(each) or isinstance(each, Operation | CombinerAggregator | ReducerAggregator):
+                self.use(Known(each), place)
+
+    def _instance(self, value: Any, place: Place | None) -> None:
+        if not isinstance(value, enum.Enum) and not self.declared(value, place):
+            self.operation(value)
+
+    def touch(self, atom: Atom, place: Place | None) -> None:
+        """It is asked for something: what is kept from call to call, or is of the machine, is found by that."""
+        if isinstance(atom, Data) and atom.held and atom.iterator and place is not None:
+            self.report(findings.keeps(place.text, place))
+        if not isinstance(atom, Known) or place is None:
+            return
+        value = atom.value
+        if (environment := tables.is_environment(value)) is not None:
+            self.report(findings.reads(environment, place))
+        elif isinstance(value, (*IMMUTABLE, *CONTAINERS, types.ModuleType)) or callable(value) or self._trusts(value):
+            return
+        elif hasattr(value, "__next__"):
+            self.report(findings.keeps(place.text, place))
+        elif not (is_ours(type(value)) or is_users(type(value))):
+            name = tables.name_of(type(value))
+            if not tables.same_again(name) and not tables.draws(value):
+                asked = tables.outside(name)
+                self.report(findings.reads(shown(name), place) if asked else findings.unseen(place.text, place))
+
+    # -- functions --------------------------------------------------------------------------------------------------
+
+    def function(
+        self,
+        function: types.FunctionType,
+        args: Args,
+        owner: Atom | None = None,
+        roles: dict[int, Value] | None = None,
+        entry: bool = False,
+    ) -> Value:
+        """Reads a function of the user's for what it is handed. What it returns; nothing while it is being read."""
+        key = (function, owner, args.key, self.starting, entry)
+        if key in self.done:
+            return self.done[key]
+        self.done[key] = NOTHING
+        source = source_of(function)
+        if source is None or len(self.done) > MOST_CALLS:
+            why = f"no source of {function.__qualname__} is found" if source is None else "more than can be read"
+            code = function.__code__
+            self.report(findings.unseen(why, Place(f"{Path(code.co_filename).name}:{code.co_firstlineno}")))
+            return READ
+        names = Names(source.file, function.__globals__, cells(function), owner, source)
+        for default in (*source.node.args.defaults, *filter(None, source.node.args.kw_defaults)):
+            _Lenient(self, Names(source.file, function.__globals__), None, {}).visit(default)
+        frame = Frame(self, names, source.node, {})
+        frame.env = self._bind(source.node.args, function, args, owner, roles or {}, entry)
+        for name, value in frame.env.items():
+            if any(isinstance(each, Known) for each in value) and Known(getattr(owner, "value", None)) not in value:
+                frame.mention(value, ast.copy_location(ast.Name(name, ast.Load()), source.node))
+        self.done[key] = found = frame.run()
+        return found
+
+    def _bind(
+        self,
+        wanted: ast.arguments,
+        function: types.FunctionType,
+        args: Args,
+        owner: Atom | None,
+        roles: dict[int, Value],
+        entry: bool,
+    ) -> dict[str, Value]:
+        defaults = {
+            name: known(value)
+            for name, value in zip(reversed(positional(wanted)), reversed(function.__defaults__ or ()), strict=False)
+        }
+        defaults.update((name, known(value)) for name, value in (function.__kwdefaults__ or {}).items())
+        given = ((frozenset([owner]),) if owner is not None else ()) + args.positional
+        anything = PLAIN if entry else READ
+        env = bound_names(wanted, given, dict(args.keywords), defaults, anything if args.unknown else None)
+        for position, value in roles.items():
+            if position < len(positional(wanted)):
+                env[positional(wanted)[position]] = value
+        if entry:
+            self._annotated(wanted, function, env)
+        return env
+
+    def _annotated(self, wanted: ast.arguments, function: types.FunctionType, env: dict[str, Value]) -> None:
+        """A value that the user says is of a class of theirs."""
+        for each in wanted.args:
+            if isinstance(each.annotation, ast.Name) and env[each.arg] == PLAIN:
+                kind = function.__globals__.get(each.annotation.id)
+                if isinstance(kind, type) and is_users(kind):
+                    env[each.arg] = frozenset([Made(kind, each)])
+
+    def local(self, atom: Local, args: Args) -> Value:
+        """A function within the function that is read: with the names around it as they are now."""
+        key = (id(atom.node), args.key, self.starting)
+        if self.done.get(key) is NOTHING or len(self.done) > MOST_CALLS:
+            return NOTHING
+        self.done[key] = NOTHING
+        wanted, frame = atom.node.args, atom.frame
+        values = [frame.visit(each) for each in wanted.defaults]
+        defaults = dict(zip(reversed(positional(wanted)), reversed(values), strict=False))
+        keywords = zip(wanted.kwonlyargs, wanted.kw_defaults, strict=True)
+        defaults.update((each.arg, frame.visit(value)) for each, value in keywords if value is not None)
+        env = bound_names(wanted, args.positional, dict(args.keywords), defaults, READ if args.unknown else None)
+        found = Frame(self, frame.names, atom.node, env, frame).run()
+        self.done[key] = found or PLAIN
+        return found
+
+    def construct_users(self, kind: type, args: Args, place: Place | None) -> Value:
+        """A new object of a class of the user's."""
+        made = Made(kind, place.node if place else None)
+        if issubclass(kind, enum.Enum):
+            return frozenset([made])
+        for name in _STARTS[:3]:
+            found = next((vars(each)[name] for each in kind.__mro__ if name in vars(each) and is_users(each)), None)
+            found = getattr(found, "__func__", found)
+            if isinstance(found, types.FunctionType) and not generated(found, kind):
+                owner: Atom = Known(kind) if name == "__new__" else made
+                with self._starts(made):
+                    self.function(found, args if name != "__post_init__" else Args(), owner)
+        self._factories(kind)
+        for function in _operators(kind):
+            self.function(function, UNKNOWN, made)
+        return frozenset([made])
+
+    # -- names ------------------------------------------------------------------------------------------------------
+
+    def unnamed(self, name: str, place: Place) -> None:
+        self.report(findings.unseen(name, place))
+
+    def module(self, name: str, place: Place, level: int = 0, names: dict[str, Any] | None = None) -> Value:
+        """A module that a function imports itself. The user's are not imported for this, only looked for."""
+        if level:
+            name = importlib.util.resolve_name("." * level + name, (names or {}).get("__package__") or "")
+        root = name.partition(".")[0]
+        if name not in sys.modules and (root in sys.stdlib_module_names or tables.same_again(name)):
+            importlib.import_module(name)
+        if name in sys.modules:
+            return known(sys.modules[name])
+        self.report(findings.unseen(place.text, place))
+        return READ
+
+    def origin_in_module(self, around: Names, name: str, place: Place) -> None:
+        """A value that a module made while it was imported is made anew in each process."""
+        names = around.globals
+        key = ("global", id(names), name)
+        if key in self.done or isinstance(names[name], types.ModuleType):
+            return
+        self.done[key] = NOTHING
+        file, text = text_of(names)
+        if not text and around.source is not None:  # a cell of a notebook
+            file, text = around.file, around.source.text
+        if (function := changed_by(text).get(name)) is not None:
+            self.report(findings.unseen(f"{name}, which {function} changes", place))
+        if callable(names[name]):
+            return
+        for expression in assigned(text, name):
+            Frame(self, Names(file, names), None, {}).visit(expression)
+        source = imported_from(text, name)
+        if source is not None and source[0] in sys.modules and is_users(_Of(source[0])):
+            there = vars(sys.modules[source[0]])
+            if source[1] in there:
+                self.origin_in_module(Names("", there), source[1], place)
+
+    def origin_in_class(self, kind: type, name: str) -> None:
+        for each in kind.__mro__:
+            key = ("class", each, name)
+            if key in self.done or not is_users(each) or each.__module__ not in sys.modules:
+                continue
+            self.done[key] = NOTHING
+            names = vars(sys.modules[each.__module__])
+            file, text = text_of(names)
+            for expression in assigned_in_class(text, each.__name__, name):
+                _Lenient(self, Names(file, names), None, {}).visit(expression)
+
+    def origin_in_closure(self, names: Names, name: str) -> None:
+        key = ("closure", id(names.source.function), name)
+        if key in self.done or callable(names.closure[name]):
+            return
+        self.done[key] = NOTHING
+        for expression in assigned_around(names.source, name):
+            _Lenient(self, Names(names.file, names.globals), None, {}).visit(expression)
+
+
+class _Lenient(Frame):
+    """An expression of the function around, whose other variables are not known."""
+
+    def look_up(self, name: str) -> Value | None:
+        unknown = name not in self.env and name not in self.names.globals and not hasattr(builtins, name)
+        return READ if unknown else super().look_up(name)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Of:
+    """Something of a module of this name."""
+
+    __module__: str
+
+
+def nearest(kind: type) -> bool | None:
+    """What the nearest class says that is declared; a class that adds methods to one is not covered by it."""
+    return next((vars(each)[DECLARED] for each in kind.__mro__ if DECLARED in vars(each)), None)
+
+
+def _methods(kind: type) -> Iterator[tuple[str, types.FunctionType]]:
+    """The methods that users wrote, down to the first class that is declared deterministic."""
+    names: set[str] = set(_NO_RESULT)
+    for each in kind.__mro__:
+        if DECLARED in vars(each):
+            return
+        if not is_users(each):
+            continue
+        for name, value in vars(each).items():
+            if isinstance(value, types.FunctionType) and name not in names and not generated(value, each):
+                names.add(name)
+                yield name, value
+
+
+def _entries(kind: type) -> list[tuple[str, types.FunctionType]]:
+    """The methods that are called from outside: those of our interfaces, `__call__`, operators."""
+    found = list(_methods(kind))
+    ours = {name for each in kind.__mro__ if is_ours(each) for name in vars(each)}
+    names = {*ours, *_FIRST, "__call__", "executeBatch"}
+    if not ours and "__call__" not in dict(found) and any(name in ("execute", "isKeep") for name, _ in found):
+        return found
+    return [(name, each) for name, each in found if name in names or name[:2] == "__"]
+
+
+def _operators(kind: type) -> Iterator[types.FunctionType]:
+    for name, function in _methods(kind):
+        if name[:2] == "__" and name not in (*_STARTS, "__call__"):
+            yield function
+
+

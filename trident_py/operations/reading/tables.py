@@ -1,0 +1,265 @@
+"""What is known of Python and its libraries: what gives the same again, what does not, what changes its object.
+
+Everything that is on no list is "not seen".
+"""
+
+from __future__ import annotations
+
+import array
+import csv
+import datetime
+import decimal
+import fractions
+import functools
+import hashlib
+import importlib
+import io
+import ipaddress
+import itertools
+import logging
+import pathlib
+import random
+import re
+import struct
+import sys
+import time
+import types
+import uuid
+from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
+from contextlib import suppress
+from typing import Any
+from urllib.parse import ParseResult, SplitResult
+from xml.etree.ElementTree import Element, ElementTree
+
+import numpy as np
+import pyarrow as pa
+
+from ...tuples import TridentTuple
+from .atoms import Args
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+OURS = ("trident_py", "states")
+SAME_AGAIN = tuple(
+    _words(
+        "_abc abc array ast.literal_eval base64 binascii bisect builtins bz2 calendar cmath codecs collections "
+        "colorsys contextlib copy csv dataclasses datetime decimal difflib email.utils.parse enum fnmatch fractions "
+        "functools genericpath.commonprefix hashlib heapq hmac html io.BytesIO io.StringIO ipaddress itertools json "
+        "keyword logging lzma math numbers numpy operator os.PathLike os.fspath pandas pathlib.Path "
+        "pathlib.PosixPath pathlib.PurePath pathlib.PurePosixPath pathlib.PureWindowsPath pathlib.WindowsPath "
+        "posixpath.basename posixpath.commonpath posixpath.dirname posixpath.isabs posixpath.join "
+        "posixpath.normcase posixpath.normpath posixpath.split posixpath.splitext pprint.pformat pyarrow quopri re "
+        "reprlib shlex sre_constants statistics string stringprep struct sys.exit sys.intern textwrap time "
+        "thread.RLock thread.lock threading.Lock threading.RLock traceback types typing unicodedata urllib.parse "
+        "uuid warnings xml.etree.ElementTree zlib zoneinfo"
+    )
+)
+_NOT_SEEN = tuple(
+    _words(
+        "builtins.__import__ builtins.breakpoint builtins.compile builtins.delattr builtins.eval builtins.exec "
+        "builtins.globals builtins.locals builtins.memoryview builtins.vars codecs.open codecs.register "
+        "collections.abc contextlib.redirect_stdout contextlib.redirect_stderr decimal.getcontext "
+        "decimal.setcontext functools.singledispatchmethod json.dump json.load numpy.ctypeslib numpy.fromfile "
+        "numpy.genfromtxt numpy.load numpy.memmap numpy.save numpy.random numpy.f2py pandas.io pandas.read_ "
+        "pyarrow.OSFile pyarrow.csv pyarrow.dataset pyarrow.flight pyarrow.fs pyarrow.input_stream "
+        "pyarrow.memory_map pyarrow.orc pyarrow.parquet pyarrow.output_stream traceback.format_exc types.CodeType "
+        "types.FunctionType warnings.catch_warnings xml.etree.ElementTree.parse"
+    )
+)
+_EXACT_AFTER_ALL = ("json.dumps", "json.loads", "json.decoder", "json.encoder")
+_OUTSIDE = tuple(
+    _words(
+        "asyncio concurrent dbm ftplib gc genericpath getpass glob http.client httpx locale mmap multiprocessing os "
+        "pathlib platform posixpath psutil pwd requests resource select shelve shutil signal smtplib socket sqlite3 "
+        "ssl subprocess sys tempfile thread threading urllib.request urllib3 weakref io.open io.FileIO "
+        "io.TextIOWrapper secrets random"
+    )
+)
+_CHANGING = _words(
+    "builtins.hash builtins.id builtins.input email.utils.formatdate email.utils.make_msgid "
+    "email.utils.localtime numpy.empty numpy.empty_like os.urandom os.getrandom os.getenv "
+    "pyarrow.compute.random threading.get_ident threading.current_thread threading.get_native_id time.time "
+    "time.time_ns time.monotonic time.monotonic_ns time.perf_counter time.perf_counter_ns time.process_time "
+    "time.process_time_ns time.thread_time time.thread_time_ns time.clock_gettime time.clock_gettime_ns "
+    "uuid.uuid1 uuid.uuid4 uuid.uuid6 uuid.uuid7 uuid.uuid8 uuid.getnode secrets.token_bytes secrets.token_hex "
+    "secrets.token_urlsafe secrets.randbelow secrets.randbits secrets.choice random.SystemRandom gzip.compress "
+    "os.environ os.environb sys.argv sys.path sys.modules sys.stdin sys.flags"
+)
+_WITHOUT_ARGUMENTS = _words(
+    "random.Random time.localtime time.gmtime time.ctime time.asctime numpy.random.default_rng "
+    "numpy.random.RandomState numpy.random.SeedSequence numpy.random.PCG64 numpy.random.PCG64DXSM "
+    "numpy.random.MT19937 numpy.random.Philox numpy.random.SFC64 numpy.datetime64"
+)
+CONSTANTS = ("time.timezone", "time.altzone", "time.tzname", "time.daylight", *_CHANGING)
+CLOCK = ("now", "utcnow", "today", "utctoday")
+ALIASES = {"posix": "os", "thread": "thread", "sre": "re", "nt": "os"}
+
+
+def _objects(names: list[str]) -> dict[int, tuple[Any, str]]:
+    found = {}
+    for name in names:
+        module, _, attribute = name.rpartition(".")
+        with suppress(ImportError, AttributeError):
+            thing = getattr(importlib.import_module(module), attribute)
+            found[id(thing)] = thing, name.removeprefix("builtins.")
+    return found
+
+
+_ALWAYS, _BARE = _objects(_CHANGING), _objects(_WITHOUT_ARGUMENTS)
+
+
+def _names(*kinds: type) -> frozenset[str]:
+    return frozenset(name for kind in kinds for name in dir(kind) if not name.startswith("__"))
+
+
+_DATA_TYPES = (
+    str, bytes, bytearray, int, float, complex, list, dict, tuple, set, frozenset, range, slice, array.array,
+    memoryview, decimal.Decimal, fractions.Fraction, datetime.datetime, datetime.date, datetime.time,
+    datetime.timedelta, re.Pattern, re.Match, Counter, ChainMap, OrderedDict, defaultdict, deque, uuid.UUID,
+    pathlib.PurePath, type(hashlib.md5(b"")), struct.Struct, io.StringIO, io.BytesIO, Element, ElementTree,
+    ParseResult, SplitResult, ipaddress.IPv4Address, ipaddress.IPv4Network, types.GeneratorType, np.ndarray,
+    np.generic, np.float64, np.datetime64, np.ufunc, pa.Array, pa.ChunkedArray, pa.Table, pa.RecordBatch,
+    pa.Scalar, pa.StructArray, TridentTuple, BaseException, itertools.chain, logging.Logger, type(csv.reader([])),
+    type(csv.writer(io.StringIO())), csv.DictReader, csv.DictWriter, functools.partial,
+)  # fmt: skip
+_UNSTEADY_NAMES = frozenset([*CLOCK, *_words("sample tofile dump to_csv to_parquet to_pickle to_sql to_excel")])
+MUTATORS = frozenset(
+    _words(
+        "append extend insert pop popitem remove clear update setdefault add discard sort reverse appendleft "
+        "extendleft popleft rotate subtract intersection_update difference_update symmetric_difference_update "
+        "move_to_end write writelines read readline readlines seek truncate send throw fill put resize itemset "
+        "setfield frombytes fromlist __next__ __setitem__ __delitem__ __setattr__ setflags writerow writerows"
+    )
+)
+SETS = frozenset(_words("union intersection difference symmetric_difference"))
+# methods that go through their argument
+GO_THROUGH = frozenset(
+    _words("join extend extendleft fromkeys writelines format format_map from_iterable fromlist writerow")
+)
+# functions that change their first argument, and those that do not care for the order of theirs
+FIRST_CHANGES = frozenset(
+    _words(
+        "builtins.next builtins.setattr builtins.delattr heapq.heappush heapq.heappop heapq.heapify "
+        "heapq.heapreplace heapq.heappushpop bisect.insort bisect.insort_left bisect.insort_right operator.setitem "
+        "operator.delitem operator.iadd operator.iconcat operator.ior"
+    )
+)
+ORDERLESS = frozenset(
+    _words(
+        "builtins.sorted builtins.len builtins.min builtins.max builtins.any builtins.all builtins.set "
+        "builtins.frozenset builtins.bool builtins.isinstance builtins.type builtins.callable builtins.print "
+        "copy.copy copy.deepcopy math.fsum"
+    )
+)
+BY_KEY = frozenset(_words("builtins.sorted builtins.min builtins.max heapq.nlargest heapq.nsmallest"))
+TEXTS = frozenset(("builtins.str", "builtins.repr", "builtins.ascii", "builtins.format"))
+SCALARS = frozenset(
+    f"builtins.{name}" for name in _words("int float str bool bytes len round abs sum ord chr complex repr")
+)
+
+
+def data_methods() -> frozenset[str]:
+    """The methods that a plain value may have. pandas counts where the user's code has loaded it."""
+    pandas = sys.modules.get("pandas")
+    return (_methods_with(pandas) if pandas is not None else _METHODS) - _UNSTEADY_NAMES
+
+
+_METHODS = _names(*_DATA_TYPES)
+
+
+@functools.lru_cache(maxsize=1)
+def _methods_with(pandas: Any) -> frozenset[str]:
+    frame = pandas.DataFrame({"a": [1]})
+    groups = (frame.groupby("a"), frame["a"].groupby(frame["a"]), frame.rolling(1), frame["a"].rolling(1))
+    kinds = [pandas.DataFrame, pandas.Series, pandas.Index, pandas.Timestamp, pandas.Timedelta, *map(type, groups)]
+    texts = (pandas.Series(["a"]).str, pandas.Series([pandas.Timestamp(0)]).dt)
+    return _METHODS | _names(*kinds, *map(type, texts))
+
+
+FILE_METHODS = _names(pathlib.Path) - _names(pathlib.PurePath)
+PATH_METHODS = _names(pathlib.PurePath)
+
+
+def module_of(thing: Any) -> str:
+    """The module that a class, a function or an object's class is of, as its users call it."""
+    module = getattr(thing, "__module__", None)
+    if not isinstance(module, str):
+        owner = getattr(thing, "__objclass__", None) or getattr(thing, "__self__", None) or type(thing)
+        owner = owner if isinstance(owner, type | types.ModuleType) else type(owner)
+        module = owner.__name__ if isinstance(owner, types.ModuleType) else owner.__module__
+    root, dot, rest = module.partition(".")
+    root = root.lstrip("_") if root != "__main__" else root
+    return ALIASES.get(root, root) + dot + rest
+
+
+def name_of(thing: Any) -> str:
+    """How users call it: ``datetime.now`` of a class, else module and name."""
+    named = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None) or type(thing).__qualname__
+    module = module_of(thing)
+    return f"{module}.{named}".replace("pyarrow.lib.", "pyarrow.")
+
+
+def _under(name: str, listed: tuple[str, ...]) -> bool:
+    return any(name == each or name.startswith(each if each[-1] == "_" else f"{each}.") for each in listed)
+
+
+def same_again(name: str) -> bool:
+    """Whether a library's function or class gives the same for the same."""
+    if _under(name, _NOT_SEEN) and not _under(name, _EXACT_AFTER_ALL):
+        return False
+    return _under(name, SAME_AGAIN)
+
+
+def outside(name: str) -> bool:
+    """Whether it asks the process, the machine or the world around it."""
+    return _under(name, _OUTSIDE)
+
+
+def changing(thing: Any, args: Args) -> str | None:
+    """The name of a function or class that gives another result each time; None for all others."""
+    if id(thing) in _ALWAYS:
+        return _ALWAYS[id(thing)][1]
+    if id(thing) in _BARE and (args.bare or _asks_the_clock(args)):
+        return _BARE[id(thing)][1]
+    if thing is time.strftime and len(args.positional) < 2:
+        return "time.strftime"
+    if _asks_the_clock(args) and callable(thing) and module_of(thing).partition(".")[0] == "pandas":
+        return name_of(thing)
+    owner, name = getattr(thing, "__self__", None), str(getattr(thing, "__name__", ""))
+    if isinstance(owner, type) and name in CLOCK:
+        return f"{owner.__name__}.{name}"
+    if draws(owner):
+        return drawn(type(owner), name)
+    return None
+
+
+def _asks_the_clock(args: Args) -> bool:
+    first = args.nodes[0] if args.nodes else None
+    return getattr(first, "value", None) in ("now", "today")
+
+
+def drawn(kind: type, name: str) -> str:
+    """How users call a method that draws: ``numpy.random.normal``, whatever module its class lies in."""
+    return f"{module_of(kind).partition('.mtrand')[0].partition('._')[0]}.{name}"
+
+
+def draws(owner: Any) -> bool:
+    """An object that draws random numbers."""
+    return is_random(type(owner))
+
+
+def is_random(kind: type) -> bool:
+    return issubclass(kind, random.Random) or module_of(kind).startswith("numpy.random")
+
+
+def is_path(kind: type) -> bool:
+    return issubclass(kind, pathlib.PurePath)
+
+
+def is_environment(value: Any) -> str | None:
+    """os.environ and its kin, however they came here."""
+    found = _ALWAYS.get(id(value))
+    return found[1] if found is not None and not callable(value) else None
