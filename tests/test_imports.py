@@ -49,7 +49,8 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # Found nowhere in the table: the package itself (the list of public names) and `python -m trident_py`.
 ENTRANCES = {"__init__", "__main__"}
 STATES_MAY_IMPORT = {
-    "errors", "tuples", "canonical", "chunks", "operations", "state", "home", "documents", "kafka", "sessions",
+    "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents", "kafka",
+    "sessions",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {

@@ -163,3 +163,18 @@ def test_a_wrong_base_is_told() -> None:
         with pytest.raises(TopologyError, match=r"topology\.txid\.base") as error:
             running.awaitTermination(30)
     assert isinstance(error.value.__cause__, DefinitionError)
+
+
+@pytest.mark.parametrize("name", ["../escaped", "..", ".", "/tmp/escaped", "a/b", "a\\b", "a\0b", " "])
+def test_a_name_that_leads_out_of_the_checkpoints_is_refused(tmp_path: Path, name: str) -> None:
+    def named(stream: str) -> Any:
+        topology = TridentTopology()
+        topology.newStream(stream, FixedBatchSpout("v", 1, (1,)))
+        return topology.build()
+
+    with LocalCluster(str(tmp_path / "checkpoints")) as cluster:
+        with pytest.raises(DefinitionError, match="folder of that name"):
+            cluster.submitTopology(name, {}, named("s"))
+        with pytest.raises(DefinitionError, match="folder of that name"):
+            cluster.submitTopology("t", {}, named(name))
+    assert list(tmp_path.iterdir()) == []

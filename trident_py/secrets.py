@@ -1,13 +1,61 @@
-"""What is a secret: one list of names for the whole project."""
+"""What is a secret: the one list of names for the whole project, and texts and URLs without what it names."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import unquote
 
 HIDDEN = "***"
-_NAMES = re.compile("pass|pwd|secret|token|cred|api_?key|private_?key", re.IGNORECASE)
+_NAMES = re.compile(
+    r"pass|pwd|secret|token|cred|jaas|oauthbearer\.config|(api|private|access|ssl|sas)[._-]?key|\.key|\.pem",
+    re.IGNORECASE,
+)
+_USER_INFO = r"(?P<before>://[^:/@\s?#]*:)(?P<secret>{})@"
+_OF_URL, _OF_TEXT = re.compile(_USER_INFO.format(".*"), re.DOTALL), re.compile(_USER_INFO.format(r"\S*"))
+_PARAMETER = re.compile(r"(?P<before>[?&](?P<name>[^=&?\s]*)=)(?P<secret>[^&\s]*)")
+_WORD = re.compile(r"(?P<before>(?P<name>[\w.-]+)\s*=\s*)(?P<secret>'[^']*'|\"[^\"]*\"|[^\s,;&)\"']+)")
 
 
 def is_secret(name: str) -> bool:
     """Whether a setting, a parameter or a field of this name holds what nobody may read in an error or a log."""
     return _NAMES.search(name) is not None
+
+
+def shown(url: str) -> str:
+    """A URL for eyes and logs: without its password and the parameters that are secrets, however they are written."""
+    return _PARAMETER.sub(_hide_parameter, _OF_URL.sub(rf"\g<before>{HIDDEN}@", url))
+
+
+def hidden(text: str, secrets: Iterable[str] = ()) -> str:
+    """A text that others wrote, such as a driver's message, without passwords of URLs in it, without secrets that it
+    names (``password=...``), and without these ``secrets``."""
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return _WORD.sub(_hide_word, _PARAMETER.sub(_hide_parameter, _OF_TEXT.sub(rf"\g<before>{HIDDEN}@", text)))
+
+
+def secrets_in(url: str) -> list[str]:
+    """The secrets of a URL: as they are written there, and as they are meant."""
+    found = [match["secret"] for match in _OF_TEXT.finditer(url)]
+    found += [match["secret"] for match in _PARAMETER.finditer(url) if _is_secret_parameter(match["name"])]
+    return list(dict.fromkeys(_forms(found)))
+
+
+def _forms(written: list[str]) -> Iterator[str]:
+    for each in filter(None, written):
+        yield each
+        yield unquote(each)
+
+
+def _is_secret_parameter(name: str) -> bool:
+    """In a URL a key is a secret too; as a field or a setting it is a common word."""
+    return is_secret(unquote(name)) or "key" in unquote(name).lower()
+
+
+def _hide_parameter(match: re.Match[str]) -> str:
+    return f"{match['before']}{HIDDEN}" if _is_secret_parameter(match["name"]) else match[0]
+
+
+def _hide_word(match: re.Match[str]) -> str:
+    return f"{match['before']}{HIDDEN}" if is_secret(match["name"]) else match[0]

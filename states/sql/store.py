@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 
+from trident_py import secrets
 from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.sessions import pin_engine
 
@@ -27,7 +27,6 @@ class ConnectionLost(FailedException):
 
 LOCK_SECONDS = 60.0
 OPEN_STORES = 32
-_SECRET = re.compile("pass|secret|token|key|cred", re.IGNORECASE)
 
 
 class Store:
@@ -165,16 +164,12 @@ def parsed(url: str) -> URL:
 
 def shown(url: URL) -> str:
     """The URL for eyes and logs: without password, user secrets or tokens."""
-    query = {name: "***" if _SECRET.search(name) else value for name, value in url.query.items()}
-    return url.set(query=query).render_as_string(hide_password=True)
+    return secrets.shown(url.render_as_string())
 
 
 def hidden(text: str, url: URL) -> str:
     """A driver's message without the URL's secrets."""
-    for secret in [url.password, *(value for name, value in url.query.items() if _SECRET.search(name))]:
-        if secret:
-            text = text.replace(str(secret), "***")
-    return text
+    return secrets.hidden(text, secrets.secrets_in(url.render_as_string(hide_password=False)))
 
 
 def patiently(store: Store, work: Callable[[], T]) -> T:

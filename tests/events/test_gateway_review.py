@@ -20,7 +20,8 @@ from trident_py.events.claims import Claim
 from trident_py.events.examining import Examined, Examiner
 from trident_py.events.reading import events_of
 from trident_py.events.settings import Settings
-from trident_py.events.stores import shown, store_of
+from trident_py.events.stores import store_of
+from trident_py.secrets import shown
 
 
 def settings(**more: Any) -> Settings:

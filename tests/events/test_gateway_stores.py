@@ -17,7 +17,8 @@ from gateway_stores import names
 
 from trident_py.errors import DefinitionError, FailedException
 from trident_py.events.claims import NEW, PROCESSED, PRODUCED, Claim, Known
-from trident_py.events.stores import shown, store_of
+from trident_py.events.stores import store_of
+from trident_py.secrets import shown
 
 LEASE = 60.0
 HERE = Path(__file__).parent
@@ -204,6 +205,9 @@ def test_a_password_of_a_store_is_never_shown() -> None:
         "redis://:geheim@localhost:1/0",
         "redis://me:geheim@localhost:1",
         "mysql+pymysql://me:geheim@localhost:1/db",
+        "mysql+pymysql://me@localhost:1/db?password=geheim",
+        "postgresql+psycopg://me@localhost:1/db?password=geheim",
+        "redis://localhost:1/0?password=geheim",
     ):
         assert "geheim" not in shown(url)
         store = store_of(url, 60)

@@ -7,18 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 import yaml
 
 from ..errors import DefinitionError
+from ..secrets import HIDDEN, is_secret, secrets_in, shown
 from .environment import Unusable, expanded
 
 Where = tuple[str | int, ...]
 _MAP, _SEQ, _MERGE = (f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "merge"))
-_PASSWORD = re.compile(r"(?P<before>://[^:/@\s]*:)(?P<secret>\S*)@")
-_PARAMETER = re.compile(r"(?P<before>[?&][^=&\s]*(?:pass|secret|token|key|cred)[^=&\s]*=)(?P<secret>[^&\s]*)", re.I)
-_SECRET_NAME = re.compile("pass|secret|token|cred", re.IGNORECASE)
 
 
 class Problem(NamedTuple):
@@ -58,9 +55,9 @@ class Document:
         if where not in self.written:
             items = [at for at in self.written if at[:-1] == where and isinstance(at[-1], int)]
             return f"[{', '.join(map(self.found, items))}]" if items else "a list or mapping"
-        if any(isinstance(part, str) and _SECRET_NAME.search(part) for part in where[self.free :]):
-            return "***"
-        return repr(_PARAMETER.sub(r"\g<before>***", _PASSWORD.sub(r"\g<before>***@", self.written[where])))
+        if any(isinstance(part, str) and is_secret(part) for part in where[self.free :]):
+            return HIDDEN
+        return repr(shown(self.written[where]))
 
     def hide(self, text: str, words: bool = False) -> str:
         """A text that others wrote, without values of the environment and without passwords.
@@ -211,7 +208,5 @@ class _Values:
         value, taken = expanded(text)
         secrets = self.document.secrets
         secrets |= {found: f"${{{name}}}" for name, found in taken.items() if found}
-        for pattern in (_PASSWORD, _PARAMETER):
-            for secret in [match["secret"] for match in pattern.finditer(value) if match["secret"]]:
-                secrets |= {form: "***" for form in (secret, unquote(secret)) if form not in secrets}
+        secrets |= {form: HIDDEN for form in secrets_in(value) if form not in secrets}
         return value

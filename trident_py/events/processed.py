@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 from ..errors import StateError
 from ..operations.base import TridentCollector
+from ..secrets import shown
 from ..state import State, StateFactory, StateUpdater
 from ..tuples import TridentTuple
 from .claims import REFUSED, SUCCEEDED, ClaimStore
-from .stores import shown, store_of
+from .stores import store_of
 
 _IDEMPOTENT = "a status only goes forward and the first outcome stands, so setting it again changes nothing"
 _AGAIN = {

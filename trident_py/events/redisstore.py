@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..errors import DefinitionError, FailedException, StateError
+from ..secrets import hidden, secrets_in, shown
 from .claims import PROCESSED, PRODUCED, Claim, Entry, Known, by_outcome
 
 CLAIM = """
@@ -69,17 +70,17 @@ class RedisClaims:
 
     threads = 2
 
-    def __init__(self, url: str, shown: str, seconds: float | None, prefix: str = "trident_events") -> None:
+    def __init__(self, url: str, seconds: float | None, prefix: str = "trident_events") -> None:
         try:
             import redis
         except ModuleNotFoundError:
-            raise DefinitionError(f"the store {shown} needs redis: pip install 'trident-py[redis]'") from None
+            raise DefinitionError(f"the store {shown(url)} needs redis: pip install 'trident-py[redis]'") from None
         self._redis = redis
         self._client: Any = redis.Redis.from_url(
             url, decode_responses=True, socket_timeout=PATIENCE, socket_connect_timeout=3
         )
         self._scripts = {text: self._client.register_script(text) for text in (CLAIM, RELEASE, DROP, MOVE)}
-        self._shown, self._prefix = shown, prefix
+        self._shown, self._secrets, self._prefix = shown(url), secrets_in(url), prefix
         self._ttl = "" if seconds is None else str(int(seconds * 1000))
 
     def claim(
@@ -145,7 +146,7 @@ class RedisClaims:
         try:
             yield
         except (raised.RedisError, OSError) as error:
-            told = f"the store of the claims ({self._shown}) could not {doing}: {error}"
+            told = f"the store of the claims ({self._shown}) could not {doing}: {hidden(str(error), self._secrets)}"
             if isinstance(error, passing) and not isinstance(error, raised.AuthenticationError):
                 raise FailedException(f"{told}. It is away or busy; ask again") from error
             raise StateError(f"{told}. Look at its log and at the rights of its user") from error

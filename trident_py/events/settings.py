@@ -10,8 +10,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from ..documents import read, tell
 from ..errors import DefinitionError
 from ..kafka.clients import Cluster
+from ..secrets import shown
 from .fingerprints import Fingerprint
-from .stores import shown, store_of
+from .stores import store_of
 
 Seconds = Annotated[float, Field(gt=0, le=10 * 365 * 86_400)]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]

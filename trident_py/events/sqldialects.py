@@ -8,6 +8,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from ..errors import DefinitionError
+from ..secrets import shown
 from ..sessions import pin_engine
 
 PATIENCE = 5.0
@@ -33,7 +34,7 @@ class SqlDialect:
         except ModuleNotFoundError as error:
             extra = "mysql" if self.driver == "pymysql" else "postgresql"
             raise DefinitionError(
-                f"the store {url.render_as_string()} needs {error.name}: pip install 'trident-py[{extra}]'"
+                f"the store {shown(url.render_as_string())} needs {error.name}: pip install 'trident-py[{extra}]'"
             ) from None
         pin_engine(made)
         return made

@@ -16,6 +16,7 @@ from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ..errors import DefinitionError, FailedException, StateError
+from ..secrets import hidden, secrets_in, shown
 from .claims import NEW, PROCESSED, PRODUCED, Claim, Entry, Known, by_outcome
 from .sqldialects import SqlDialect, dialect_of
 
@@ -173,7 +174,8 @@ class SqlClaims:
                 self._dialect.commit(connection)
         except (SQLAlchemyError, OSError) as error:
             cause = error.orig if isinstance(error, DBAPIError) else error
-            told = f"the store of the claims ({self.url.render_as_string()}) could not {doing}: {cause}"
+            why = hidden(str(cause), secrets_in(self.url.render_as_string(hide_password=False)))
+            told = f"the store of the claims ({shown(self.url.render_as_string())}) could not {doing}: {why}"
             if self._dialect.is_passing(error):
                 raise FailedException(f"{told}. It is away or busy; ask again") from error
             raise StateError(f"{told}. Look at table {self.table!r} and the rights of its user") from error

@@ -20,7 +20,7 @@ def store_of(url: str, expiry: float | None = None, table: str = "trident_events
     """
     if re.match(r"(redis|rediss|unix)://", url):
         try:
-            return RedisClaims(url, shown(url), expiry, table)
+            return RedisClaims(url, expiry, table)
         except ValueError:  # tells a part of the password
             raise DefinitionError(
                 "the store's URL cannot be read; / # ? and @ in a password are percent-encoded (%2F %23 %3F %40)"
@@ -29,9 +29,3 @@ def store_of(url: str, expiry: float | None = None, table: str = "trident_events
         return SqlClaims(make_url(url), table)
     except ArgumentError:
         raise DefinitionError("the store is no URL; it is like sqlite:///events.db or redis://host:6379/0") from None
-
-
-def shown(url: str) -> str:
-    """A URL without its passwords, however they are written."""
-    url = re.sub(r"(://[^:/@?]*):.*@", r"\1:***@", url, count=1)
-    return re.sub(r"([?&][^=&]*pass[^=&]*=)[^&]*", r"\1***", url, flags=re.IGNORECASE)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import DefinitionError, FailedException, StateError, TridentError
+from ..secrets import hidden, is_secret
 
 log = logging.getLogger("trident_py.kafka")
 
@@ -39,7 +40,6 @@ ASKING = {
     "enable.auto.commit": False, "enable.sparse.connections": False, "retry.backoff.ms": 5, "retry.backoff.max.ms": 100,
 }  # fmt: skip
 
-_SECRET = re.compile(r"pass|secret|token|jaas|oauthbearer\.config|\.key|\.pem|credential", re.IGNORECASE)
 _PASSING = (
     "_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "_RESOLVE", "_WAIT_COORD",
     "_IN_PROGRESS", "_STATE", "_RETRY", "REQUEST_TIMED_OUT", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION",
@@ -78,10 +78,7 @@ class Cluster:
 
     def hidden(self, text: str) -> str:
         """A message without the secrets of the settings."""
-        for name, value in self.settings:
-            if _SECRET.search(name) and value:
-                text = text.replace(value, "***")
-        return text
+        return hidden(text, [value for name, value in self.settings if is_secret(name)])
 
     def admin(self) -> Any:
         """Keep it in a variable while its futures are open: they fail with _DESTROY when it is collected."""
