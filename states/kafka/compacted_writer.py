@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from trident_py.errors import FailedException, StateError
+from trident_py.kafka.asking import asked
 from trident_py.kafka.clients import Cluster, errors
 
 from .advice import kafka_errors
@@ -112,8 +113,9 @@ class PlainWriter:
         record that it refuses."""
         assert self._sender is not None
         sender, until = self._sender, time.monotonic() + ANSWER
-        while len(sender.producer) > 0 and sender.failures.count == 0 and time.monotonic() < until:
-            sender.producer.flush(0.5)
+        with kafka_errors(self._cluster, f"write to topic {self._topic!r}"):
+            while len(sender.producer) > 0 and sender.failures.count == 0 and time.monotonic() < until:
+                asked(sender.producer.flush, 0.5)
         if sender.failures.count > 0 or len(sender.producer) > 0:
             self.close()
             self._tell(sender)

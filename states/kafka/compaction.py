@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident_py.errors import StateError
+from trident_py.kafka.asking import asked
 from trident_py.kafka.clients import ASKING, Cluster, code_of
 
 from ..findings import Finding
@@ -20,7 +21,7 @@ from .advice import kafka_errors
 from .ledger import RENEWED, TopicLedger
 from .local_table import table_of
 from .marks import ANSWER, Mark, Place
-from .topics import make, partitions_of, patiently, settings_of
+from .topics import make, opened, partitions_of, reach, settings_of
 
 KEYS = "keys"
 HOUR = 3600.0
@@ -42,6 +43,7 @@ class Compaction:
 
     def look(self, cluster: Cluster) -> list[Finding]:
         """What is right, what would be made, what is wrong. Writes nothing."""
+        reach(cluster)
         found = self._found(cluster)
         if found is None:
             many = "the broker's default" if self.partitions is None else self.partitions
@@ -120,7 +122,7 @@ class KeyedTopic:
     """The topic on the driver: looked at when a run begins, and that its partitions stay."""
 
     def __init__(self, cluster: Cluster, compaction: Compaction) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._compaction = compaction
         self._place: Place | None = None
         self._admin: Any = None
@@ -129,9 +131,9 @@ class KeyedTopic:
 
     def open(self, conf: dict) -> None:
         """Raises StateError for a topic that cannot serve, or whose partitions are not as many as they were."""
-        self._place = Place.of(self._cluster, self._compaction.topic, conf)
-        self._partitions = self._compaction.settled(self._cluster)
-        self._admin = self._cluster.admin()
+        self._place = Place.of(self.cluster, self._compaction.topic, conf)
+        self._partitions = self._compaction.settled(self.cluster)
+        self._admin = self.cluster.admin()
         known = self._place.read(KEYS)
         if known is not None and known.partitions != self._partitions:
             self._changed(known.partitions, self._partitions)
@@ -139,7 +141,7 @@ class KeyedTopic:
 
     def unchanged(self) -> None:
         """Before each attempt. Raises StateError."""
-        with kafka_errors(self._cluster, f"look at topic {self._compaction.topic!r}"):
+        with kafka_errors(self.cluster, f"look at topic {self._compaction.topic!r}"):
             now = len(partitions_of(self._admin, self._compaction.topic))
         if now != self._partitions:
             self._changed(self._partitions, now)
@@ -148,9 +150,9 @@ class KeyedTopic:
 
     def last_txid(self) -> int:
         """The highest txid of its records, 0 if none."""
-        if not self._compaction.exists(self._cluster):
+        if not self._compaction.exists(self.cluster):
             return 0
-        table = table_of(self._cluster, self._compaction.topic)
+        table = table_of(self.cluster, self._compaction.topic)
         table.catch_up(ANSWER / 6)
         return table.last_txid()
 
@@ -164,10 +166,10 @@ class KeyedTopic:
     def _remember(self) -> None:
         assert self._place is not None
         offsets = self._place.offsets(Mark(partitions=self._partitions))
-        consumer = self._cluster.consumer({**ASKING, "group.id": self._place.name(KEYS)})
+        consumer = self.cluster.consumer({**ASKING, "group.id": self._place.name(KEYS)})
         try:
-            with kafka_errors(self._cluster, f"remember the partitions of {self._place.who}"):
-                consumer.commit(offsets=offsets, asynchronous=False)
+            with kafka_errors(self.cluster, f"remember the partitions of {self._place.who}"):
+                asked(consumer.commit, offsets=offsets, asynchronous=False)
         finally:
             consumer.close()
         self._written = time.monotonic()
@@ -185,7 +187,7 @@ class CompactedLedger(TopicLedger):
 
     def open(self, conf: dict) -> int:
         """Raises StateError for a topic that cannot serve, LineageError if another checkpoint wrote it."""
-        patiently(lambda: self._keyed.open(conf))
+        opened(self._cluster, lambda: self._keyed.open(conf))
         return super().open(conf)
 
     def last_txid(self, conf: dict) -> int:
@@ -218,7 +220,7 @@ class UnfencedLedger:
         self._keyed = keyed
 
     def open(self, conf: dict) -> int:
-        patiently(lambda: self._keyed.open(conf))
+        opened(self._keyed.cluster, lambda: self._keyed.open(conf))
         return 0
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:

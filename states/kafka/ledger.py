@@ -22,7 +22,7 @@ from .fence import newer_driver
 from .layout import Layout
 from .marks import DRIVER, Mark, Place
 from .partitions import Partitions
-from .topics import check_old, check_there, patiently
+from .topics import check_old, check_there, opened, patiently, reach
 from .transactions import TransactionalProducer
 
 RENEWED = 600.0
@@ -57,7 +57,7 @@ class TopicLedger:
         checkpoint wrote the topic."""
         place = self._place = Place.of(self._cluster, self._topic, conf)
         self._admin = self._cluster.admin()
-        return patiently(lambda: self._take_over(place, conf))
+        return opened(self._cluster, lambda: self._take_over(place, conf))
 
     def _take_over(self, place: Place, conf: dict) -> int:
         check_there(place, self._admin, self._create)
@@ -80,6 +80,7 @@ class TopicLedger:
     def last_txid(self, conf: dict) -> int:
         """The highest txid that a partition has written, 0 if none: the base to go on from."""
         place = Place.of(self._cluster, self._topic, conf)
+        reach(self._cluster)
         found = place.read(DRIVER)
         marks = [place.read(part) for part in range(0 if found is None else found.partitions)]
         return max((mark.txid for mark in marks if mark is not None), default=0)

@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from trident_py.errors import FailedException, StateError
+from trident_py.kafka.asking import answer, asked
 from trident_py.kafka.clients import ASKING, Cluster
 
 from .advice import kafka_errors
@@ -159,9 +160,9 @@ class LocalTable:
         from confluent_kafka.admin import OffsetSpec
 
         spec = OffsetSpec.earliest() if earliest else OffsetSpec.latest()
-        asked = {TopicPartition(self._topic, part): spec for part in range(self._partitions)}
-        answer = self._admin.list_offsets(asked, isolation_level=isolation, request_timeout=ANSWER)
-        return {place.partition: found.result(ANSWER).offset for place, found in answer.items()}
+        wanted = {TopicPartition(self._topic, part): spec for part in range(self._partitions)}
+        found = asked(self._admin.list_offsets, wanted, isolation_level=isolation, request_timeout=ANSWER)
+        return {place.partition: answer(each, ANSWER).offset for place, each in found.items()}
 
     def _follow(self, ends: dict[int, int]) -> None:
         self._begin_at(ends)
@@ -171,9 +172,9 @@ class LocalTable:
             self._consumer = self._assigned()
         heard = time.monotonic()
         while any(self._at[part] < end for part, end in ends.items()):
-            found = self._consumer.consume(1, 0.1)  # returns with the first; then what is there
+            found = asked(self._consumer.consume, 1, 0.1)  # returns with the first; then what is there
             if found:
-                self._take([*found, *self._consumer.consume(READ, 0.005)])
+                self._take([*found, *asked(self._consumer.consume, READ, 0.005)])
                 heard = time.monotonic()
             elif time.monotonic() - heard > ANSWER:
                 raise FailedException(
@@ -196,8 +197,8 @@ class LocalTable:
         from confluent_kafka import TopicPartition
 
         made = self._cluster.consumer(CONSUMER)
-        made.list_topics(self._topic, ANSWER)  # connected first: else librdkafka waits half a second
-        made.assign([TopicPartition(self._topic, part, offset) for part, offset in self._at.items()])
+        asked(made.list_topics, self._topic, ANSWER)  # connected first: else librdkafka waits half a second
+        asked(made.assign, [TopicPartition(self._topic, part, offset) for part, offset in self._at.items()])
         return made
 
     def _take(self, messages: Sequence[Any]) -> None:
@@ -271,10 +272,10 @@ class LocalTable:
     def get(self, keys: Sequence[bytes]) -> list[Row | None]:
         """The rows in the order of the keys."""
         found: dict[bytes, Row] = {}
-        asked = sorted(set(keys))
+        wanted = sorted(set(keys))
         with self.lock:
-            for at in range(0, len(asked), ASKED):
-                some = asked[at : at + ASKED]
+            for at in range(0, len(wanted), ASKED):
+                some = wanted[at : at + ASKED]
                 marks = ",".join("?" * len(some))
                 rows = self._rows.execute(f"SELECT k, v, txid, prev FROM t WHERE k IN ({marks})", some)
                 found.update((row[0], Row._make(row[1:])) for row in rows)

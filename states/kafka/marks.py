@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from trident_py.errors import DefinitionError, StateError
-from trident_py.kafka.clients import ASKING, Cluster, committed, is_passing
+from trident_py.kafka.asking import asked, committed
+from trident_py.kafka.clients import ASKING, Cluster, is_passing
 
 from ..spread import Spread
 from .advice import kafka_errors
@@ -129,7 +130,8 @@ def group_metadata(cluster: Cluster, group: str) -> Any:
     """What stands for a group without members in a transaction."""
     consumer = cluster.consumer({**ASKING, "group.id": group})
     try:
-        return consumer.consumer_group_metadata()
+        with kafka_errors(cluster, f"look at group {group!r}"):
+            return asked(consumer.consumer_group_metadata)
     finally:
         consumer.close()
 

@@ -61,11 +61,13 @@ class Partitions:
         return self._place.read(part) or Mark()
 
     def _settled(self, part: int, anew: bool) -> Mark:
-        producer, mark = self._producers[part], self.marks[part]
+        own, mark = self._producers[part], self.marks[part]
+        if not own.is_open:  # its last commit was not clean
+            mark = self._taken(part)
         while True:
             try:
                 wanted = mark._replace(txid=0) if anew else mark
-                producer.commit(wanted)
+                own.commit(wanted)
                 return wanted
             except FailedException as error:
                 if error.__cause__ is None or not is_fenced(error.__cause__):

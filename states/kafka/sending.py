@@ -10,6 +10,7 @@ from operator import length_hint
 from typing import Any
 
 from trident_py.errors import StateError
+from trident_py.kafka.asking import asked
 from trident_py.kafka.clients import Cluster, is_passing, kafka_error
 
 from .advice import advice_on
@@ -37,9 +38,9 @@ class Sender:
         self._room = room
 
     def produce(self, topic: str, value: bytes | None, key: bytes | None = None, **more: Any) -> None:
-        """One record. Raises KafkaException, or the BufferError of a queue that stays full."""
+        """One record. Raises KafkaException."""
         self._wait_for_room(1, self._room.for_records([value]))
-        self.producer.produce(topic, value, key, **more)
+        asked(self.producer.produce, topic, value, key, **more)
 
     def send(
         self, topic: str, values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None,
@@ -60,7 +61,7 @@ class Sender:
         more: list[Any] = [] if headers is None else [*defaults, headers]
         calls = map(self.producer.produce, repeat(topic), waiting, keys or repeat(None), *more)
         try:
-            deque(calls, maxlen=0)
+            asked(deque, calls, 0)
         except Exception as error:
             found = kafka_error(error)
             if found is None or found.fatal() or is_passing(error):
@@ -70,7 +71,7 @@ class Sender:
 
     def _wait_for_room(self, wanted: int, limit: int) -> None:
         while len(self.producer) + wanted > limit and len(self.producer) > 0:
-            self.producer.poll(WAIT)
+            asked(self.producer.poll, WAIT)
 
     def _tell_refused(self, topic: str, value: Any, key: Any, error: Any) -> None:
         told = f"{error.name()}: {error.str()}{advice_on(error.name())}"
@@ -78,23 +79,23 @@ class Sender:
 
     def begin(self) -> None:
         """A transaction."""
-        self.producer.poll(0)  # what was said before
+        asked(self.producer.poll, 0)  # what was said before
         self.witness.begin()
-        self.producer.begin_transaction()
+        asked(self.producer.begin_transaction)
 
     def was_clean(self) -> bool:
         """Whether the transaction that was just committed has left nothing behind in the network."""
-        self.producer.poll(0)
+        asked(self.producer.poll, 0)
         return self.witness.clean
 
     def abort(self, seconds: float) -> None:
-        self.producer.abort_transaction(seconds)
+        asked(self.producer.abort_transaction, seconds)
         self.failures.forget()
 
     def close(self) -> None:
         """Drops what waits; nothing is sent any more once librdkafka has heard it."""
         with contextlib.suppress(Exception):
-            self.producer.purge()
+            asked(self.producer.purge)
 
 
 class Failures:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import FailedException, StateError
+from trident_py.kafka.asking import asked
 from trident_py.kafka.clients import is_passing
 from trident_py.state import State
 from trident_py.tuples import TridentTuple
@@ -55,8 +56,9 @@ class Topic(State):
         """Waits until the brokers have confirmed every record. Raises FailedException where one was not delivered and
         a replay may help, StateError where none would."""
         sender = self._open_sender
-        while sender.producer.flush(1.0) > 0 and sender.failures.count == 0:
-            pass
+        with kafka_errors(self.factory.cluster, f"write to topic {self.factory.topic!r}"):
+            while asked(sender.producer.flush, 1.0) > 0 and sender.failures.count == 0:
+                pass
         if sender.failures.count > 0:
             self._tell(sender)
         return {"rows": self.rows}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
+from trident_py.kafka.asking import answer, asked, reached
 from trident_py.kafka.clients import Cluster, code_of
 
 from ..findings import Finding
@@ -14,13 +15,25 @@ from ..lineage import BASE
 from .advice import kafka_errors
 from .marks import ANSWER, NEW, Place
 
-PATIENCE = 60.0
+PATIENCE = 5.0
 PAUSE = 0.1
 T = TypeVar("T")
 
 
+def reach(cluster: Cluster) -> Any:
+    """An AdminClient whose brokers have answered. Raises FailedException if none does, StateError if they refuse us."""
+    with kafka_errors(cluster, "reach a broker"):
+        return reached(cluster)
+
+
+def opened(cluster: Cluster, work: Callable[[], T]) -> T:
+    """What a start does with a topic, once brokers have answered. Raises FailedException at once if none does."""
+    reach(cluster)
+    return patiently(work)
+
+
 def patiently(call: Callable[[], T]) -> T:
-    """Calls again while brokers are away or busy, for a minute at most: coordinators load, topics get their leaders."""
+    """Calls again while brokers are busy, for some seconds: coordinators load, topics get their leaders."""
     until = time.monotonic() + PATIENCE
     while True:
         try:
@@ -46,7 +59,7 @@ def check_there(
 
 def look(cluster: Cluster, topic: str, create: int | None) -> list[Finding]:
     """What is there, or would be made, before the start. Writes nothing."""
-    found = _described(Place(cluster, topic, "", topic), cluster.admin())
+    found = _described(Place(cluster, topic, "", topic), reach(cluster))
     if found is not None:
         return [Finding("ok", f"topic {topic!r} has {len(found)} partitions")]
     if create is not None:
@@ -80,9 +93,9 @@ def make(
 
     wanted = NewTopic(topic, partitions or -1, replication or -1, config=dict(config or {}))
     with kafka_errors(cluster, f"create topic {topic!r}"):
-        made = admin.create_topics([wanted], operation_timeout=ANSWER)
+        made = asked(admin.create_topics, [wanted], operation_timeout=ANSWER, request_timeout=ANSWER)
         try:
-            made[topic].result(ANSWER)
+            answer(made[topic], ANSWER)
         except KafkaException as error:
             if code_of(error) != "TOPIC_ALREADY_EXISTS":
                 raise
@@ -114,8 +127,8 @@ def _is_unused(place: Place, admin: Any) -> bool:
 
     partitions = [TopicPartition(place.topic, each) for each in check_there(place, admin)]
     with kafka_errors(place.cluster, f"look at topic {place.topic!r}"):
-        asked = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()))
-        return all(found.result(ANSWER).offset == 0 for found in asked.values())
+        found = asked(admin.list_offsets, dict.fromkeys(partitions, OffsetSpec.latest()), request_timeout=ANSWER)
+        return all(answer(each, ANSWER).offset == 0 for each in found.values())
 
 
 def partition_count(topic: str, value: int | None) -> int | None:
@@ -129,16 +142,17 @@ def partitions_of(admin: Any, topic: str) -> list[int]:
     """The partitions of the topic. Raises KafkaException."""
     from confluent_kafka import TopicCollection
 
-    answer = admin.describe_topics(TopicCollection([topic]), request_timeout=ANSWER)
-    return sorted(partition.id for partition in answer[topic].result(ANSWER).partitions)
+    found = asked(admin.describe_topics, TopicCollection([topic]), request_timeout=ANSWER)[topic]
+    return sorted(partition.id for partition in answer(found, ANSWER).partitions)
 
 
 def settings_of(admin: Any, topic: str) -> dict[str, str]:
     """The topic's settings. Raises KafkaException."""
     from confluent_kafka.admin import ConfigResource, ResourceType
 
-    (answer,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)], request_timeout=ANSWER).values()
-    return {name: entry.value for name, entry in answer.result(ANSWER).items()}
+    wanted = [ConfigResource(ResourceType.TOPIC, topic)]
+    (found,) = asked(admin.describe_configs, wanted, request_timeout=ANSWER).values()
+    return {name: entry.value for name, entry in answer(found, ANSWER).items()}
 
 
 def retention_of(admin: Any, topic: str) -> float:

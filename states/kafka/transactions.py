@@ -10,11 +10,12 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from functools import partial
 from typing import Any
 
 from trident_py.errors import FailedException, StateError
+from trident_py.kafka.asking import asked
 from trident_py.kafka.clients import code_of, is_fenced, is_passing, kafka_error
 
 from .advice import kafka_errors
@@ -58,7 +59,7 @@ class TransactionalProducer:
         self.close()
         made = Sender(self.place.cluster, self._settings, self._room, transactional=True)
         with kafka_errors(self.place.cluster, f"begin transactions as {self.place.name(self.part)!r}"):
-            made.producer.init_transactions(ANSWER)
+            asked(made.producer.init_transactions, ANSWER)
         if self._metadata is None:
             self._metadata = self.place.metadata(self.part)
         self._sender = made
@@ -94,8 +95,9 @@ class TransactionalProducer:
             for offsets, metadata in [(self.place.offsets(mark), self._metadata), *others]:
                 _in_time(partial(producer.send_offsets_to_transaction, offsets, metadata, PATIENCE))
             _patiently(partial(producer.commit_transaction, ANSWER))
+            clean = self._open_sender.was_clean()
         self._active = False
-        if not self._open_sender.was_clean():
+        if not clean:
             self.close()
 
     def abort(self) -> None:
@@ -167,7 +169,7 @@ def _patiently(call: Callable[[], Any]) -> None:
     until = time.monotonic() + ANSWER
     while True:
         try:
-            call()
+            asked(call)
             return
         except KafkaException as error:
             found = kafka_error(error)
@@ -188,10 +190,9 @@ def _in_time(call: Callable[[], Any]) -> None:
             outcome.set_exception(error)
 
     threading.Thread(target=work, name="trident-offsets", daemon=True).start()
-    try:
-        outcome.result(LONGEST)
-    except TimeoutError as error:
+    if not wait([outcome], LONGEST).done:
         raise FailedException(
             f"librdkafka gave no answer within {LONGEST:.0f} s, perhaps because a broker has left the cluster; the "
             "batch is tried again with a new producer"
-        ) from error
+        )
+    asked(outcome.result)

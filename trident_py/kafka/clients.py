@@ -47,8 +47,11 @@ _PASSING = (
     "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "BROKER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE",
     "KAFKA_STORAGE_ERROR", "NOT_CONTROLLER", "CONCURRENT_TRANSACTIONS", "UNSTABLE_OFFSET_COMMIT",
     "PREFERRED_LEADER_NOT_AVAILABLE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE",
-    "THROTTLING_QUOTA_EXCEEDED",
+    "THROTTLING_QUOTA_EXCEEDED", "_QUEUE_FULL",
 )  # fmt: skip
+REFUSING = ("_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED")
+AWAY = "The broker is away or busy, or its address is wrong; it is asked again"
+_REFUSED = "Check security.protocol, sasl.mechanism, sasl.username and sasl.password (or the ssl settings)"
 _FENCED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING")
 
 
@@ -80,12 +83,13 @@ class Cluster:
         """A message without the secrets of the settings."""
         return hidden(text, [value for name, value in self.settings if is_secret(name)])
 
-    def admin(self) -> Any:
+    def admin(self, more: Mapping[str, Any] | None = None) -> Any:
         """Keep it in a variable while its futures are open: they fail with _DESTROY when it is collected."""
         from confluent_kafka.admin import AdminClient
 
         own = dict(self.settings)
-        return self._made(AdminClient, {name: value for name, value in PATIENT.items() if name not in own})
+        patient = {name: value for name, value in PATIENT.items() if name not in own}
+        return self._made(AdminClient, {**patient, **(more or {})})
 
     def consumer(self, more: Mapping[str, Any]) -> Any:
         from confluent_kafka import Consumer
@@ -103,22 +107,10 @@ class Cluster:
 
         try:
             return client(self.config(more), logger=logger)
-        except KafkaException as error:
-            text = self.hidden(str(error.args[0].str() if error.args else error))
+        except (KafkaException, ValueError) as error:
+            found = kafka_error(error)
+            text = self.hidden(str(error) if found is None else found.str())
             raise DefinitionError(f"Kafka at {self.bootstrap}: a client cannot be made: {text}") from None
-
-
-def committed(cluster: Cluster, group: str, partitions: list[Any], seconds: float) -> list[Any]:
-    """Where a group stands in these partitions, once no transaction is open on them. Raises KafkaException.
-
-    Asked by a consumer: librdkafka's AdminClient ends the process by SIGSEGV where the coordinator has moved.
-    """
-    consumer = cluster.consumer({**ASKING, "group.id": group, "isolation.level": "read_committed"})
-    try:
-        found: list[Any] = consumer.committed(partitions, seconds)
-        return found
-    finally:
-        consumer.close()
 
 
 def code_of(error: BaseException) -> str:
@@ -156,5 +148,6 @@ def errors(cluster: Cluster, doing: str, raised: type[TridentError] = StateError
         told = str(error) if found is None else f"{found.name()}: {found.str()}"
         text = cluster.hidden(f"Kafka at {cluster.bootstrap}: could not {doing}: {told}")
         if is_passing(error):
-            raise FailedException(f"{text}. The broker is away or busy; the batch is tried again") from error
-        raise raised(text) from error
+            raise FailedException(f"{text}. {AWAY}") from error
+        refused = f". {_REFUSED}" if code_of(error) in REFUSING else ""
+        raise raised(text + refused) from error

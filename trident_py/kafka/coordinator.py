@@ -6,7 +6,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FailedException, SpoutError, TridentError
+from ..patience import start_wait
 from ..spouts.interfaces import OPAQUE, ITridentSpout
+from .away import Absence
 from .batches import Place, Positions, Rate, Topic, metadata_of, positions_of, ranges_of, shares
 from .clients import log
 from .consumed import METADATA, share
@@ -37,6 +39,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._conf = conf
         self._watch = Watch(spout)
         self._judge = Judge(txStateId, spout.kind == OPAQUE, conf.get("trident.report") or (lambda error: None))
+        self._absence = Absence(f"KafkaSpout {txStateId!r}", start_wait(dict(conf)), self._judge.tell)
         self._gone = Gone(conf.get(METADATA), txStateId)
         self._rate = Rate(spout.maxRecordsPerSecond)
         self._view: View | None = None
@@ -122,8 +125,9 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             self._problem = error
 
     def _gone_away(self, error: FailedException) -> None:
-        """Nobody answers: no batch until somebody does."""
+        """Nobody answers: no batch until somebody does; a start has a limit."""
         self._away = True
+        self._problem = self._absence.silent(error) or self._problem
         self._away_until = time.monotonic() + AWAY
         log.debug("%s", error)
 
@@ -138,6 +142,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             self._looked_at = now
         self._view = old._replace(ends=self._watch.ends(old.places()))
         self._ends_at, self._away = now, False
+        self._absence.answered()
         self._took = time.monotonic() - now
         return self._view
 

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from ..errors import FailedException, SpoutError
+from .asking import asked
 from .batches import Place, Range
 from .clients import Cluster, errors, is_passing
 from .watch import ANSWER, UNKNOWN
@@ -141,7 +142,7 @@ class RangeReader:
         from confluent_kafka import KafkaException, TopicPartition
 
         try:
-            begin, end = self._consumer.get_watermark_offsets(TopicPartition(*r.place), timeout=ANSWER)
+            begin, end = asked(self._consumer.get_watermark_offsets, TopicPartition(*r.place), timeout=ANSWER)
         except KafkaException:
             return False  # nobody answers
         if not begin <= end <= part.fetched:
@@ -152,7 +153,7 @@ class RangeReader:
     def _skip_to(self, place: Place, part: Part, offset: int) -> None:
         from confluent_kafka import TopicPartition
 
-        self._consumer.incremental_unassign([TopicPartition(*place)])
+        asked(self._consumer.incremental_unassign, [TopicPartition(*place)])
         part.assigned = part.live = False
         part.fetched = offset
 
@@ -160,9 +161,9 @@ class RangeReader:
         """Takes what has been fetched, of any partition; waits a moment if there is nothing."""
         if not part.assigned:
             self._assign([r.place])
-        messages = self._consumer.consume(TAKE, 0)
+        messages = asked(self._consumer.consume, TAKE, 0)
         if not messages:
-            first = self._consumer.poll(WAIT)
+            first = asked(self._consumer.poll, WAIT)
             if first is None:
                 self._move_on(r, part)
                 return
@@ -174,7 +175,7 @@ class RangeReader:
         if part.live:
             from confluent_kafka import TopicPartition
 
-            at = self._consumer.position([TopicPartition(*r.place)])[0].offset
+            at = asked(self._consumer.position, [TopicPartition(*r.place)])[0].offset
             part.fetched = max(part.fetched, at)
 
     def _sort(self, messages: list[Any], wanted: Range) -> None:
@@ -197,7 +198,7 @@ class RangeReader:
         if place != wanted.place and sum(other.size for other in self._parts.values()) > HELD:
             from confluent_kafka import TopicPartition
 
-            self._consumer.incremental_unassign([TopicPartition(*place)])  # its turn will come
+            asked(self._consumer.incremental_unassign, [TopicPartition(*place)])  # its turn will come
             part.assigned = part.live = False
 
     def _strange(self, message: Any, wanted: Range) -> None:
@@ -222,10 +223,10 @@ class RangeReader:
         from confluent_kafka import TopicPartition
 
         if place != wanted.place:
-            self._consumer.incremental_unassign([TopicPartition(*place)])  # to be looked at when its turn comes
+            asked(self._consumer.incremental_unassign, [TopicPartition(*place)])  # to be looked at when its turn comes
             part.assigned = part.live = False
             return
-        begin, end = self._consumer.get_watermark_offsets(TopicPartition(*place), timeout=STALLED)
+        begin, end = asked(self._consumer.get_watermark_offsets, TopicPartition(*place), timeout=STALLED)
         if begin <= part.fetched <= end:
             raise FailedException(
                 f"Kafka: topic {place[0]}, partition {place[1]} does not give offset {part.fetched} now"
@@ -236,7 +237,10 @@ class RangeReader:
         from confluent_kafka import TopicPartition
 
         if places:
-            self._consumer.incremental_assign([TopicPartition(*place, self._parts[place].fetched) for place in places])
+            asked(
+                self._consumer.incremental_assign,
+                [TopicPartition(*place, self._parts[place].fetched) for place in places],
+            )
             for place in places:
                 self._parts[place].assigned = True
 

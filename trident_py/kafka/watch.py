@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import FailedException, SpoutError
+from .asking import Complaints, answer, asked, committed
 from .batches import Place
-from .clients import code_of, committed, errors, is_passing, log
+from .clients import code_of, errors, is_passing, log
 
 if TYPE_CHECKING:
     from .spout import KafkaSpout
@@ -34,17 +36,45 @@ class Watch:
     def __init__(self, spout: KafkaSpout) -> None:
         self._spout = spout
         self._client: Any = None
+        self._said = Complaints()
+        self._met = False
         self._unchecked = False
 
     @property
     def _admin(self) -> Any:
         if self._client is None:
-            self._client = self._spout.cluster.admin()
-        self._client.poll(0)  # serves its log
+            self._client = self._spout.cluster.admin({"error_cb": self._said})
+        asked(self._client.poll, 0)  # serves its log, and its complaints
         return self._client
 
     def close(self) -> None:
         self._client = None
+
+    @contextlib.contextmanager
+    def _errors(self, doing: str) -> Iterator[None]:
+        """Kafka's errors as ours; where nobody answers, with what the client says of it."""
+        from confluent_kafka import KafkaException
+
+        name = ", ".join(self._spout.topics or ()) or f"pattern {self._spout.pattern}"
+        with errors(self._spout.cluster, f"{doing} ({name})", SpoutError):
+            try:
+                yield
+            except KafkaException as error:
+                raise self._why(error) from error
+        self._said.forget()
+        self._met = True
+
+    def _why(self, error: Any) -> Any:
+        """The KafkaException that says more. Who was let in once is not refused for ever: that passes."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        if not is_passing(error) or self._client is None:
+            return error
+        asked(self._client.poll, 0)
+        told = self._said.instead_of(error)
+        if self._met and not is_passing(told):
+            return KafkaException(KafkaError(KafkaError._TRANSPORT, f"{code_of(told)}: {told.args[0].str()}"))
+        return told
 
     def topics(self) -> dict[str, Seen]:
         """The topics of the spout that exist."""
@@ -54,11 +84,11 @@ class Watch:
         found: dict[str, Seen] = {}
         if not names:
             return found
-        with errors(self._spout.cluster, "look at the topics", SpoutError):
-            asked = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=ANSWER)
-            for name, answer in asked.items():
+        with self._errors("look at the topics"):
+            answers = asked(self._admin.describe_topics, TopicCollection(list(names)), request_timeout=ANSWER)
+            for name, future in answers.items():
                 try:
-                    told = answer.result()
+                    told = answer(future, ANSWER)
                 except KafkaException as error:
                     if code_of(error) not in UNKNOWN:
                         raise
@@ -67,8 +97,8 @@ class Watch:
         return found
 
     def _matching(self, pattern: str) -> list[str]:
-        with errors(self._spout.cluster, "list the topics", SpoutError):
-            known = self._admin.list_topics(timeout=ANSWER).topics
+        with self._errors("list the topics"):
+            known = asked(self._admin.list_topics, timeout=ANSWER).topics
         hidden = not pattern.startswith("__")
         return sorted(n for n in known if re.fullmatch(pattern, n) and not (hidden and n.startswith("__")))
 
@@ -94,17 +124,17 @@ class Watch:
         """By partition; one whose leader is away is left out."""
         from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 
-        asked = {TopicPartition(*place): spec for place in places}
-        if not asked:
+        wanted = {TopicPartition(*place): spec for place in places}
+        if not wanted:
             return {}
         level = getattr(IsolationLevel, self._spout.isolationLevel.upper())
         found: dict[Place, int] = {}
         away: KafkaException | None = None
-        with errors(self._spout.cluster, "look up offsets", SpoutError):
-            answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=ANSWER)
-            for partition, answer in answers.items():
+        with self._errors("look up offsets"):
+            answers = asked(self._admin.list_offsets, wanted, isolation_level=level, request_timeout=ANSWER)
+            for partition, future in answers.items():
                 try:
-                    found[partition.topic, partition.partition] = answer.result().offset
+                    found[partition.topic, partition.partition] = answer(future, ANSWER).offset
                 except KafkaException as error:
                     if not (is_passing(error) or code_of(error) in (*UNKNOWN, NO_LEADER)):
                         raise
@@ -117,11 +147,11 @@ class Watch:
         """Where the spout's group stands; partitions that it has never committed are left out."""
         from confluent_kafka import KafkaException, TopicPartition
 
-        asked, group = [TopicPartition(*place) for place in places], self._spout.groupId
-        if group is None or not asked:
+        wanted, group = [TopicPartition(*place) for place in places], self._spout.groupId
+        if group is None or not wanted:
             return {}
-        with errors(self._spout.cluster, f"read the offsets of group {group}", SpoutError):
-            told = committed(self._spout.cluster, group, asked, ANSWER)
+        with self._errors(f"read the offsets of group {group}"):
+            told = committed(self._spout.cluster, group, wanted, ANSWER)
             for one in told:
                 if one.error is not None:
                     raise KafkaException(one.error)
@@ -132,13 +162,13 @@ class Watch:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import ConfigResource
 
-        asked = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in sorted(names)]
+        wanted = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in sorted(names)]
         found = []
-        with errors(self._spout.cluster, "read the settings of the topics", SpoutError):
-            answers = self._admin.describe_configs(asked, request_timeout=ANSWER) if asked else {}
-            for resource, answer in answers.items():
+        with self._errors("read the settings of the topics"):
+            answers = asked(self._admin.describe_configs, wanted, request_timeout=ANSWER) if wanted else {}
+            for resource, future in answers.items():
                 try:
-                    if "compact" in answer.result()["cleanup.policy"].value:
+                    if "compact" in answer(future, ANSWER)["cleanup.policy"].value:
                         found.append(resource.name)
                 except KafkaException as error:
                     self._unreadable(resource.name, error)

@@ -1,0 +1,306 @@
+"""Kafka away, or shut to this user: at a start waited for up to a limit and said, in a run a failed batch; one door."""
+
+from __future__ import annotations
+
+import ast
+import json
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+from servers.waiting import soon
+from spout_support import produce
+from topic_reading import values
+
+import states.kafka
+import trident_py.kafka
+from states.kafka import (
+    CompactedTopicState,
+    RowUpdater,
+    TopicState,
+    TransactionalTopicState,
+    compacted_writer,
+    compaction,
+    local_table,
+    marks,
+    topics,
+    transactions,
+)
+from trident_py import LocalCluster, TopologyError, TridentTopology
+from trident_py.cli import trident
+from trident_py.errors import FailedException, StateError, TridentError
+from trident_py.kafka import KafkaSpout, asking
+from trident_py.kafka.asking import answer, asked, reached
+from trident_py.kafka.clients import Cluster, code_of
+from trident_py.patience import START_WAIT
+from trident_py.state import SILENT, persist
+from trident_py.testing import FixedBatchSpout
+from trident_py.testing.kafka_broker import KafkaBroker
+from trident_py.testing.services import HOST, free_port
+from trident_py.tuples import Fields, TridentTuple
+
+NOBODY = "127.0.0.1:1"
+SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "me"}
+JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="a" password="a" user_me="right";'
+
+
+@pytest.fixture(scope="module")
+def broker(own_kafka_of_module: Callable[..., Any]) -> Any:
+    return own_kafka_of_module()
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits half a minute for an answer."""
+    for module in (marks, topics, compaction, compacted_writer, local_table, transactions):
+        monkeypatch.setattr(module, "ANSWER", 0.5)
+    monkeypatch.setattr(transactions, "PATIENCE", 0.5)
+    monkeypatch.setattr(asking, "SPARE", 0.2)
+
+
+KEYED = {"key": "v string", "value": "v2 string", "partitions": 1}
+FACTORIES: dict[str, Callable[[str, str], Any]] = {
+    "transactional": lambda at, topic: TransactionalTopicState(at, topic, value="v", partitions=1),
+    "compacted": lambda at, topic: CompactedTopicState(at, topic, **KEYED),
+    "opaque": lambda at, topic: CompactedTopicState.opaque(at, topic, **KEYED),
+    "unfenced": lambda at, topic: CompactedTopicState(at, topic, fence=False, **KEYED),
+}
+CONF = {"topology.name": "t", "trident.state.name": "s", "trident.lineage": "one"}
+
+
+def topology(factory: Any) -> Any:
+    made = TridentTopology()
+    stream = made.newStream("s", FixedBatchSpout(Fields("v string", "v2 string"), 1, ("a", "b"), ("c", "d")))
+    fields = ["v"] if isinstance(factory, TransactionalTopicState) else ["v", "v2"]
+    stream.partitionPersist(factory, fields, RowUpdater(), stateName="s")
+    return made.build()
+
+
+def reasons(running: Any, kind: str = "waiting") -> list[str]:
+    return [event.reason for event in running.events if event.kind == kind]
+
+
+# -- states
+
+
+@pytest.mark.parametrize("kind", [pytest.param("transactional", marks=pytest.mark.slow), "compacted"])
+def test_a_start_waits_for_brokers_that_are_away_and_says_so(own_kafka: Any, kind: str) -> None:
+    broker = own_kafka()
+    broker.kill()
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("t", {}, topology(FACTORIES[kind](broker.bootstrap, "made")))
+        assert soon(lambda: len(reasons(running)) > 1), running.events
+        broker.restart()
+        assert running.awaitTermination(60)
+    assert reasons(running)[0].startswith("waiting for state s, up to ") and START_WAIT in reasons(running)[0]
+    assert "Connection refused" in reasons(running)[0] and broker.bootstrap in reasons(running)[0]
+    assert values(broker.bootstrap, "made").total() == 2
+
+
+@pytest.mark.parametrize(("kind", "base"), [*((kind, 0) for kind in FACTORIES), ("opaque", "continue")])
+def test_a_start_gives_up_at_its_limit_and_names_the_setting(kind: str, base: Any) -> None:
+    with LocalCluster() as cluster:
+        conf = {START_WAIT: 0, "topology.txid.base": base}
+        running = cluster.submitTopology("t", conf, topology(FACTORIES[kind](NOBODY, "x")))
+        with pytest.raises(TopologyError, match=f"state s is away: Kafka at {NOBODY}: ") as told:
+            running.awaitTermination(60)
+    assert START_WAIT in str(told.value) and "Connection refused" in str(told.value)
+
+
+@pytest.mark.parametrize("kind", FACTORIES)
+def test_brokers_away_in_a_run_fail_the_batch_never_the_run(broker: Any, hasty: None, kind: str) -> None:
+    topic = broker.create_topic(cleanup_policy="compact")
+    factory = FACTORIES[kind](broker.bootstrap, topic)
+    participant = factory.participant()
+    conf = {**CONF, "trident.generation": participant.open(CONF)}
+    broker.kill()
+    try:
+        if kind != "transactional":  # whose driver asks nothing in an ordinary batch
+            with pytest.raises(FailedException, match=rf"Kafka at {broker.bootstrap}: .*topic '{topic}'"):
+                participant.prepare(1, 0, 1)
+        with pytest.raises(FailedException, match=rf"Kafka at {broker.bootstrap}: .*{topic}"):
+            written(factory.makeState(conf, None, 0, 1))
+    finally:
+        broker.restart()
+
+
+def written(state: Any) -> None:
+    """A batch of one row, with all that it asks of Kafka."""
+    fields = ["v"] if "Transactional" in type(state).__name__ else ["v", "v2"]
+    persist(state, 1, RowUpdater(), [TridentTuple.of(fields, ("a",) * len(fields))], SILENT)
+
+
+def test_what_is_asked_without_an_answer_in_time_is_never_an_empty_error(hasty: None) -> None:
+    """All that users and the command line call."""
+    for kind, make in FACTORIES.items():
+        factory = make(NOBODY, "x")
+        calls: list[Callable[[], Any]] = [factory.check, lambda made=factory: made.participant().open(CONF)]
+        if kind != "transactional":
+            calls += [factory.stored, factory.settled]
+        for call in calls:
+            with pytest.raises(TridentError) as told:
+                call()
+            assert NOBODY in str(told.value)
+    state = TopicState(NOBODY, "x", value="v").makeState(CONF, None, 0, 1)
+    with pytest.raises(FailedException, match=NOBODY):
+        state.beginCommit(1)
+
+
+def test_states_check_says_that_nobody_answers(tmp_path: Path) -> None:
+    file = tmp_path / "states.yaml"
+    alarms = {"type": "transactional-topic", "bootstrap": NOBODY, "topic": "x", "value": "v"}
+    counts = {"type": "compacted-topic", "bootstrap": NOBODY, "topic": "x", "key": "v string", "value": "n bigint"}
+    file.write_text(json.dumps({"states": {"alarms": alarms, "counts": counts}}))
+    done = CliRunner().invoke(trident, ["states", "check", str(file)])
+    assert done.exit_code == 1
+    assert done.output.count(f"Kafka at {NOBODY}: could not reach a broker: _TRANSPORT:") == 2, done.output
+    assert done.output.count("Connection refused") == 2
+
+
+# -- a wrong password
+
+
+class Guarded(KafkaBroker):
+    """A broker with a second door, for those who know the password."""
+
+    def _write_settings(self) -> None:
+        at, self.door = f"PLAINTEXT://{HOST}:{self.port}", self.__dict__.get("door") or f"{HOST}:{free_port()}"
+        self.options |= {
+            "listeners": f"{at},SASL://{self.door},CONTROLLER://{HOST}:{self.controller_port}",
+            "advertised.listeners": f"{at},SASL://{self.door}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "sasl.enabled.mechanisms": "PLAIN", "listener.name.sasl.plain.sasl.jaas.config": JAAS,
+        }  # fmt: skip
+        super()._write_settings()
+
+
+@pytest.fixture(scope="module")
+def guarded(broker: Any) -> Iterator[Any]:
+    with Guarded() as made:
+        yield made
+
+
+def test_a_wrong_password_ends_the_start_at_once_in_words(guarded: Any) -> None:
+    """Waiting cannot help."""
+    topic = guarded.create_topic()
+    reached(Cluster.of(guarded.door, {**SASL, "sasl.password": "right"}))
+    wrong = {**SASL, "sasl.password": "hush"}
+    made = TridentTopology()
+    made.newStream("in", KafkaSpout(guarded.door, topic, settings=wrong)).each("value", lambda value: True)
+    factory = TransactionalTopicState(guarded.door, topic, value="v", settings=wrong)
+    for each in (topology(factory), made.build()):
+        with LocalCluster() as cluster:
+            running = cluster.submitTopology("t", {START_WAIT: 50}, each)
+            with pytest.raises(TopologyError) as told:
+                running.awaitTermination(60)
+        for words in (guarded.door, "_AUTHENTICATION", "Invalid username or password", "Check security.protocol"):
+            assert words in str(told.value)
+        assert "hush" not in str(told.value) and START_WAIT not in str(told.value)
+    with pytest.raises(StateError, match="_AUTHENTICATION"):
+        factory.check()
+
+
+# -- the spout
+
+
+def test_a_spout_gives_up_at_the_limit_and_says_why(caplog: pytest.LogCaptureFixture) -> None:
+    made = TridentTopology()
+    made.newStream("in", KafkaSpout(NOBODY, "words")).each("value", lambda value: True)
+    with caplog.at_level(logging.WARNING, "trident_py.kafka"), LocalCluster() as cluster:
+        running = cluster.submitTopology("t", {START_WAIT: 1}, made.build())
+        with pytest.raises(TopologyError) as told:
+            running.awaitTermination(60)
+    for words in ("KafkaSpout 'in': Kafka is away", NOBODY, "words", "Connection refused", START_WAIT):
+        assert words in str(told.value)
+    waiting = [record.message for record in caplog.records if "waiting for Kafka, up to" in record.message]
+    assert waiting and "Connection refused" in waiting[0]
+    assert any("waiting for Kafka" in reason for reason in reasons(running, "reported"))
+
+
+def test_a_spout_waits_for_brokers_that_come_later(own_kafka: Any) -> None:
+    broker = own_kafka()
+    topic = broker.create_topic()
+    produce(broker, topic, ["a", "b"])
+    broker.kill()
+    made = TridentTopology()
+    made.newStream("in", KafkaSpout(broker.bootstrap, topic, endingOffsets="latest")).each("value", lambda value: True)
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("t", {}, made.build())
+        assert soon(lambda: len(reasons(running, "reported")) > 0), running.events
+        broker.restart()
+        assert running.awaitTermination(60)
+        assert running.txid == 1
+
+
+# -- the door
+
+
+@pytest.mark.parametrize(("error", "code"), [
+    (TimeoutError(), "_TIMED_OUT"), (CancelledError(), "_TIMED_OUT"), (BufferError("full"), "_QUEUE_FULL"),
+    (ValueError("odd"), "_INVALID_ARG"), (RuntimeError("closed"), "_STATE"),
+])  # fmt: skip
+def test_every_error_of_a_client_is_a_kafka_exception(error: Exception, code: str) -> None:
+    future: Future[None] = Future()
+    future.set_exception(error)
+    with pytest.raises(KafkaException) as told:
+        answer(future, 1)
+    assert code_of(told.value) == code and told.value.__cause__ is error
+    assert str(told.value.args[0].str())
+
+
+def test_a_future_without_an_answer_has_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "SPARE", 0.0)
+    with pytest.raises(KafkaException, match="no answer in time"):
+        answer(Future(), 0)
+
+
+def test_real_clients_that_are_closed_or_full_say_so_as_kafka_exceptions(kafka: Any) -> None:
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "g"})
+    consumer.close()
+    with pytest.raises(KafkaException):
+        asked(consumer.consume, 1, 0)
+    producer = Producer({"bootstrap.servers": NOBODY, "queue.buffering.max.messages": 1, "log_level": 0})
+    with pytest.raises(KafkaException) as told:
+        for _ in range(2):
+            asked(producer.produce, "x", b"1")
+    assert code_of(told.value) == "_QUEUE_FULL"
+    producer.purge()
+    assert reached(Cluster.of(kafka.bootstrap)).list_topics(timeout=10).brokers
+
+
+METHODS = {name for client in (Consumer, Producer, AdminClient) for name in dir(client) if not name.startswith("_")}
+AMBIGUOUS = {"commit", "close", "send", "produce", "poll", "assign", "committed", "flush", "abort", "list_topics"}
+HANDLES = {"consumer", "_consumer", "producer", "admin", "_admin", "client", "_client", "made", "sender"}
+AT_ONCE = {"close", "assignment", "memberid"}  # they wait for nobody, or their errors do not matter
+OWN = {"asking.py"}
+
+
+def sources() -> Iterator[Path]:
+    for package in (states.kafka, trident_py.kafka):
+        yield from sorted(Path(str(package.__file__)).parent.glob("*.py"))
+
+
+def direct(tree: ast.AST) -> Iterator[str]:
+    """Calls of a client's methods, and of a future's result, that do not go through the door."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        name, of = node.func.attr, node.func.value
+        handle = of.attr if isinstance(of, ast.Attribute) else of.id if isinstance(of, ast.Name) else ""
+        ours = name in AMBIGUOUS and handle not in HANDLES
+        if name == "result" or (name in METHODS - AT_ONCE and not ours):
+            yield f"line {node.lineno}: {ast.unparse(node.func)}"
+
+
+def test_nothing_waits_for_kafka_but_through_the_door() -> None:
+    trees = {path.name: ast.parse(path.read_text()) for path in sources() if path.name not in OWN}
+    found = {f"{name}, {line}" for name, tree in trees.items() for line in direct(tree)}
+    assert found == set()
+    strange = "self._admin.describe_topics(x)\nfuture.result(3)\nself.producer.flush()\nsender.producer.poll(0)\n"
+    assert len(list(direct(ast.parse(strange)))) == 4

@@ -1,0 +1,118 @@
+"""The one door to whatever waits for Kafka: a client's call, the answer of a future, the first contact.
+
+Whatever goes wrong behind it is a KafkaException, which `errors` (`trident_py.kafka.clients`) and its kin tell with
+cluster, topic and next step. A future that has no answer in time raises an empty TimeoutError otherwise, a full queue
+a BufferError, a closed client a RuntimeError. A test holds that no other call of a client's waits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from typing import Any, TypeVar
+
+from .clients import ASKING, REFUSING, Cluster
+
+T = TypeVar("T")
+REACH = 10.0
+SPARE = 5.0
+_PAUSE = 0.02
+_DOWN = "_ALL_BROKERS_DOWN"
+
+
+def asked(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
+    """One call of a client. Raises KafkaException."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    try:
+        return call(*arguments, **more)
+    except (TimeoutError, CancelledError) as error:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, _told(error, "no answer in time"))) from error
+    except BufferError as error:
+        raise KafkaException(KafkaError(KafkaError._QUEUE_FULL, _told(error, "no room"))) from error
+    except ValueError as error:
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, _told(error, "refused"))) from error
+    except RuntimeError as error:
+        raise KafkaException(KafkaError(KafkaError._STATE, _told(error, "the client is closed"))) from error
+
+
+def answer(future: Any, seconds: float) -> Any:
+    """What an AdminClient's future brings; ``seconds`` is what its request was given. Raises KafkaException.
+
+    Waits somewhat longer, since the client's own error says more than none.
+    """
+    return asked(future.result, seconds + SPARE)
+
+
+class Complaints:
+    """What a client says of itself (``error_cb``): the last thing that names a cause."""
+
+    def __init__(self) -> None:
+        self.last: Any = None
+        self.down = False
+
+    def __call__(self, error: Any) -> None:
+        """Called by librdkafka from within `poll`."""
+        if error.name() == _DOWN:
+            self.down = True
+        elif self.last is None or self.last.name() not in REFUSING:
+            self.last = error
+
+    @property
+    def refused(self) -> bool:
+        """Whether the brokers are there, and do not let this user in."""
+        return self.last is not None and self.last.name() in REFUSING
+
+    def forget(self) -> None:
+        """The brokers have answered."""
+        self.last, self.down = None, False
+
+    def instead_of(self, error: Any) -> Any:
+        """The KafkaException that says more."""
+        from confluent_kafka import KafkaException
+
+        return error if self.last is None else KafkaException(self.last)
+
+
+def reached(cluster: Cluster, seconds: float = REACH) -> Any:
+    """An AdminClient whose brokers have answered. Raises KafkaException: why none does, or why they refuse this user.
+
+    Ends as soon as all addresses were tried in vain.
+    """
+    from confluent_kafka import KafkaException
+
+    said = Complaints()
+    admin = cluster.admin({"error_cb": said})
+    first = asked(admin.describe_cluster, request_timeout=seconds)
+    until = time.monotonic() + seconds
+    while not (first.done() or said.refused or (said.down and said.last) or time.monotonic() > until):
+        asked(admin.poll, _PAUSE)
+    if not first.done() and said.last is not None:
+        raise said.instead_of(None)
+    try:
+        answer(first, 0)
+    except KafkaException as error:
+        asked(admin.poll, 0)
+        raise said.instead_of(error) from error
+    return admin
+
+
+def committed(cluster: Cluster, group: str, partitions: list[Any], seconds: float) -> list[Any]:
+    """Where a group stands in these partitions, once no transaction is open on them. Raises KafkaException.
+
+    Asked by a consumer: librdkafka's AdminClient ends the process by SIGSEGV where the coordinator has moved.
+    """
+    consumer = cluster.consumer({**ASKING, "group.id": group, "isolation.level": "read_committed"})
+    try:
+        found: list[Any] = asked(consumer.committed, partitions, seconds)
+        return found
+    finally:
+        consumer.close()
+
+
+def _told(error: BaseException, otherwise: str) -> str:
+    return str(error) or otherwise
+
+
+__all__ = ["Complaints", "answer", "asked", "committed", "reached"]
