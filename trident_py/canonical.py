@@ -76,6 +76,13 @@ def meant(value: Any) -> Any:
     return value if read is None else read(value)
 
 
+def is_null(value: Any) -> bool:
+    """Whether it stands for None: None itself, NaT and NA of pandas, NaT of NumPy."""
+    kind: Any = type(value)
+    read = _reading(kind)
+    return value is None or read is _no_value or (read is _of_numpy and value.dtype.kind in "mM" and value != value)
+
+
 def in_order(values: Iterable[Any]) -> list[Any]:
     """The values in the order of their canonical bytes: that of a set, whatever the hash seed of the process is.
 
@@ -96,6 +103,10 @@ def _plain_datetime(value: datetime.datetime) -> datetime.datetime:
         value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond,
         value.tzinfo, fold=value.fold,
     )  # fmt: skip
+
+
+def _no_value(value: Any) -> None:
+    """NaT and NA."""
 
 
 def _of_numpy(value: Any) -> Any:
@@ -165,8 +176,8 @@ _READ_AS: dict[type, Callable[[Any], Any]] = {
 # By name: neither library is loaded for this.
 _READ_BY_NAME: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("numpy", "generic"): _of_numpy,
-    ("pandas", "NaTType"): lambda value: None,
-    ("pandas", "NAType"): lambda value: None,
+    ("pandas", "NaTType"): _no_value,
+    ("pandas", "NAType"): _no_value,
     ("pandas", "Timestamp"): _of_timestamp,
     ("pandas", "Timedelta"): _of_timedelta,
 }

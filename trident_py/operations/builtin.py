@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import decimal
 import importlib
 import itertools
 import logging
@@ -18,12 +19,15 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from ..canonical import identity
+from ..canonical import UnkeyableError, identity, is_null, meant
 from ..errors import TridentError
 from ..tuples import TridentTuple
 from .base import CombinerAggregator, Filter, TridentOperationContext
 from .ordering import FirstN, FirstNAgg, FirstNSortedAgg, Max, MaxWithComparator, Min, MinWithComparator
 
+_DECIMALS = decimal.Context(
+    prec=10_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[decimal.Inexact, decimal.InvalidOperation]
+)
 _QUERIES = ("MapGet", "SnapshotGet", "TupleCollectionGet")
 
 __all__ = [
@@ -82,15 +86,15 @@ class Sum(CombinerAggregator):
 
     def init(self, tuple: TridentTuple) -> Any:
         value = tuple[0]
-        if type(value) is not int and type(value) is not float:
-            _check_number("Sum", value, tuple)
-        return value
+        return value if type(value) is int or type(value) is float else _number("Sum", value, tuple)
 
     def combine(self, val1: Any, val2: Any) -> Any:
+        if isinstance(val1, Decimal) or isinstance(val2, Decimal):
+            return _exact_sum(val1, val2)
         try:
             return val1 + val2
         except TypeError:
-            return _add(val1, val2)
+            raise TridentError(f"Sum: cannot add {val1!r} and {val2!r}; both must be numbers") from None
 
     def zero(self) -> int:
         return 0
@@ -106,10 +110,10 @@ class Minimum(CombinerAggregator):
     sql: ClassVar[str | None] = "CASE WHEN {new} < {old} THEN {new} ELSE {old} END"
 
     def init(self, tuple: TridentTuple) -> Any:
-        value = tuple[0]
+        value = meant(tuple[0])
         if value is None or type(value) is int:
             return value
-        _check_number(type(self).__name__, value, tuple)
+        value = _number(type(self).__name__, value, tuple)
         if value != value:
             raise TridentError(f"{type(self).__name__}: NaN{_in_field(tuple)} has no order; filter such tuples before")
         return value + 0.0 if isinstance(value, float) else value  # so that no order of tuples tells on a zero's sign
@@ -134,11 +138,13 @@ class Maximum(Minimum):
         return val2 if val2 > val1 else val1
 
 
-def _check_number(name: str, value: Any, where: TridentTuple) -> None:
-    if isinstance(value, numbers.Real | Decimal) and not isinstance(value, bool):
-        return
-    what = "null" if value is None else f"{value!r}, a {type(value).__name__},"
-    hint = " (FilterNull)" if value is None else ""
+def _number(name: str, value: Any, where: TridentTuple) -> Any:
+    """The number as Python's own: one of NumPy would overflow unseen. Raises TridentError for what is none."""
+    plain = meant(value)
+    if isinstance(plain, numbers.Real | Decimal) and not isinstance(plain, bool):
+        return plain
+    what = "null" if plain is None else f"{value!r}, a {type(value).__name__},"
+    hint = " (FilterNull)" if plain is None else ""
     raise TridentError(f"{name}: {what}{_in_field(where)} is no number; filter such tuples before{hint}")
 
 
@@ -147,13 +153,16 @@ def _in_field(where: TridentTuple) -> str:
     return f" in field {field[0]!r}" if field else ""
 
 
-def _add(a: Any, b: Any) -> Any:
-    """A Decimal with a float: the float enters with its exact value, as in Storm."""
-    if isinstance(a, Decimal) and isinstance(b, float):
-        return a + Decimal(b)
-    if isinstance(b, Decimal) and isinstance(a, float):
-        return Decimal(a) + b
-    raise TridentError(f"Sum: cannot add {a!r} and {b!r}; both must be numbers")
+def _exact_sum(one: Any, other: Any) -> Decimal:
+    """All digits of the sum; a float enters with its exact value, as in Storm's BigDecimal."""
+    try:
+        a, b = (Decimal(each) for each in (one, other))
+        return _DECIMALS.add(a, b)
+    except (ArithmeticError, TypeError, ValueError):
+        raise TridentError(
+            f"Sum: cannot add {one!r} and {other!r}: both must be numbers, and their sum may have no more than "
+            f"{_DECIMALS.prec} digits. Round the values before"
+        ) from None
 
 
 class Debug(Filter):
@@ -183,11 +192,18 @@ class Equals(Filter):
 
     def isKeep(self, tuple: TridentTuple) -> bool:
         for first, second in itertools.pairwise(tuple):
-            if first is None and second is None:
+            if is_null(first) and is_null(second):
                 raise TridentError(f"Equals: two nulls in {tuple.getFields()}; filter them first (FilterNull)")
-            if identity(first) != identity(second):
+            if not _equal(first, second):
                 return False
         return True
+
+
+def _equal(first: Any, second: Any) -> bool:
+    try:
+        return bool(identity(first) == identity(second))
+    except UnkeyableError:  # no key, but Python may know
+        return type(first) is type(second) and bool(first == second)
 
 
 class FilterNull(Filter):
@@ -198,8 +214,8 @@ class FilterNull(Filter):
 
 
 def _null_or_not(value: Any) -> bool | None:
-    """Null alone is None: never asks a value of the user for equality."""
-    return None if value is None else True
+    """Null alone is None, also as NaT and NA: never asks a value of the user for equality."""
+    return None if is_null(value) else True
 
 
 class Negate(Filter):
