@@ -25,6 +25,8 @@ _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=deci
 _NUMPY_FINE = ("[ns]", "[ps]", "[fs]", "[as]")
 
 Encoder = Callable[[Any], bytes]
+SET_ORDER = f"{hash('trident'):x}"
+"""What decides the order in which this process walks through sets: equal in processes with one PYTHONHASHSEED."""
 
 
 class UnkeyableError(TridentError):
@@ -83,12 +85,20 @@ def is_null(value: Any) -> bool:
     return value is None or read is _no_value or (read is _of_numpy and value.dtype.kind in "mM" and value != value)
 
 
-def in_order(values: Iterable[Any]) -> list[Any]:
-    """The values in the order of their canonical bytes: that of a set, whatever the hash seed of the process is.
+def in_order(values: Iterable[Any]) -> Iterable[Any]:
+    """The values; those of a set in the order of their canonical bytes, which no process' hash seed decides.
 
-    Raises UnkeyableError for a value that has no canonical form.
+    Raises UnkeyableError for a set with an element that has no canonical form.
     """
-    return sorted(values, key=canonical)
+    if not isinstance(values, set | frozenset):
+        return values
+    try:
+        return sorted(values, key=canonical)
+    except UnkeyableError as error:
+        raise UnkeyableError(
+            f"a set has another order in every process, and no order can be made of its elements: {error.reason}. "
+            "Return a list"
+        ) from None
 
 
 # -- what a value stands for

@@ -7,6 +7,7 @@ import uuid
 from typing import Any
 
 from . import home
+from .canonical import SET_ORDER
 from .errors import TopologyError, TridentError
 from .patience import Stopped
 from .program import BatchInfo, Outcome, Program, compile_plan, descriptor_rows, failure_of, outcome
@@ -122,6 +123,7 @@ class LocalComponent:
         """Batch after batch until the spouts are exhausted or the run is stopped."""
         lineage, txid, metadata = self._restore()
         begun = self.store.get("begun", txid + 1)
+        self._compare_order(txid + 1)
         coordination = Coordination(self.program.spouts, self.program.conf, self.store, self._reported)
         try:
             coordination.restore(txid, metadata, begun)
@@ -137,8 +139,21 @@ class LocalComponent:
                 txid, begun = txid + 1, None
                 metadata = loop.run(txid, self._execute, metadata)
                 self._save(txid, metadata)
+            self._keep(lineage, txid, order=None)
         finally:
             coordination.close()
+
+    def _compare_order(self, txid: int) -> None:
+        """Tells of a batch that was begun by a process which walked through sets in another order."""
+        order = (self.store.get("component", 0) or {}).get("order")
+        if order not in (None, SET_ORDER):
+            text = (
+                f"batch {txid} may have been begun by a process with another hash seed, which ended in it: what a "
+                "function of yours makes of the order of a set, or of hash(), may differ now. Start with "
+                "PYTHONHASHSEED=0 each time"
+            )
+            log.warning("%s", text)
+            self.running.event(self.program.component, "reported", txid, None, text)
 
     def _restore(self) -> tuple[str, int, dict | None]:
         """Lineage, last committed txid and its metadata, from the checkpoint if there is one."""
@@ -151,10 +166,14 @@ class LocalComponent:
             return saved["lineage"], saved["base"], None
         return saved["lineage"], last["txid"], last["metadata"]
 
-    def _keep(self, lineage: str, base: int) -> None:
-        """Settles a new checkpoint, once no state refuses it: a start that was refused leaves the choices open."""
-        if self.store.get("component", 0) is None:
-            self.store.put("component", 0, {"lineage": lineage, "base": base})
+    def _keep(self, lineage: str, base: int, order: str | None = SET_ORDER) -> None:
+        """Settles a new checkpoint, once no state refuses it: a start that was refused leaves the choices open.
+
+        ``order`` is that of sets in the process that may be in the middle of a batch; None if none is.
+        """
+        kept = self.store.get("component", 0) or {"lineage": lineage, "base": base}
+        if kept.get("order") != order:
+            self.store.put("component", 0, {**kept, "order": order})
 
     def _begun(self, txid: int, metadata: dict) -> None:
         """Before a batch is emitted: a restart must not make another one of it, whose states may be written."""

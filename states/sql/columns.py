@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from trident_py.canonical import identity
+from trident_py.canonical import UnkeyableError, identity, meant
 from trident_py.chunks import encodable
 from trident_py.errors import DefinitionError, StateError
 from trident_py.tuples import Fields
@@ -83,19 +83,31 @@ class Column:
 
     def encode(self, values: Sequence[Any]) -> Sequence[Any]:
         """The values as the driver takes them. Raises Refused with the index of the first bad one."""
-        if not self.key or _NONE not in (kinds := set(map(type, values))):
-            kinds = set(map(type, values)) - {_NONE}
+        kinds = set(map(type, values))
+        if not self.key or _NONE not in kinds:
             quick = _QUICK.get(self.family)
-            if quick is not None and quick(self, values, kinds):
+            if quick is not None and quick(self, values, kinds - {_NONE}):
                 return values
         encode = _ENCODE[self.family]
         done = []
         for index, value in enumerate(values):
             try:
-                done.append(None if value is None and not self.key else encode(self, value))
+                plain = _plain(value)
+                done.append(None if plain is None and not self.key else encode(self, plain))
             except Refused as refused:
                 raise Refused(refused.reason, index) from None
+        for index, reason in self.strangers(values).items():
+            raise Refused(reason, index)
         return done
+
+    def strangers(self, values: Sequence[Any]) -> dict[int, str]:
+        """The keys that are not of the first one's kind, where the column would take keys of two kinds for one."""
+        if not self.key or self.family != "timestamp" or "zone" not in self.without:
+            return {}
+        zoned = [_plain(value).utcoffset() is not None for value in values]
+        has, others = ("no", "one") if zoned[:1] == [True] else ("a", "none")
+        reason = f"it has {has} time zone, others of the batch have {others}, and the column would take both for one"
+        return {index: reason for index, own in enumerate(zoned) if own != zoned[0]}
 
 
 def refusal(
@@ -178,6 +190,14 @@ _QUICK: dict[str, Callable[[Column, Sequence[Any], set[type]], bool]] = {
 }  # fmt: skip
 
 
+def _plain(value: Any) -> Any:
+    """What it stands for: a scalar of NumPy or pandas as Python's own, NaT as None. Raises Refused."""
+    try:
+        return meant(value)
+    except UnkeyableError as error:
+        raise Refused(error.reason) from None
+
+
 def _want(value: Any, kind: type | tuple[type, ...], what: str) -> None:
     if value is None:
         raise Refused("a key column holds no null")
@@ -254,6 +274,8 @@ def _timestamp(column: Column, value: Any) -> Any:
 
 def _decimal(column: Column, value: Any) -> Any:
     _want(value, (decimal.Decimal, int), "a decimal")
+    if column.key and isinstance(value, int):
+        raise Refused("it is a whole number: 1 and Decimal(1) are two keys, and would be one here")
     precision, scale = ([*column.sizes, 0] if column.sizes else [10, 0])[:2]
     number = decimal.Decimal(value)
     if not number.is_finite():

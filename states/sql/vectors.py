@@ -58,7 +58,9 @@ def refusals(column: Column, values: Any) -> dict[int, str]:
             column.encode(_objects(values[index : index + 1]))
         except Refused as why:
             found[index] = why.reason
-    return found
+    good = [index for index in range(len(values)) if index not in found]
+    strangers = column.strangers([_objects(values[index : index + 1])[0] for index in good])
+    return found | {good[at]: reason for at, reason in strangers.items()}
 
 
 def _objects(values: Any) -> list[Any]:

@@ -52,7 +52,7 @@ EVERY = [(value,) for row in zip(*[alike * 4 for alike in ALIKE], strict=False) 
 def test_equal_keys_from_four_partitions_are_counted_in_one_row(cluster: Any, kind: str) -> None:
     factory = LoggingBackingMap.Factory(kind)
     topology = TridentTopology()
-    stream = topology.newStream("s", Batches("k", [EVERY, EVERY[::-1]])).parallelismHint(4).shuffle()
+    stream = topology.newStream("s", Batches("k", [EVERY, EVERY[::-1]])).parallelismHint(4)
     counts = stream.groupBy("k").persistentAggregate(factory, [], Count(), "n").parallelismHint(4)
     collect(counts.newValuesStream(), "counts")
     running = run(cluster, topology)
@@ -71,7 +71,7 @@ def test_equal_values_meet_in_a_join_in_any_number_of_partitions(cluster: Any, h
     topology = TridentTopology()
     left = topology.newStream("l", Batches(["k", "x"], [[(alike[0], i) for i, alike in enumerate(ALIKE)]]))
     right = topology.newStream("r", Batches(["k", "y"], [[(alike[-1], i) for i, alike in enumerate(ALIKE)]]))
-    sides = [side.parallelismHint(hint).shuffle().each([], lambda: True) for side in (left, right)]
+    sides = [side.parallelismHint(hint) for side in (left, right)]
     joined = topology.join(sides[0], "k", sides[1], "k", ["k", "x", "y"]).parallelismHint(hint)
     collect(joined.project(["x", "y"]), "out")
     rows = run(cluster, topology).collected("out")[1]

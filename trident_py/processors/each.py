@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..blame import Blame, arguments, named_values, note
+from ..canonical import in_order
 from ..chunks import Chunk, typed
 from ..errors import TridentError
 from ..operations.base import TridentCollector
@@ -131,7 +132,7 @@ class CallableProcessor(FunctionProcessor):
             )
         lists: list[Sequence[Any]] = []
         try:
-            lists.extend(() if r is None else r if isinstance(r, list | tuple) else list(r) for r in results)
+            lists.extend(() if r is None else r if isinstance(r, list | tuple) else list(in_order(r)) for r in results)
         except BaseException as error:
             self._blame(error, columns, len(lists))
             raise

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ..canonical import in_order
 from ..chunks import Chunk
 from ..tuples import Fields
 from .base import NodeContext, Processor, check_row, name_of
@@ -45,7 +46,7 @@ class ReplaceProcessor(Processor):
     def execute(self, port: int, chunk: Chunk) -> None:
         results = map(self.call, chunk.tuples(self.spec.inputs))
         if self.spec.flat:
-            rows = [row for result in results if result is not None for row in result]
+            rows = [row for result in results if result is not None for row in in_order(result)]
         else:
             rows = list(results)
         if rows:

@@ -63,6 +63,7 @@ logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
 logger.shell.level = error
 """
 _SOCKET_PATH = 60
+HASH_SEED = "PYTHONHASHSEED"
 _confs = threading.RLock()
 
 
@@ -176,13 +177,17 @@ def query_settings(spark: SparkSession, checkpoint: str) -> Iterator[None]:
     """Our settings, for a query that is started inside: a query keeps a copy of the session's."""
     alone = (spark.sparkContext.master or "").partition("[")[0] == "local"
     wanted = QUERY | (UNCHECKED if alone else CHECKED) | (LOCAL_CHECKPOINT if is_local(spark, checkpoint) else {})
+    workers = spark.sparkContext.environment
     with _confs:
         before = {key: spark.conf.get(key, None) for key in wanted}
+        seed = workers[HASH_SEED]
         try:
+            workers[HASH_SEED] = "0"  # else it is the driver's: another restart, another order of sets
             for key, value in wanted.items():
                 spark.conf.set(key, value)
             yield
         finally:
+            workers[HASH_SEED] = seed
             for key, old in before.items():
                 if old is None:
                     spark.conf.unset(key)
