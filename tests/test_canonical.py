@@ -294,9 +294,10 @@ def test_an_instant_is_one_key_in_whichever_zone_it_is_told() -> None:
     assert twice == twice.replace(fold=1) and identity(twice) != identity(twice.replace(fold=1))
 
 
-def test_a_time_with_a_zone_goes_where_a_table_without_zones_would_have_it() -> None:
+def test_keys_that_a_column_may_hold_as_one_meet_in_one_partition() -> None:
     six = dt.datetime(2026, 1, 1, 6, tzinfo=BERLIN)
     assert java_hash(six) == java_hash(six.astimezone(dt.UTC).replace(tzinfo=None))
+    assert java_hash(Decimal("-7.00")) == java_hash(-7) != java_hash(Decimal("-7.01"))
 
 
 class Plain:

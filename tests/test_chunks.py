@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import http
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trident_py import Fields, TridentError
-from trident_py.chunks import CHUNK_ROWS, Chunk, TupleList, arrow_type, as_arrow, concat, typed
+from trident_py.chunks import CHUNK_ROWS, Chunk, TupleList, arrow_type, as_arrow, concat, to_list, typed
 
 ROWS = [(1, "a"), (2, "b"), (3, None)]
 NUMBERS = st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False)
@@ -119,3 +122,29 @@ def test_a_tuple_list_reads_like_a_list() -> None:
     assert tuples[1:3] == [(1,), (2,)] and list(tuples)[-1] == ("last",)
     with pytest.raises(IndexError):
         tuples[len(tuples)]
+
+
+MEANT: list[tuple[str, Any, Any]] = [
+    ("string", np.str_("a"), "a"), ("string", http.HTTPMethod.GET, "GET"), ("bigint", np.int8(1), 1),
+    ("bigint", http.HTTPStatus.OK, 200), ("double", np.float32(0.5), 0.5), ("boolean", np.bool_(True), True),
+    ("binary", bytearray(b"a"), b"a"), ("date", np.datetime64("2026-01-01"), datetime.date(2026, 1, 1)),
+    ("timestamp_ntz", pd.Timestamp("2026-01-01"), datetime.datetime(2026, 1, 1)),
+    ("decimal(5,2)", np.int64(1), decimal.Decimal(1)),
+    ("timestamp", pd.Timestamp("2026-01-01", tz="UTC"), datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("ddl", "value", "wanted"), MEANT)
+def test_scalars_of_numpy_and_pandas_are_what_they_mean_in_a_typed_field(ddl: str, value: Any, wanted: Any) -> None:
+    nulls = [None, pd.NaT, pd.NA, np.datetime64("NaT")]
+    assert to_list(typed([value, *nulls], ddl, "v")) == [wanted, None, None, None, None]
+
+
+STRANGE = [pd.Timestamp(1), np.array([1]), np.timedelta64(1, "ns"), np.datetime64("20000-01-01")]
+
+
+@pytest.mark.parametrize("ddl", [ddl for ddl, _, _ in MEANT])
+@pytest.mark.parametrize("value", STRANGE)
+def test_what_a_typed_field_does_not_hold_is_refused_by_name(ddl: str, value: Any) -> None:
+    with pytest.raises(TridentError, match="field 'v' is declared"):
+        typed([value], ddl, "v")

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .canonical import UnkeyableError, meant
 from .errors import TridentError
 from .tuples import MISSING, Fields, TridentTuple, missing_value, short_tuple, tuple_class
 
@@ -286,17 +287,19 @@ def arrow_type(ddl: str) -> pa.DataType:
 def typed(column: Column, ddl: str, name: str) -> Column:
     """The column as the declared type. Raises TridentError for a value that the type cannot hold exactly.
 
-    ``float`` is the nearest number of 32 bits, as it is in Spark.
+    ``float`` is the nearest number of 32 bits, as it is in Spark. Scalars of NumPy and pandas, and subclasses, are
+    taken as what they mean (`canonical.meant`).
     """
     wanted = arrow_type(ddl)
     if not isinstance(column, list):
         return exact_cast(column, wanted, name)
-    kinds, python = kinds_of(column), _kinds_of_type(wanted)
-    strange = kinds - python
+    python = _kinds_of_type(wanted)
+    strange = kinds_of(column) - python
     if _Missing in strange:
         return column
-    if pa.types.is_timestamp(wanted):  # a subclass may hold more than a datetime: what comes back is compared
-        strange = {kind for kind in strange if not issubclass(kind, datetime.datetime)}
+    if strange:
+        column = _meant(column, ddl, name)
+        strange = kinds_of(column) - python
     if strange:
         value = next(v for v in column if type(v) in strange)
         raise TridentError(f"field {name!r} is declared {ddl}, but a tuple holds {value!r}, a {type(value).__name__}")
@@ -306,11 +309,16 @@ def typed(column: Column, ddl: str, name: str) -> Column:
         array = pa.array(column, type=wanted)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError) as error:
         raise TridentError(f"field {name!r} is declared {ddl}, but a value does not fit: {error}") from error
-    if not kinds <= python and to_list(array) != column:
-        raise TridentError(f"field {name!r} is declared {ddl}, but a value would come back as another one")
     if wanted == pa.float32() and _grew(pa.array(column, pa.float64()), array):
         raise TridentError(f"field {name!r} is declared {ddl}, but a number is too large for 32 bits; declare double")
     return array
+
+
+def _meant(column: list, ddl: str, name: str) -> list:
+    try:
+        return [meant(value) for value in column]
+    except UnkeyableError as error:
+        raise TridentError(f"field {name!r} is declared {ddl}, but {error.reason}") from None
 
 
 def _kinds_of_type(wanted: pa.DataType) -> set[type]:

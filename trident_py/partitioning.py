@@ -8,6 +8,7 @@ the same. Source in Storm: TupleUtils.chooseTaskIndex, org.apache.storm.trident.
 from __future__ import annotations
 
 import datetime
+import decimal
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -228,7 +229,8 @@ def java_hash(value: Any) -> int:
     """hashCode of the value as Java would hold it (int: Long, float: Double), as unsigned 32 bits.
 
     A function of the value's canonical form; what Java has no such type for gets a hash of those bytes. A time with
-    a zone has the hash of the UTC time without one: some tables hold both as one, and then both must meet.
+    a zone has the hash of the UTC time without one, a decimal that of the whole number: a table's column may hold both
+    as one, and then both must meet, to be refused.
     Raises UnkeyableError for a value that has no canonical form.
     """
     if value is None:
@@ -255,6 +257,12 @@ def _hash_list(values: list | tuple) -> int:
     for item in values:
         result = (result * 31 + java_hash(item)) & 0xFFFFFFFF
     return result
+
+
+def _hash_decimal(value: decimal.Decimal) -> int:
+    if value.is_finite() and value.adjusted() < 19 and value == value.to_integral_value():
+        return _hash_integer(int(value))
+    return zlib.crc32(canonical(value))
 
 
 def _hash_datetime(value: datetime.datetime) -> int:
@@ -285,5 +293,6 @@ _HASHES: dict[type, Callable[[Any], int]] = {
     float: _hash_float,
     list: _hash_list,
     tuple: _hash_list,
+    decimal.Decimal: _hash_decimal,
     datetime.datetime: _hash_datetime,
 }
