@@ -32,6 +32,7 @@ LAYERS = [
     {"lowering"},
     {"ways"},
     {"program"},
+    {"checking"},
     {"tasks"},
     {"runs", "running"},
     {"publishing"},

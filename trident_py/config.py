@@ -44,6 +44,7 @@ class Config(dict[str, Any]):
     TOPOLOGY_START_WAIT_SECS = "topology.start.wait.secs"
     TOPOLOGY_GUARANTEE = "topology.guarantee"
     TOPOLOGY_ERROR_VALUES = "topology.error.values"
+    TOPOLOGY_DETERMINISM_CHECK = "topology.determinism.check"
     TOPOLOGY_DETERMINISM_TRUST = "topology.determinism.trust"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -88,6 +89,7 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_START_WAIT_SECS: (_seconds, "a number of seconds from 0 on"),
     Config.TOPOLOGY_STOP_GRACE_SECS: (_seconds, "a number of seconds from 0 on"),
     Config.TOPOLOGY_ERROR_VALUES: (lambda value: isinstance(value, bool), "true or false"),
+    Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number from 1 on: each so many-th batch runs twice"),
     Config.TOPOLOGY_DETERMINISM_TRUST: (_names, 'a list of modules, classes and functions, as ["shop.prices"], or "*"'),
 }
 

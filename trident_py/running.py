@@ -16,7 +16,7 @@ log = logging.getLogger("trident_py")
 
 class Event(NamedTuple):
     """Something that happened: "waiting" (for a store that is away at the start), "started", "committed", "replay",
-    "reported", "task-retry", "failed", "ended"."""
+    "reported", "unsteady" (it gave something else in a second run), "task-retry", "failed", "ended"."""
 
     kind: str
     txid: int | None

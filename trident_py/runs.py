@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from .checking import Twin
 from .operations.base import TridentOperationContext
 from .plan import ProcessorNode
 from .program import BatchInfo, Program, Row
@@ -25,6 +26,11 @@ class RunMemory:
         self.tasks: dict[tuple[str, int, int], LevelTask] = {}
         self.states: dict[tuple[str, int], tuple[Any, tuple[int, int]]] = {}
         self.contexts: dict[str, TridentOperationContext] = {}
+        self._twin = Twin()
+
+    def twin(self) -> Twin:
+        """The process for second runs; it starts with the first of them."""
+        return self._twin
 
     def state(self, program: Program, node: ProcessorNode, index: int, count: int, batch: BatchInfo) -> Any:
         """The state's partition. Where other processes serve it too, it is made anew unless this process
@@ -56,6 +62,7 @@ class RunMemory:
         }
 
     def close(self) -> None:
+        self._twin.close()
         for task in self.tasks.values():
             task.close()
         for state, _ in self.states.values():

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Protocol
 
+from .checking import Checks, Twin
 from .chunks import Chunk
 from .lowering import Exchange, Stage
 from .operations.base import TridentOperationContext
@@ -27,6 +28,9 @@ class StateSource(Protocol):
 
     def state(self, program: Program, node: ProcessorNode, index: int, count: int, batch: BatchInfo) -> Any: ...
 
+    def twin(self) -> Twin:
+        """The process for second runs."""
+
 
 class LevelTask:
     """One partition of one level: the processors of its stages, wired to each other and to the exchanges."""
@@ -40,6 +44,7 @@ class LevelTask:
         self.out: list[Row] = []
         self.failed = False
         self.sent: dict[int, int] = {}
+        self.checks = Checks.of(program.conf, memory.twin)
         self.last_level = level == self.program.level_count - 1
         self._wire()
 
@@ -100,6 +105,9 @@ class LevelTask:
         for stage in [] if self.failed else self.stages:
             if stage.commits and (not broken.isdisjoint(self.fed_by[stage]) or not self._finish(stage)):
                 broken.add(stage)
+        if self.checks is not None and not self.failed:
+            for found in self.checks.end():
+                self._report(found.node, "unsteady", found.text)
         yield from self._drain()
 
     def _start(self, batch: BatchInfo) -> None:
@@ -108,6 +116,8 @@ class LevelTask:
         attempt = TransactionAttempt(batch.txid, batch.attempt)
         for context in self.contexts.values():
             context.transaction = attempt
+        if self.checks is not None:
+            self.checks.begin(attempt)
         for node in self.nodes:
             if not self.failed:
                 self._guard(node, partial(self._begin, node, attempt))
@@ -139,6 +149,8 @@ class LevelTask:
             info = self.program.spouts[self.spouts.index(node.id)]
             return SpoutProcessor(info, context, self.partition, self._conf)
         assert isinstance(node, ProcessorNode)
+        if self.checks is not None:
+            return self.checks.watch(node, context)
         return node.spec.make(context)
 
     def _conf(self) -> dict:

@@ -12,7 +12,7 @@ from functools import partial
 from .errors import DefinitionError, FailedException, ReportedFailedException, StateError, TopologyError
 from .patience import Patience, Stopped, back_off_seconds, start_wait
 from .plan import ProcessorNode, describe
-from .program import BatchInfo, Failure, Outcome, Program, failure_of
+from .program import BatchInfo, Failure, Outcome, Program, Report, failure_of
 from .publishing import MAX_ATTEMPTS, Publisher, Receipts, topology_error
 from .running import RunningTopology, Stopwatch
 from .spouts.coordination import Coordination, Descriptor
@@ -235,6 +235,19 @@ class BatchLoop:
         for report in outcome.reports:
             if report.kind == "error":
                 self._event("reported", batch, report.value)
+        self._unsteady(batch, [report for report in outcome.reports if report.kind == "unsteady"])
+
+    def _unsteady(self, batch: BatchInfo, found: list[Report]) -> None:
+        """What the check has found, the first operation of the plan first: those behind it may follow from it."""
+        if not found:
+            return
+        nodes = self.program.lowered.plan.by_id
+        first = min(found, key=lambda report: (report.node, report.partition))
+        others = [describe(nodes[node]) for node in sorted({report.node for report in found} - {first.node})]
+        more = f" (also: {', '.join(others)})" if others else ""
+        reason = f"{describe(nodes[first.node])} in partition {first.partition} {first.value}{more}"
+        log.warning("txid %d: %s", batch.txid, reason)
+        self._event("unsteady", batch, reason)
 
     def _succeeded(self, batch: BatchInfo, outcome: Outcome, seconds: dict[str, float]) -> None:
         progress = self.progress

@@ -1,0 +1,148 @@
+"""Notes what operations get and emit in a sampled batch, and compares it with what they emit a second time."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from ..blame import named_values
+from ..canonical import UnkeyableError, identity
+from ..chunks import Chunk
+from ..config import Config
+from ..errors import TridentError
+from ..plan import Node, ProcessorNode
+from ..processors import Aggregate, Each, Keep, MultiReduce, Replace
+from ..processors.base import NodeContext, Processor
+from ..tuples import TransactionAttempt
+from .twin import Run, Twin, freeze
+
+_CHECKED = Aggregate | Each | Keep | MultiReduce | Replace
+
+
+class Difference(NamedTuple):
+    """What an operation emitted otherwise, in words."""
+
+    node: Node
+    text: str
+
+
+class Checks:
+    """Those of one task. Every ``every``-th txid is a sample."""
+
+    def __init__(self, every: int, values: bool, twin: Callable[[], Twin]) -> None:
+        self.every, self.values, self.twin = every, values, twin
+        self.watched: list[Watched] = []
+        self.refused: list[Difference] = []
+        self.attempt: TransactionAttempt | None = None
+
+    @classmethod
+    def of(cls, conf: dict, twin: Callable[[], Twin]) -> Checks | None:
+        """None if nobody has asked for it."""
+        every = conf.get(Config.TOPOLOGY_DETERMINISM_CHECK)
+        return None if every is None else cls(every, conf.get(Config.TOPOLOGY_ERROR_VALUES, True) is not False, twin)
+
+    def begin(self, attempt: TransactionAttempt) -> None:
+        """An attempt begins, before anything of it runs."""
+        self.attempt = attempt if attempt.txid % self.every == 0 else None
+
+    def watch(self, node: ProcessorNode, context: NodeContext) -> Processor:
+        """The processor of a node, made here; one of user code that asks no state is watched."""
+        if node.state is not None or not isinstance(node.spec, _CHECKED):
+            return node.spec.make(context)
+        try:
+            frozen = freeze(node.spec, context)
+        except Exception as error:
+            self.refused.append(Difference(node, f"cannot be sent to another process: {error}"))
+            return node.spec.make(context)
+        made = Watched(self, node, context, frozen, node.spec.make(context))
+        self.watched.append(made)
+        return made
+
+    def end(self) -> Iterator[Difference]:
+        """The batch is done in this task: what came out otherwise the second time."""
+        yield from self.refused
+        self.refused = []
+        if self.attempt is None:
+            return
+        for each in self.watched:
+            text = self._differs(each, self.attempt)
+            if text:
+                yield Difference(each.node, text)
+
+    def _differs(self, watched: Watched, attempt: TransactionAttempt) -> str:
+        try:
+            again = self.twin().run(Run(watched.frozen, attempt.txid, attempt.attemptId, watched.calls))
+        except TridentError as error:
+            return f"could not be run a second time: {error}"
+        if again.error:
+            return f"raised {again.error} when it ran a second time"
+        return difference(watched.emitted, again.blocks, self.values)
+
+
+class Watched(Processor):
+    """A processor, and a note of what goes in and out while a batch is a sample."""
+
+    def __init__(self, checks: Checks, node: Node, context: NodeContext, frozen: bytes, inner: Processor) -> None:
+        super().__init__(context)
+        self.checks, self.node, self.frozen, self.inner = checks, node, frozen, inner
+        self.calls: list[tuple[int, bytes]] = []
+        self.emitted: list[bytes] = []
+        inner.emit = self._emit
+
+    def start(self, attempt: TransactionAttempt) -> None:
+        self.calls, self.emitted = [], []
+        self.inner.start(attempt)
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        if self.checks.attempt is not None:
+            self.calls.append((port, chunk.encode()))
+        self.inner.execute(port, chunk)
+
+    def finish(self) -> None:
+        self.inner.finish()
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def _emit(self, chunk: Chunk) -> None:
+        if self.checks.attempt is not None:
+            self.emitted.append(chunk.encode())
+        self.emit(chunk)
+
+
+def difference(first: Iterable[bytes], second: Iterable[bytes], values: bool) -> str:
+    """The first row that is another one, or a word about the number of rows; empty if all is the same."""
+    names, rows = _rows(first)
+    _, again = _rows(second)
+    for number, (one, other) in enumerate(zip(rows, again, strict=False), 1):
+        if one is not other and list(map(_same, one)) != list(map(_same, other)):
+            shown = f": first {_shown(names, one)}, then {_shown(names, other)}" if values else ""
+            return f"gave another row {number} in a second run{shown}"
+    return "" if len(rows) == len(again) else f"gave {len(rows)} rows, and {len(again)} in a second run"
+
+
+def _rows(blocks: Iterable[bytes]) -> tuple[list[str], list[tuple]]:
+    names: list[str] = []
+    rows: list[tuple] = []
+    for chunk in map(Chunk.decode, blocks):
+        names = list(chunk.columns)
+        rows += zip(*(_list(chunk, name) for name in names), strict=True) if names else [()] * chunk.length
+    return names, rows
+
+
+def _list(chunk: Chunk, name: str) -> list:
+    column = chunk.columns[name]
+    return column if isinstance(column, list) else column.to_pylist()
+
+
+def _same(value: Any) -> Any:
+    """What is compared: the identity of a value, else its bytes."""
+    try:
+        return identity(value)
+    except UnkeyableError:
+        return pickle.dumps(value)
+
+
+def _shown(names: list[str], row: tuple) -> str:
+    return f"({named_values(names, row)})"
