@@ -25,6 +25,8 @@ class RowUpdater(StateUpdater):
     has to report (``reports()``: gaps, conflicts) becomes an event of kind "reported".
     """
 
+    calls = ("insert",)
+
     def updateState(self, state: Any, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
         rows: RowState = state
         for row in rows.insert(tuples, tell=not isinstance(collector, SilentCollector)):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError
-from trident_py.state import BatchParticipant
+from trident_py.state import BatchParticipant, StateClass
 from trident_py.tuples import Fields, FieldsLike
 
 from .sequencing_rows import SequenceRows
@@ -96,6 +96,10 @@ class SequenceState(RowFactory):
     @property
     def _shared(self) -> str:
         return f"sequence, {self.onGap}"  # the row of a sender is its lock, whoever asks
+
+    @property
+    def state_type(self) -> StateClass:
+        return SequenceRows
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SequenceRows:
         tables = None if self._fields is None else self.tables(self._fields)

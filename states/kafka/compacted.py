@@ -8,7 +8,7 @@ from typing import Any
 
 from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
-from trident_py.state import BatchParticipant, Location, StateFactory
+from trident_py.state import BatchParticipant, Location, StateClass, StateFactory
 from trident_py.state.keys import ExactKey
 from trident_py.tuples import Fields, FieldsLike
 
@@ -110,6 +110,14 @@ class CompactedTopicState(StateFactory):
     @property
     def stateName(self) -> str:
         return self.topic
+
+    @property
+    def key_fields(self) -> Fields | None:
+        return None if self.key is None else Fields.of(self.key)
+
+    @property
+    def state_type(self) -> StateClass:
+        return CompactedMap
 
     @property
     def location(self) -> Location:

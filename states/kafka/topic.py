@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from trident_py.errors import FailedException, StateError
 from trident_py.kafka.asking import asked
 from trident_py.kafka.clients import is_passing
-from trident_py.state import State
+from trident_py.state import State, StateClass
 from trident_py.tuples import TridentTuple
 
 from .advice import kafka_errors
@@ -112,6 +112,10 @@ class TopicState(RecordFactory):
             "at least once", "a replayed batch is written again", "write records under a key (CompactedTopicState)",
         ),
     }  # fmt: skip
+
+    @property
+    def state_type(self) -> StateClass:
+        return Topic
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Topic:
         return Topic(self, conf)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError
-from trident_py.state import BatchParticipant, State, StatePlace
+from trident_py.state import BatchParticipant, State, StateClass, StatePlace
 from trident_py.tuples import TridentTuple
 
 from ..spread import Spread
@@ -162,6 +162,10 @@ class TransactionalTopicState(RecordFactory):
             )
         if self.consumed is not None:
             Consuming.check(self.consumed, place)
+
+    @property
+    def state_type(self) -> StateClass:
+        return TransactionalTopic
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> TransactionalTopic:
         return TransactionalTopic(self, conf, partitionIndex, numPartitions)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
-from trident_py.state import BatchParticipant, ITupleCollection, State
+from trident_py.state import BatchParticipant, ITupleCollection, State, StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ..spread import Spread
@@ -211,6 +211,10 @@ class AppendState(RowFactory):
     @property
     def _shared(self) -> str:
         return "append"  # rows of others change nothing of what it writes
+
+    @property
+    def state_type(self) -> StateClass:
+        return AppendRows
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> AppendRows:
         state = AppendRows(self, claim_of(conf, self.table), partitionIndex, numPartitions)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
-from trident_py.state import BatchParticipant, ITupleCollection, State
+from trident_py.state import BatchParticipant, ITupleCollection, State, StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from .checking import checked
@@ -220,6 +220,10 @@ class BatchState(RowFactory):
     @property
     def _shared(self) -> str:
         return "" if len(self._key) else "batch"
+
+    @property
+    def state_type(self) -> StateClass:
+        return BatchRows
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> BatchRows:
         state = BatchRows(self, Fence.of(conf), partitionIndex, numPartitions)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError
-from trident_py.state import BatchParticipant
+from trident_py.state import BatchParticipant, StateClass
 from trident_py.tuples import Fields, FieldsLike
 
 from .columns import decoded
@@ -69,6 +69,10 @@ class InsertIgnoreState(RowFactory):
     @property
     def _shared(self) -> str:
         return "insert-ignore"  # rows of others change nothing of what it writes
+
+    @property
+    def state_type(self) -> StateClass:
+        return InsertIgnoreRows
 
     def makeState(
         self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int

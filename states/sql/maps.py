@@ -14,6 +14,7 @@ from trident_py.state import (
     NonTransactionalMap,
     OpaqueMap,
     SnapshottableMap,
+    StateClass,
     StateFactory,
     StateType,
     TransactionalMap,
@@ -183,6 +184,14 @@ class SqlMapState(StateFactory):
     @property
     def stateName(self) -> str:
         return self.table
+
+    @property
+    def key_fields(self) -> Fields | None:
+        return self.keys
+
+    @property
+    def state_type(self) -> StateClass:
+        return SqlMap
 
     @property
     def location(self) -> Location:

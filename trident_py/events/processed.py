@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ..errors import StateError
 from ..operations.base import TridentCollector
 from ..secrets import shown
-from ..state import State, StateFactory, StateUpdater
+from ..state import State, StateClass, StateFactory, StateUpdater
 from ..tuples import TridentTuple
 from .claims import REFUSED, SUCCEEDED, ClaimStore
 from .stores import store_of
@@ -53,6 +53,10 @@ class ProcessedState(StateFactory):
     def name(self) -> str:
         """The state's name unless the topology gives one."""
         return self.table
+
+    @property
+    def state_type(self) -> StateClass:
+        return Processed
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Processed:
         return Processed(self)

@@ -10,7 +10,7 @@ import enum
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import StateError
 from ..operations.base import Operation, TridentCollector
@@ -40,6 +40,9 @@ class State:
         raise NotImplementedError
 
 
+StateClass = type[State]
+
+
 class ReadOnlyState(State):
     """A state that only answers queries (newStaticState).
 
@@ -65,11 +68,21 @@ class StateFactory:
     when the topology is built and raises DefinitionError where the state cannot work.
 
     ``location`` says where its data is, None if nobody else can write it: a topology is refused in which two states
-    would update one place (`trident_py.topology.owners`).
+    would update one place (`trident_py.topology.owners`). ``key_fields`` are the fields of a map's key, where they have
+    names: groups are matched with them by name. ``state_type`` is the class of its states, where it is always the same:
+    an updater or a query that calls what they do not have is refused when it is defined.
     """
 
     @property
     def location(self) -> Location | None:
+        return None
+
+    @property
+    def key_fields(self) -> Fields | None:
+        return None
+
+    @property
+    def state_type(self) -> StateClass | None:
         return None
 
     @abstractmethod
@@ -102,7 +115,10 @@ class StateUpdater(Operation):
     """`updateState` gets all tuples of one partition of one batch, between beginCommit and commit.
 
     What it emits are the new values; operations behind them run before `commit`. On replay it runs again.
+    ``calls`` are the methods that a state must have for it, besides those of `State`.
     """
+
+    calls: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def updateState(self, state: Any, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
@@ -113,8 +129,10 @@ class QueryFunction(Operation):
     """`batchRetrieve` answers all tuples of a partition at once, `execute` emits one answer's values.
 
     The answers must be as many as the tuples. A query sees its own partition of the state, written or
-    committed alike.
+    committed alike. ``calls`` are the methods that a state must have for it.
     """
+
+    calls: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:

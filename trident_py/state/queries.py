@@ -14,6 +14,8 @@ from .base import QueryFunction
 class MapGet(QueryFunction):
     """The value under the key that the input fields make, None where there is none. For map states."""
 
+    calls = ("multiGet",)
+
     def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
         return _method(state, "multiGet", self)([tuple(key) for key in tuples])
 
@@ -24,6 +26,8 @@ class MapGet(QueryFunction):
 class SnapshotGet(QueryFunction):
     """The one value of a state, read once for the batch and given to every tuple."""
 
+    calls = ("get",)
+
     def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
         return [_method(state, "get", self)()] * len(tuples)
 
@@ -33,6 +37,8 @@ class SnapshotGet(QueryFunction):
 
 class TupleCollectionGet(QueryFunction):
     """Every row of this partition of the state, for every tuple; broadcast the tuples to see them all."""
+
+    calls = ("getTuples",)
 
     def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
         rows = list(_method(state, "getTuples", self)())

@@ -25,6 +25,8 @@ from .updates import CombinerValueUpdater, Combines, ReducerValueUpdater
 class CombinerAggStateUpdater(StateUpdater):
     """The global combiner's: one tuple with the batch's result comes in."""
 
+    calls = ("update",)
+
     def __init__(self, agg: CombinerAggregator) -> None:
         self.agg = agg
 
@@ -39,6 +41,8 @@ class CombinerAggStateUpdater(StateUpdater):
 class ReducerAggStateUpdater(StateUpdater):
     """The global reducer's: all tuples of the batch come in."""
 
+    calls = ("update",)
+
     def __init__(self, agg: ReducerAggregator) -> None:
         self.agg = agg
 
@@ -50,6 +54,8 @@ class ReducerAggStateUpdater(StateUpdater):
 
 class MapCombinerAggStateUpdater(StateUpdater):
     """The grouped combiner's: one tuple for each group, with the group's partial result."""
+
+    calls = ("multiUpdate",)
 
     def __init__(self, agg: CombinerAggregator, groupFields: FieldsLike, valueFields: FieldsLike) -> None:
         self.agg = agg
@@ -80,6 +86,8 @@ class MapCombinerAggStateUpdater(StateUpdater):
 
 class MapReducerAggStateUpdater(StateUpdater):
     """The grouped reducer's: all tuples come in and are grouped here."""
+
+    calls = ("multiUpdate",)
 
     def __init__(self, agg: ReducerAggregator, groupFields: FieldsLike, inputFields: FieldsLike) -> None:
         self.agg = agg

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from ..errors import DefinitionError, FailedException, TridentError
-from ..state import Location, StateFactory
+from ..state import Location, StateClass, StateFactory
+from ..tuples import Fields
 
 When = Collection[tuple[int, int]] | Callable[..., Any]
 POINTS = ("beginCommit", "update", "put", "commit", "afterCommit")
@@ -66,6 +67,14 @@ class Crashing(StateFactory):
     @property
     def location(self) -> Location | None:
         return self.factory.location if isinstance(self.factory, StateFactory) else None
+
+    @property
+    def key_fields(self) -> Fields | None:
+        return self.factory.key_fields if isinstance(self.factory, StateFactory) else None
+
+    @property
+    def state_type(self) -> StateClass | None:
+        return self.factory.state_type if isinstance(self.factory, StateFactory) else None
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
         state = self.factory.makeState(conf, metrics, partitionIndex, numPartitions)

@@ -10,6 +10,7 @@ from ..state.updaters import MapCombinerAggStateUpdater, MapReducerAggStateUpdat
 from ..tuples import Fields
 from . import chained
 from .arguments import check_aggregator, no_general_aggregator, overload
+from .fitting import keys_of
 from .state import TridentState
 
 if TYPE_CHECKING:
@@ -65,23 +66,25 @@ class GroupedStream:
     def persistentAggregate(self, factory: Any, *args: Any, stateName: str | None = None, **given: Any) -> TridentState:
         """One value for each group over all batches, in a MapState under the group's values.
 
-        A combiner aggregates in each partition first; with a reducer all tuples travel.
+        A combiner aggregates in each partition first; with a reducer all tuples travel. A state whose key has names
+        gets each field of the group under its own name, and the new values come in the order of that key.
         """
         inputs, aggregator, outputs = overload("persistentAggregate", args, chained.NAMES, given)
         aggregator = check_aggregator("persistentAggregate", aggregator)
-        made = Fields.of(outputs)
-        fields = self._group.concat(made)
+        made, keys = Fields.of(outputs), keys_of(factory, self._group)
         if isinstance(aggregator, CombinerAggregator):
-            updater = MapCombinerAggStateUpdater(aggregator, self._group, made)
+            updater = MapCombinerAggStateUpdater(aggregator, keys, made)
             stream = self.aggregate(inputs, aggregator, made)
-            return stream.persist(factory, fields, updater, stream.getOutputFields(), stateName)
+            typed = stream.getOutputFields()
+            read = self._group.concat(made)
+            return stream.persist(factory, read, updater, typed.only([*keys, *typed.without(keys)]), stateName)
         if not isinstance(aggregator, ReducerAggregator):
             raise no_general_aggregator(aggregator)
         read = self._stream.check(inputs)
-        reducing = MapReducerAggStateUpdater(aggregator, self._group, read)
+        reducing = MapReducerAggStateUpdater(aggregator, keys, read)
         stream = self._stream.partitionBy(self._group)
         union = self._group.concat(read.without(self._group))
-        return stream.persist(factory, union, reducing, fields, stateName)
+        return stream.persist(factory, union, reducing, keys.concat(made), stateName)
 
     def stateQuery(self, state: TridentState, *args: Any, **given: Any) -> Stream:
         """Repartitions by the group fields and asks the state: right for a state grouped alike."""

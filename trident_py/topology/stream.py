@@ -31,6 +31,7 @@ from .arguments import (
     overload,
 )
 from .comparisons import Comparisons
+from .fitting import check_fits
 from .grouped import GroupedStream
 from .state import TridentState
 
@@ -226,6 +227,7 @@ class Stream(Comparisons):
         check_object("stateQuery", query, QueryFunction)
         if not hasattr(query, "batchRetrieve"):
             raise DefinitionError(f"stateQuery takes a QueryFunction, got {query!r}")
+        check_fits(state.use.factory, query)
         made = Fields.of(outputs)
         spec = StateQuery(query, self.check(inputs), made)
         return self._process(spec, self.getOutputFields().concat(made), state=state.use)
@@ -243,6 +245,7 @@ class Stream(Comparisons):
         check_object("partitionPersist", updater, StateUpdater)
         if not hasattr(updater, "updateState"):
             raise DefinitionError(f"partitionPersist takes a StateUpdater, got {updater!r}")
+        check_fits(factory, updater)
         use = self.topology.state_use(self.topology._next_id(), factory, name)
         spec = PartitionPersist(updater, inputs, outputs)
         return TridentState(self.topology, self._process(spec, outputs, state=use, committer=True), use)

@@ -1,0 +1,49 @@
+"""Whether a state, what updates it and what asks it fit together, as far as their classes say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import DefinitionError
+from ..state import StateFactory, StateSpec, StateUpdater
+from ..state.base import QueryFunction
+from ..tuples import Fields
+
+
+def check_fits(factory: Any, user: Any) -> None:
+    """Raises DefinitionError where an updater or a query calls what the factory's states do not have."""
+    factory = factory.stateFactory if isinstance(factory, StateSpec) else factory
+    if not isinstance(factory, StateFactory) or not isinstance(user, StateUpdater | QueryFunction):
+        return
+    kind = factory.state_type
+    missing = [name for name in user.calls if kind is not None and not hasattr(kind, name)]
+    if missing and kind is not None:
+        raise DefinitionError(
+            f"{type(user).__name__} does not fit {factory!r}: it calls {missing[0]}(), which {kind.__name__} does not "
+            f"have. {_next_step(missing[0])}"
+        )
+
+
+def _next_step(call: str) -> str:
+    if call == "insert":
+        return "A map is updated by persistentAggregate, rows by states.RowUpdater()"
+    if call in ("multiUpdate", "update"):
+        return "persistentAggregate needs a map state; rows are written by partitionPersist with states.RowUpdater()"
+    return "Ask a state that can answer, such as a map state for MapGet"
+
+
+def keys_of(factory: Any, group: Fields) -> Fields:
+    """The group's fields in the order of the state's key, matched by name. A key of one field has any name.
+
+    Raises DefinitionError if the state's key has other fields.
+    """
+    factory = factory.stateFactory if isinstance(factory, StateSpec) else factory
+    wanted = factory.key_fields if isinstance(factory, StateFactory) else None
+    if wanted is None or (len(wanted) == 1 and len(group) == 1):
+        return group
+    if set(wanted) != set(group):
+        raise DefinitionError(
+            f"the stream is grouped by {group}, but the key of {factory!r} is {wanted}: they are matched by name. "
+            "Group by the fields of the key, or name the key by the fields of the group"
+        )
+    return group.only(wanted)
