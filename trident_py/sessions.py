@@ -56,7 +56,7 @@ _MYSQL = {
     "group_concat_max_len": "1048576",
     "lock_wait_timeout": "60",  # the server's own is a day
 }
-_MARIADB = {**_MYSQL, "check_constraint_checks": "1", "old_mode": "''"}
+_MARIADB = {**_MYSQL, "check_constraint_checks": "1", "old_mode": "''", "sql_if_exists": "0"}
 
 
 def pin_postgresql(raw: Any) -> None:

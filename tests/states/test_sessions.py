@@ -226,9 +226,38 @@ END LOOP; END $$"""
 
 # -- MariaDB and MySQL
 
-SAID = {  # said by the server or so small that nothing fits, never silent
-    "max_session_mem_used", "max_statement_time", "tx_read_only", "transaction_read_only", "sql_log_off",
+GLOBALS = {
+    "sql_select_limit": ["1", "0"], "sql_mode": ["''", "'NO_BACKSLASH_ESCAPES,PAD_CHAR_TO_FULL_LENGTH'"],
+    "time_zone": ["'+09:00'", "'-11:30'"], "collation_connection": ["latin1_swedish_ci", "utf8mb4_general_ci"],
+    "character_set_client": ["latin1", "utf8mb3"], "character_set_results": ["latin1", "ascii"],
+    "character_set_server": ["latin1", "ascii"], "group_concat_max_len": ["4", "5"], "max_error_count": ["0", "1"],
+    "div_precision_increment": ["0", "30"], "max_sort_length": ["64", "65"], "auto_increment_increment": ["7", "9"],
+    "init_connect": ["'SET autocommit = 0'", "'SET sql_select_limit = 0, completion_type = 2'"],
 }  # fmt: skip
+SAID = {"TX_READ_ONLY": "by the server: cannot execute statement in a READ ONLY transaction"}
+
+
+def test_every_switch_of_mariadb_the_other_way_round_changes_nothing(own_server: Any) -> None:
+    server = own_server("mariadb")
+    url = server.create_database()
+    text = "SELECT variable_name, variable_type, coalesce(enum_value_list, ''), global_value"
+    where = "FROM information_schema.system_variables WHERE variable_scope = 'SESSION' AND read_only = 'NO'"
+    with connection(server.url) as root:
+        root.exec_driver_sql("CREATE USER plain@'%%'")  # init_connect is not for root
+        root.exec_driver_sql("GRANT ALL ON *.* TO plain@'%%'")
+        found = root.exec_driver_sql(f"{text} {where}").all()
+        url = make_url(url).set(username="plain").render_as_string()
+        plain = story(url)
+        switches = {
+            name: [f"'{value}'" for value in (["ON", "OFF"] if kind == "BOOLEAN" else known.split(",")) if value != now]
+            for name, kind, known, now in found if kind in ("BOOLEAN", "ENUM") and name not in SAID
+        }  # fmt: skip
+        assert len(switches) > 60
+        for at in range(max(map(len, switches.values()))):
+            for name, others in {**switches, **GLOBALS}.items():
+                with contextlib.suppress(DBAPIError):  # not there, or not for this server
+                    root.exec_driver_sql(f"SET GLOBAL {name} = {others[at % len(others)]}".replace("%", "%%"))
+            assert story(url) == plain, f"with every switch at its other value {at}"
 
 
 @MARIADB
