@@ -11,7 +11,7 @@ from trident_py.state import BatchParticipant, ITupleCollection, State, StateCla
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ..spread import Spread
-from .checking import Checked, checked
+from .checking import Checked, checked, transmissible
 from .columns import Column
 from .connection import Connection
 from .dialect import names
@@ -79,7 +79,8 @@ class AppendRows(State, ITupleCollection):
             return []
         batch = checked(self.factory.table, columns, fields, tuples, self._rejects is not None)
         with self._transaction.using(0) as connection:
-            gone = self._written(connection, batch)
+            most = self._transaction.stores[0].dialect.longest(connection, batch.rows.columns)
+            gone = self._written(connection, transmissible(self.factory.table, batch, most, self._rejects is not None))
         return [row for index, row in enumerate(tuples) if index not in gone] if tell else []
 
     def _written(self, connection: Connection, batch: Checked) -> set[int]:

@@ -6,6 +6,7 @@ Columns stay Arrow arrays until they are text: no row becomes a Python object on
 from __future__ import annotations
 
 import decimal
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -48,13 +49,44 @@ def blocks(columns: Sequence[Column], arrays: Sequence[pa.Array], size: int = BL
         yield _bytes(_joined(texts, "\t", "\\N"))
 
 
-def insertions(columns: Sequence[Column], arrays: Sequence[pa.Array], size: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """What stands behind VALUES in MySQL's multi-row INSERT, block by block of about ``size`` bytes."""
-    for part in slices(_without_zone(columns, arrays), size):
-        texts = [_literal(array) for array in part]
-        texts[0] = pc.binary_join_element_wise(_one("("), pc.fill_null(texts[0], "NULL"), _one(""))
-        texts[-1] = pc.binary_join_element_wise(pc.fill_null(texts[-1], "NULL"), _one("),"), _one(""))
-        yield _bytes(_joined(texts, ",", "NULL"))[:-1]
+def insertions(
+    columns: Sequence[Column], arrays: Sequence[pa.Array], size: int = BLOCK_BYTES, most: int = sys.maxsize
+) -> Iterator[bytes]:
+    """What stands behind VALUES in MySQL's multi-row INSERT, block by block of about ``size`` bytes.
+
+    No block has more than ``most``, unless it is one row.
+    """
+    for part in slices(_without_zone(columns, arrays), min(size, most)):
+        yield from _short_enough(part, most)
+
+
+def _short_enough(arrays: list[pa.Array], most: int) -> Iterator[bytes]:
+    block, rows = _insertion(arrays), len(arrays[0])
+    if len(block) <= most or rows == 1:
+        yield block
+        return
+    for at, count in ((0, rows // 2), (rows // 2, rows - rows // 2)):
+        yield from _short_enough([array.slice(at, count) for array in arrays], most)
+
+
+def _insertion(arrays: Sequence[pa.Array]) -> bytes:
+    texts = [_literal(array) for array in arrays]
+    texts[0] = pc.binary_join_element_wise(_one("("), pc.fill_null(texts[0], "NULL"), _one(""))
+    texts[-1] = pc.binary_join_element_wise(pc.fill_null(texts[-1], "NULL"), _one("),"), _one(""))
+    return _bytes(_joined(texts, ",", "NULL"))[:-1]
+
+
+def too_long(columns: Sequence[Column], arrays: Sequence[pa.Array], most: int) -> dict[int, int]:
+    """The rows whose text in an INSERT has more than ``most`` bytes, and how many it has."""
+    if 2 * sum(array.nbytes for array in arrays) < most:  # the most that escapes and digits can make of it
+        return {}
+    arrays = _without_zone(columns, arrays)
+    found = {}
+    for row in range(len(arrays[0])):
+        one = [array.slice(row, 1) for array in arrays]
+        if 2 * sum(array.nbytes for array in one) >= most and (size := len(_insertion(one))) > most:
+            found[row] = size
+    return found
 
 
 def slices(arrays: Sequence[pa.Array], size: int) -> Iterator[list[pa.Array]]:
@@ -101,11 +133,11 @@ def _times(texts: pa.Array) -> pa.Array:
     return texts
 
 
-def packets(data: bytes | Iterable[bytes]) -> Iterator[bytes]:
+def packets(data: bytes | Iterable[bytes], size: int = BLOCK_BYTES) -> Iterator[bytes]:
     """The data in parts that a connection sends at once."""
     for block in [data] if isinstance(data, bytes) else data:
-        for at in range(0, len(block), BLOCK_BYTES):
-            yield block[at : at + BLOCK_BYTES]
+        for at in range(0, len(block), size):
+            yield block[at : at + size]
 
 
 def _without_zone(columns: Sequence[Column], arrays: Sequence[pa.Array]) -> list[pa.Array]:

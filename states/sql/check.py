@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +19,9 @@ from .columns import Column, typed
 from .looking import ReadOnlyFile
 from .naming import nameable
 from .privileges import missing
+from .sqlite_file import unopenable
 from .store import Store, store_of
-from .table import ROUTING, Place, Shape, column_problems, engine_problems, key_problems, type_name
+from .table import ROUTING, Place, Shape, column_problems, key_problems, nearest, table_problems, unknown_column
 
 LAYOUT = "trident_layout"
 
@@ -75,12 +75,8 @@ def _one(look: _Look, url: URL, index: int) -> Iterator[Finding]:
 def _file(url: URL) -> Iterator[Finding]:
     """A SQLite file and its folder: it needs to write both, for the log lies beside the file."""
     path = Path(url.database or "")
-    if not path.parent.is_dir():
-        yield Finding("error", f"there is no folder {path.parent}; make it")
-    elif not os.access(path.parent, os.W_OK | os.X_OK):
-        yield Finding("error", f"no permission to write in the folder {path.parent}")
-    elif path.exists() and not os.access(path, os.R_OK | os.W_OK):
-        yield Finding("error", f"no permission to write the file {path}")
+    if (why := unopenable(path)) is not None:
+        yield Finding("error", why)
     elif not path.exists():
         yield Finding("creates", f"the file {path}")
 
@@ -109,10 +105,10 @@ def _database(look: _Look, store: Store, index: int) -> Iterator[Finding]:
     with store.errors(f"look at table {place.table!r}"):
         inspector = sa.inspect(store.engine)
         tables = set(inspector.get_table_names())
-        if place.table in inspector.get_view_names():
-            yield Finding("error", f"{place.table!r} is a view; a state needs a table")
-        elif place.table not in tables:
-            yield from _table(look)
+        odd = table_problems(store, place.table)
+        if place.table not in tables:
+            yield from (Finding("error", f"{place.table!r} {odd[0]}") for _ in odd[:1])
+            yield from _table(look) if not odd else ()
         else:
             yield from _columns(look, store, inspector)
         ours = [each.name for each in ledger.tables({})] + [LAYOUT] * (index == 0)
@@ -124,7 +120,7 @@ def _database(look: _Look, store: Store, index: int) -> Iterator[Finding]:
         wanted = [place.table, *look.beside, *ours]
         there = [name for name in wanted if name in tables]
         for name in there:
-            yield from (Finding("error", f"table {name!r} {each}") for each in engine_problems(store, name))
+            yield from (Finding("error", f"table {name!r} {each}") for each in table_problems(store, name))
         yield from _privileges(store, there, len(there) < len(wanted), look.stages)
 
 
@@ -132,11 +128,11 @@ def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
     """A table that is there, against the columns that the state needs."""
     place, keys, others = look.place, look.keys, look.others
     described = inspector.get_columns(place.table)
-    found = {each["name"]: type_name(store, each["type"]) for each in described}
-    known = {name: ddl for name, kind in found.items() if (ddl := store.dialect.declared(kind)) is not None}
+    found = store.dialect.type_names(store.engine, place.table)
+    known = nearest(store, found)
     others = Fields(list(filter(_nameable, known))).without(keys) if others is None else others
     made = [typed(keys, True, known), typed(others, False, known)]
-    problems = [_unknown(each, found) for each in made if isinstance(each, str)]
+    problems = [f"{unknown_column(each, found)}; declare its type" for each in made if isinstance(each, str)]
     shape = Shape(tuple(column for each in made for column in each if isinstance(column, Column)))
     if not problems:
         problems = [*column_problems(store, place.table, shape, found)]
@@ -145,7 +141,7 @@ def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
     yield from (Finding("error", f"table {place.table!r} {each}") for each in problems)
     if not problems:
         key = f", key ({', '.join(column.name for column in shape.keys)})" if shape.keys else ""
-        names = ", ".join(f"{column.name} {found[column.name].lower()}" for column in shape.columns)
+        names = ", ".join(f"{column.name} {found[column.name].lower()}".strip() for column in shape.columns)
         yield Finding("ok", f"table {place.table!r} ({names}){key}")
 
 
@@ -156,12 +152,6 @@ def _nameable(name: str) -> bool:
     except DefinitionError:
         return False
     return True
-
-
-def _unknown(name: str, found: dict[str, str]) -> str:
-    if name in found:
-        return f"has the column {name!r} as {found[name]}, which no type here stands for; declare its type"
-    return f"has no column {name!r}; it has: {', '.join(found)}"
 
 
 def _unfilled(described: list[Any], shape: Shape) -> list[str]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from trident_py.errors import StateError
 from trident_py.tuples import Fields
 
+from .bulk import too_long
 from .columns import Column, Refused, refusal
 from .keyed import KeyedRows
 from .rejects import Reject
@@ -43,6 +44,32 @@ def checked(
                 return _without_bad(columns, values)
             raise refusal(table, columns, column, _row(values, why.index), plain(given[why.index]), why) from None
     return Checked(KeyedRows(columns, arrays), None, [])
+
+
+def transmissible(table: str, batch: Checked, most: int | None, keep_bad: bool) -> Checked:
+    """The batch without the rows that are longer than the server takes; they are rejects with ``keep_bad``.
+
+    Raises StateError for the first one without.
+    """
+    if most is None or len(batch.rows) == 0:
+        return batch
+    long = too_long(batch.rows.columns, batch.rows.arrays, most)
+    if not long:
+        return batch
+    reasons = {
+        row: f"the row has {size} bytes, the server takes {most} (max_allowed_packet)" for row, size in long.items()
+    }
+    if not keep_bad:
+        row, why = next(iter(reasons.items()))
+        raise StateError(
+            f"table {table!r}, row {batch.position(row)} of the batch: {why}. Nothing of the batch is written. Raise "
+            'the limit, allow LOAD DATA LOCAL (local_infile), or keep such rows aside with onBadRow="dead-letter"'
+        )
+    names = [column.name for column in batch.rows.columns]
+    rejects = [Reject(dict(zip(names, batch.rows.row(row), strict=True)), why) for row, why in reasons.items()]
+    good = [row for row in range(len(batch.rows)) if row not in reasons]
+    positions = pa.array([batch.position(row) for row in good], pa.int64())
+    return Checked(batch.rows.take(pa.array(good, pa.int64())), positions, [*batch.rejects, *rejects])
 
 
 def plain(value: Any) -> Any:

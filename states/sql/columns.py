@@ -53,6 +53,8 @@ class Column:
     key: bool = False
     without: tuple[str, ...] = ()
     """What this database's column cannot hold although its type could: "NUL", "infinity", "zone" (it is UTC then)."""
+    most: int = 0
+    """How many bytes of UTF-8 a text may have; 0 is any number."""
 
     def __post_init__(self) -> None:
         nameable("column", self.name)
@@ -175,6 +177,8 @@ def _quick_text(column: Column, values: Sequence[Any], kinds: set[type]) -> bool
     text = "".join(_some(values))
     if (not text.isascii() and not encodable(text)) or ("NUL" in column.without and "\0" in text):
         return False
+    if column.most and len(text) > column.most // 4:
+        return False
     return not column.sizes or max(map(len, _some(values))) <= column.sizes[0]
 
 
@@ -238,7 +242,13 @@ def _text(column: Column, value: Any) -> Any:
         raise Refused("this database's text holds no NUL character")
     if column.sizes and len(value) > column.sizes[0]:
         raise Refused(f"it is longer than {column.sizes[0]} characters")
-    return str(value)
+    return _short_enough(column, str(value))
+
+
+def _short_enough(column: Column, text: str) -> str:
+    if column.most and len(text) > column.most // 4 and len(text.encode()) > column.most:
+        raise Refused(f"it is longer than {column.most} bytes")
+    return text
 
 
 def _boolean(column: Column, value: Any) -> Any:
@@ -293,7 +303,7 @@ def _json(column: Column, value: Any) -> Any:
         raise Refused(f"it is no JSON: {error}") from None
     if identity(json.loads(text)) != identity(value) or not encodable(text):
         raise Refused("it would come back from JSON as something else")
-    return text
+    return _short_enough(column, text)
 
 
 _ENCODE: dict[str, Callable[[Column, Any], Any]] = {

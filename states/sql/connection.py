@@ -20,6 +20,10 @@ class Connection(Protocol):
 class FormatConnection:
     """A connection of a driver that wants ``%s``."""
 
+    packet: int = 0
+    """How many bytes the server takes at once, and whether it takes files: MySQL's."""
+    takes_files: bool = False
+
     def __init__(self, raw: Any) -> None:
         self.raw = raw
 

@@ -81,12 +81,20 @@ class Dialect(Protocol):
         """Whether the connection or its server is gone: what was in flight may have happened or not."""
         ...
 
+    def advice(self, url: URL, error: BaseException) -> str:
+        """What to mend, where the error itself does not tell it; else nothing."""
+        ...
+
     def is_duplicate(self, error: BaseException) -> bool:
         """Whether a unique key refused a row, or another process made the same table at the same moment."""
         ...
 
     def refuses(self, error: BaseException) -> bool:
         """Whether the table objected to a row, and not the server to the work."""
+        ...
+
+    def longest(self, connection: Connection, columns: Sequence[Column] | None = None) -> int | None:
+        """How many bytes the text of a row in a statement may have; with ``columns`` in what `fill` sends for them."""
         ...
 
     # -- tables
@@ -100,7 +108,7 @@ class Dialect(Protocol):
         ...
 
     def fits(self, column: Column, type_name: str) -> bool:
-        """Whether an existing column can hold what this column must."""
+        """Whether an existing column keeps what this column must, as it is. Raises Refused with the reason."""
         ...
 
     def narrowed(self, column: Column, type_name: str) -> Column:
@@ -119,8 +127,19 @@ class Dialect(Protocol):
         """Text columns that take different texts for equal ('ok' and 'OK '): name to collation and remedy."""
         ...
 
-    def transactional(self, connection: Connection, table: str) -> str | None:
-        """None, or the name of the table's engine if that keeps half a batch: it has no transactions."""
+    def type_names(self, engine: Engine, table: str) -> dict[str, str]:
+        """The types of an existing table's columns as the database says them, "" for a column without one."""
+        ...
+
+    def unfit(self, connection: Connection, table: str) -> str | None:
+        """What keeps a table that is there from holding a state ("is a view"); None for a plain one, and for none.
+
+        A table is plain if it keeps all rows that it takes, gives them all back, and rolls back with its transaction.
+        """
+        ...
+
+    def unique_keys(self, connection: Connection, table: str) -> list[set[str]]:
+        """The sets of columns that no two rows have in common, each column as a whole; of all rows, at once."""
         ...
 
     def other_unique(self, connection: Connection, table: str, keys: Sequence[Column]) -> list[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -26,17 +28,27 @@ _LOCKS = {1205, 1213, 3572}
 _FULL = {1040, 1203, 1226}  # too many connections, of all or of one user: not for long
 _LOST = _FULL | {0, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
 _DUPLICATES = {1050, 1062, 1586}
+_WIDTH = r"(?:\(\d+\))?"
 _DECLARED = [
-    (r"TINYINT\(1\)|BOOL", "boolean"), (r"TINYINT", "tinyint"), (r"SMALLINT", "smallint"), (r"BIGINT", "bigint"),
-    (r"INT", "int"), (r"CHAR|TEXT|ENUM|SET", "string"), (r"BLOB|BINARY", "binary"), (r"DOUBLE", "double"),
-    (r"DATETIME|TIMESTAMP", "timestamp"), (r"DATE", "date"), (r"JSON", "json"),
+    (r"TINYINT\(1\)|BOOL", "boolean"), (rf"TINYINT{_WIDTH}", "tinyint"), (rf"SMALLINT{_WIDTH}", "smallint"),
+    (rf"BIGINT{_WIDTH}", "bigint"), (rf"(?:INTEGER|INT){_WIDTH}", "int"),
+    (r"(?:NATIONAL )?VARCHAR\(\d+\)|NVARCHAR\(\d+\)|(?:TINY|MEDIUM|LONG)?TEXT(?:\(\d+\))?", "string"),
+    (r"VARBINARY\(\d+\)|(?:TINY|MEDIUM|LONG)?BLOB(?:\(\d+\))?", "binary"), (r"DOUBLE", "double"),
+    (r"DATETIME\(6\)", "timestamp"), (r"DATE", "date"),
 ]  # fmt: skip
 
 _CHANGING = [
     (r"N?CHAR\b|(?:NATIONAL )?CHARACTER(?! VARYING)\b|NATIONAL CHAR\b", "pads or drops blanks; use VARCHAR"),
     (r"BINARY\b", "pads or drops zero bytes; use VARBINARY"),
     (r"(?:ENUM|SET)\b", "changes the texts that it is given; use VARCHAR"),
+    (r"DATETIME(?:\([0-5]\))?$", "rounds times; use DATETIME(6)"),
+    (r"TIMESTAMP\b", "ends in 2038 and may make the present time of NULL; use DATETIME(6)"),
+    (r"FLOAT\b", "rounds to 24 bits; use DOUBLE"),
+    (r"DOUBLE ?\(", "rounds to its digits; use DOUBLE"),
+    (r"JSON\b", "writes JSON anew, and numbers may change; use LONGTEXT"),
 ]  # fmt: skip
+_LOB = re.compile(r"(TINY|MEDIUM|LONG)?(?:TEXT|BLOB)")
+_LOB_BYTES = {"TINY": 2**8 - 1, "": 2**16 - 1, "MEDIUM": 2**24 - 1, "LONG": 0}
 _LIMITS = {"double": ("infinity",), "timestamp": ("zone",)}
 
 
@@ -65,7 +77,10 @@ class MySql(ServerDialect, MySqlMaps, MySqlBulk):
         raw = driver_connection(engine, autocommit=True, charset="utf8mb4", local_infile=True, defer_connect=True)
         raw._local_infile = False  # MySqlBulk.load answers the server itself; nothing else may ask for a file
         raw.connect()
-        return pinned(raw, pin_mysql)
+        connection: Any = pinned(raw, pin_mysql)
+        found = connection.execute("SELECT @@max_allowed_packet, @@local_infile").fetchone()
+        connection.packet, connection.takes_files = found
+        return connection
 
     def alive(self, connection: Any) -> bool:
         try:
@@ -110,20 +125,27 @@ class MySql(ServerDialect, MySqlMaps, MySqlBulk):
     def fits(self, column: Column, type_name: str) -> bool:
         self.refuse_changing(type_name)
         known = self.declared(type_name)
-        if known is None or "UNSIGNED" in type_name.upper():
+        if known is None:
             return False
         there = Column(column.name, known)
         if column.family == "boolean":
             return known in ("boolean", "tinyint")
         if column.family == "json":
             return there.family in ("json", "text")
-        if column.family == "timestamp":
-            return there.family == "timestamp" and "(6)" in type_name  # fewer digits would be rounded
         if column.family == there.family == "integer":
             return there.bits >= column.bits
         if column.family == "decimal":
             return there.family == "decimal" and there.sizes == ([*column.sizes, 0] if column.sizes else [10, 0])[:2]
         return column.family == there.family
+
+    def narrowed(self, column: Column, type_name: str) -> Column:
+        """A TEXT or BLOB has its length in its name. (MariaDB cuts a longer one off in INSERT ... SELECT.)"""
+        made = super().narrowed(column, type_name)
+        found = _LOB.match(type_name.upper())
+        most = 0 if found is None else _LOB_BYTES[found[1] or ""]
+        if made.family == "binary" and most:
+            return replace(made, ddl=f"{made.base}({min([most, *made.sizes[:1]])})")
+        return replace(made, most=most or made.most)
 
     def decoder(self, column: Column) -> Callable[[Any], Any] | None:
         return DECODERS[column.family] if column.family in ("boolean", "json") else None

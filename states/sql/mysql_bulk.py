@@ -12,14 +12,15 @@ from sqlalchemy.schema import CreateTable
 
 from trident_py.errors import StateError
 
-from .bulk import Loaded, blocks, insertions, packets
+from .bulk import BLOCK_BYTES, Loaded, blocks, insertions, packets
 from .columns import Column
 from .dialect import names
 from .keyed import KeyedRows
-from .mysql_table import engine_without_transactions, other_unique, refuse_engine, takes_every_row
+from .mysql_table import other_unique, refuse_engine, takes_every_row, unfit, unique_keys
 from .store import Store
 
 _COM_QUERY = 3
+ROOM = 4096  # for what stands around the values
 _NO_LOCAL = {1148, 2068, 3948, 4166}
 _OBJECTIONS = {1048, 1062, 1169, 1216, 1263, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411, 1452, 1526, 1586, 1644,
                1690, 1748, 3140, 3157, 3819, 3903, 4025, 4038, 4078}  # fmt: skip
@@ -53,7 +54,8 @@ class MySqlBulk:
             f"LOAD DATA LOCAL INFILE 'trident' {'IGNORE ' if ignore else ''}INTO TABLE \"{table}\" "
             f"CHARACTER SET utf8mb4 ({targets}){' SET ' + turned if turned else ''}"
         )
-        records, _deleted, skipped, warnings = _sent(connection.raw, text, data)
+        parts = packets(data, min(BLOCK_BYTES, connection.packet // 2))
+        records, _deleted, skipped, warnings = _sent(connection.raw, text, parts)
         return Loaded(records, skipped, warnings)
 
     def direct(self, connection: Any, table: str, rows: KeyedRows, all_new: bool) -> int | None:
@@ -100,15 +102,18 @@ class MySqlBulk:
         except Exception as error:
             if not _is_closed_to_files(error):
                 raise
-            for block in insertions(columns, arrays):
+            for block in insertions(columns, arrays, most=int(connection.packet) - ROOM):
                 connection.raw.query(_insert_text("INSERT", table, columns) + block)
             return
         if loaded != (len(arrays[0]), 0, 0):
             why = _first_warning(connection)
             raise StateError(f"the server changed values on their way into table {table!r}: {why}")
 
-    def transactional(self, connection: Any, table: str) -> str | None:
-        return engine_without_transactions(connection, table)
+    def unfit(self, connection: Any, table: str) -> str | None:
+        return unfit(connection, table)
+
+    def unique_keys(self, connection: Any, table: str) -> list[set[str]]:
+        return unique_keys(connection, table)
 
     def other_unique(self, connection: Any, table: str, keys: Sequence[Column]) -> list[str]:
         """ON DUPLICATE KEY UPDATE names no key: it changes whichever row stands in the way, in any unique index."""
@@ -122,6 +127,12 @@ class MySqlBulk:
         """What ends INSERT ... SELECT: a row whose key is there takes the new values."""
         changes = ", ".join(f'"{name}" = VALUES("{name}")' for name in others or keys)
         return f" ON DUPLICATE KEY UPDATE {changes}"
+
+    def longest(self, connection: Any, columns: Sequence[Column] | None = None) -> int | None:
+        """A statement is one packet, and a longer one ends the connection. LOAD DATA comes in many; but the function
+        that it needs for bytes makes NULL of longer ones."""
+        loads = columns is not None and connection.takes_files and not any(c.family == "binary" for c in columns)
+        return None if loads else int(connection.packet) - ROOM
 
     def refuses(self, error: BaseException) -> bool:
         """Whether the table objected to a row (and not the server to the work)."""
@@ -138,7 +149,7 @@ class MySqlBulk:
         inserted = warnings = 0
         text = _insert_text("INSERT IGNORE", table, rows.columns)
         for positions in rows.ordered():
-            for block in insertions(rows.columns, rows.take(positions).arrays):
+            for block in insertions(rows.columns, rows.take(positions).arrays, most=int(connection.packet) - ROOM):
                 inserted += connection.raw.query(text + block)
                 warnings += _warnings(connection.raw._result)
         return Loaded(len(rows), len(rows) - inserted, warnings)
@@ -168,7 +179,7 @@ def _is_closed_to_files(error: BaseException) -> bool:
     return code_of(error) in _NO_LOCAL
 
 
-def _sent(raw: Any, text: str, data: bytes | Iterable[bytes]) -> list[int]:
+def _sent(raw: Any, text: str, data: Iterable[bytes]) -> list[int]:
     """Answers the server's question for a file with the data; returns the numbers of its last answer.
 
     Only here: connections allow no local files otherwise, so a server that asks for a file of its own choice in
@@ -178,7 +189,7 @@ def _sent(raw: Any, text: str, data: bytes | Iterable[bytes]) -> list[int]:
     if not raw._read_packet().is_load_local_packet():
         raise RuntimeError("the server did not ask for the data of LOAD DATA")
     try:
-        for packet in packets(data):
+        for packet in data:
             raw.write_packet(packet)
     except BaseException:
         raw._force_close()  # an end of the file would make what was sent the whole of it

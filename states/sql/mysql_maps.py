@@ -16,7 +16,7 @@ from .bulk import arrow, blocks, insertions
 from .columns import Column, transposed
 from .combining import Batch, Recipe
 from .dialect import insert_text, names
-from .mysql_bulk import MySqlBulk, code_of
+from .mysql_bulk import ROOM, MySqlBulk, code_of
 
 _STAGED = "trident_staged"
 _ROWS_TO_STAGE = 2_000  # from here on the longer way is the faster one
@@ -100,7 +100,7 @@ class MySqlMaps(MySqlBulk):
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array], tail: str
     ) -> None:
         head, end = f'INSERT INTO "{table}" ({names(columns)}) VALUES '.encode(), tail.encode()
-        for block in insertions(columns, arrays, _BLOCK_BYTES):
+        for block in insertions(columns, arrays, _BLOCK_BYTES, int(connection.packet) - ROOM):
             connection.raw.query(head + block + end)
 
     @contextlib.contextmanager

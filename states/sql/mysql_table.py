@@ -12,6 +12,7 @@ from .keyed import KeyedRows
 _KNOWN = 256
 _NUMBERED = re.compile(r" AUTO_INCREMENT=\d+")
 _HERE = "table_schema = database() AND table_name = ?"
+_CHARACTERS = ("utf8mb4", "utf8mb3", "utf8", "latin1", "ascii", "binary")
 _REASONS = {
     "foreign key": f"SELECT count(*) FROM information_schema.table_constraints WHERE {_HERE}"
     " AND constraint_type = 'FOREIGN KEY'",
@@ -52,10 +53,40 @@ def takes_every_row(connection: Any, table: str, rows: KeyedRows) -> bool:
     ).fetchone()
 
 
-def engine_without_transactions(connection: Any, table: str) -> str | None:
-    """The engine of a plain table that is not InnoDB; None for one that is, for a view and for no table."""
+def unfit(connection: Any, table: str) -> str | None:
+    """What keeps it from holding a state; None for a plain table and for none."""
     kind, engine = _kind_and_engine(connection, table)
-    return engine if kind == "BASE TABLE" and engine != "InnoDB" else None
+    if kind == "":
+        return None
+    if kind != "BASE TABLE":  # view, sequence, system versioned
+        return f"is a {kind.lower()}; a state needs a table"
+    if engine != "InnoDB":
+        return (
+            f"has the engine {engine}, which has no transactions: half a batch would stay. "
+            f'ALTER TABLE "{table}" ENGINE = InnoDB'
+        )
+    known = ", ".join(f"'{name}'" for name in _CHARACTERS)
+    found = connection.execute(
+        f"SELECT column_name, character_set_name FROM information_schema.columns WHERE {_HERE}"
+        f" AND character_set_name NOT IN ({known}) LIMIT 1",
+        (table,),
+    ).fetchone()
+    return None if found is None else (
+        f"has the column {found[0]!r} in the character set {found[1]}, in which a text may change or not fit. "
+        "Make it utf8mb4"
+    )
+
+
+def unique_keys(connection: Any, table: str) -> list[set[str]]:
+    """The columns of each unique index that has all of them whole."""
+    whole: dict[str, set[str]] = {}
+    partial: set[str] = set()
+    for index, column, part in _unique_columns(connection, table):
+        if part is not None or column is None:  # a prefix, an expression
+            partial.add(index)
+        else:
+            whole.setdefault(index, set()).add(column)
+    return [columns for index, columns in whole.items() if index not in partial]
 
 
 def refuse_engine(connection: Any, table: str) -> bool:
@@ -71,15 +102,19 @@ def refuse_engine(connection: Any, table: str) -> bool:
 
 def other_unique(connection: Any, table: str, keys: set[str]) -> list[str]:
     """Unique indexes in which a row can meet one with another key: those that lack a whole column of the key."""
-    found = connection.execute(
-        "SELECT index_name, column_name, sub_part FROM information_schema.statistics"
-        f" WHERE {_HERE} AND non_unique = 0 ORDER BY index_name",
-        (table,),
-    ).fetchall()
     whole: dict[str, set[str]] = {}
-    for index, column, part in found:
-        whole.setdefault(index, set()).update([column] if part is None else [])
+    for index, column, part in _unique_columns(connection, table):
+        whole.setdefault(index, set()).update([column] if part is None and column is not None else [])
     return [index for index, columns in whole.items() if not keys <= columns]
+
+
+def _unique_columns(connection: Any, table: str) -> list[tuple[str, str | None, int | None]]:
+    """Index, column and length of its prefix, of every part of a unique index."""
+    text = (
+        "SELECT index_name, column_name, sub_part FROM information_schema.statistics"
+        f" WHERE {_HERE} AND non_unique = 0 ORDER BY index_name"
+    )
+    return list(connection.execute(text, (table,)).fetchall())
 
 
 def _kind_and_engine(connection: Any, table: str) -> tuple[str, str]:

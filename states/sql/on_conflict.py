@@ -12,7 +12,7 @@ from .dialect import names, replacing_text
 class OnConflict:
     """The methods of such a dialect."""
 
-    def transactional(self, connection: Any, table: str) -> str | None:
+    def longest(self, connection: Any, columns: Sequence[Column] | None = None) -> int | None:
         return None
 
     def other_unique(self, connection: Any, table: str, keys: Sequence[Column]) -> list[str]:

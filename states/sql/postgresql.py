@@ -16,6 +16,7 @@ from .columns import DECODERS, Column
 from .connection import Connection, driver_connection, pinned
 from .postgresql_bulk import PostgreSqlBulk
 from .postgresql_maps import CASTS, PostgreSqlMaps
+from .postgresql_table import type_names, unfit, unique_keys
 from .server import ServerDialect
 
 _LOCKS = {"40001", "40P01", "55P03"}
@@ -26,14 +27,19 @@ _PASSING = re.compile(
     "|no more connections|try again|timeout|cannot connect"  # of a pooler
 )
 _DECLARED = [
-    (r"BOOL", "boolean"), (r"SMALLINT", "smallint"), (r"BIGINT", "bigint"), (r"INTEGER", "int"),
-    (r"CHAR|TEXT", "string"), (r"BYTEA", "binary"), (r"DOUBLE", "double"), (r"TIMESTAMP", "timestamp"),
-    (r"DATE", "date"), (r"JSON", "json"),
+    (r"BOOLEAN", "boolean"), (r"SMALLINT", "smallint"), (r"BIGINT", "bigint"), (r"INTEGER", "int"),
+    (r"TEXT|(?:VARCHAR|CHARACTER VARYING)(?:\(\d+\))?", "string"), (r"BYTEA", "binary"),
+    (r"DOUBLE PRECISION", "double"), (r"TIMESTAMP(?:\(6\))?(?: WITHOUT TIME ZONE)?", "timestamp"), (r"DATE", "date"),
+    (r"JSON", "json"),
 ]  # fmt: skip
 
 _CHANGING = [
     (r"N?CHAR\b|CHARACTER(?! VARYING)\b", "pads or drops blanks; use VARCHAR"),
     (r"TIMESTAMP ?\([0-5]\)", "rounds times; use TIMESTAMP"),
+    (r"CITEXT\b", "takes texts for one that differ in case; use TEXT"),
+    (r"JSONB\b", "changes numbers such as 1e30 and -0.0; use JSON or TEXT"),
+    (r"REAL\b", "rounds to 24 bits; use DOUBLE PRECISION"),
+    (r"NUMERIC\(\d+, ?-", "rounds to tens or hundreds; use another scale"),
 ]
 _LIMITS = {"text": ("NUL",), "timestamp": ("zone",)}
 
@@ -58,7 +64,10 @@ class PostgreSql(ServerDialect, PostgreSqlMaps, PostgreSqlBulk):
         return url
 
     def connect(self, engine: Engine) -> Connection:
+        from psycopg.types.string import TextLoader
+
         raw = driver_connection(engine, autocommit=True, prepare_threshold=None)  # poolers keep no prepared statements
+        raw.adapters.register_loader("json", TextLoader)  # a JSON column as it is, like a text that holds JSON
         return pinned(raw, pin_postgresql)
 
     def alive(self, connection: Connection) -> bool:
@@ -106,7 +115,7 @@ class PostgreSql(ServerDialect, PostgreSqlMaps, PostgreSqlBulk):
     def fits(self, column: Column, type_name: str) -> bool:
         self.refuse_changing(type_name)
         known = self.declared(type_name)
-        if known is None or "TIME ZONE" in type_name.upper().replace("WITHOUT TIME ZONE", ""):
+        if known is None:
             return False
         there = Column(column.name, known)
         if column.family == "json":
@@ -119,22 +128,37 @@ class PostgreSql(ServerDialect, PostgreSqlMaps, PostgreSqlBulk):
         return column.family == there.family
 
     def decoder(self, column: Column) -> Callable[[Any], Any] | None:
-        return _loaded if column.family == "json" else None
+        return DECODERS["json"] if column.family == "json" else None
 
     def table_options(self, connection: Connection, keyed: bool) -> dict[str, Any]:
         return {}
 
     def inexact(self, connection: Connection, table: str, names: Sequence[str]) -> dict[str, str]:
         found = connection.execute(
-            "SELECT a.attname, c.collname FROM pg_attribute a JOIN pg_collation c ON c.oid = a.attcollation"
-            " WHERE a.attrelid = ?::regclass AND NOT c.collisdeterministic",
-            (f'"{table}"',),
+            "SELECT a.attname, c.collname FROM"
+            " (SELECT attname, attcollation FROM pg_attribute WHERE attrelid = ?::regclass"
+            " UNION SELECT k.attname, u.id FROM pg_index i CROSS JOIN LATERAL"
+            " unnest(i.indkey::int2[], i.indcollation::oid[]) AS u(number, id)"
+            " JOIN pg_attribute k ON k.attrelid = i.indrelid AND k.attnum = u.number"
+            " WHERE i.indisunique AND i.indrelid = ?::regclass) AS a(attname, attcollation)"
+            " JOIN pg_collation c ON c.oid = a.attcollation WHERE NOT c.collisdeterministic",
+            (f'"{table}"',) * 2,
         ).fetchall()
         return {
             name: f'has the non-deterministic collation {collation}; change it to "C"'
             for name, collation in found
             if name in names
         }
+
+    def type_names(self, engine: Engine, table: str) -> dict[str, str]:
+        with engine.connect() as connection:
+            return type_names(connection, table)
+
+    def unfit(self, connection: Connection, table: str) -> str | None:
+        return unfit(connection, table)
+
+    def unique_keys(self, connection: Connection, table: str) -> list[set[str]]:
+        return unique_keys(connection, table)
 
     def read(
         self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
@@ -152,10 +176,6 @@ class PostgreSql(ServerDialect, PostgreSqlMaps, PostgreSqlBulk):
         )
         rows = connection.execute(text, [list(values) for values in zip(*asked, strict=True)]).fetchall()
         return [None if row[0] is None else row[1:] for row in rows]
-
-
-def _loaded(value: Any) -> Any:
-    return DECODERS["json"](value) if isinstance(value, str) else value
 
 
 POSTGRESQL = PostgreSql()

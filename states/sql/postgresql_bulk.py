@@ -19,6 +19,7 @@ from .store import Store
 
 _OBJECTIONS = ("22", "23", "44")
 _RAISED = "P0001"
+_LIMIT = "54000"  # a key too long for its index, for example
 _DUPLICATE = "23505"
 _KEYS = "trident_keys"
 _UNSUPPORTED = "0A000"
@@ -87,7 +88,7 @@ class PostgreSqlBulk(OnConflict):
     def refuses(self, error: BaseException) -> bool:
         """Whether the table objected to a row (and not the server to the work)."""
         state = getattr(error, "sqlstate", None) or ""
-        return state[:2] in _OBJECTIONS or state == _RAISED
+        return state[:2] in _OBJECTIONS or state in (_RAISED, _LIMIT)
 
 
 def _unique_lines(rows: KeyedRows) -> Iterator[bytes]:

@@ -53,10 +53,13 @@ class Rejects:
     def write(self, connection: Connection, txid: int | None, rejects: Iterable[Reject]) -> int:
         """Called in the transaction that writes the batch; returns how many rows were rejected."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        most = None if self._store is None else self._store.dialect.longest(connection)
         found: dict[str, list[Any]] = {}
         for each in rejects:
             text = _json(each.row)
             digest = hashlib.sha256(text.encode()).hexdigest()
+            if most is not None and 2 * len(text) > most:  # what no statement holds: the beginnings and the ends
+                text = _json({name: _cut(value) for name, value in each.row.items()})
             found.setdefault(digest, [0, shortened(each.reason), text, now])[0] += 1
         if found and self._store is not None:
             rows = [(*self._own, txid or 0, digest, *values) for digest, values in sorted(found.items())]
@@ -88,6 +91,11 @@ def _json(row: dict[str, Any]) -> str:
         return json.dumps(row, default=_shown)
     except (TypeError, ValueError, RecursionError):
         return json.dumps({name: repr(value) for name, value in row.items()})
+
+
+def _cut(value: Any) -> Any:
+    text = value if isinstance(value, str) else _json({"": value})
+    return value if len(text) <= _REASON else f"{shortened(text)} ({len(text)} characters)"
 
 
 def _shown(value: Any) -> str:

@@ -12,7 +12,7 @@ from trident_py.errors import StateError
 from trident_py.state import ITupleCollection, State
 from trident_py.tuples import Fields, TridentTuple
 
-from .checking import Checked, checked
+from .checking import Checked, checked, transmissible
 from .columns import Column
 from .keyed import KeyedRows
 from .ledger import Fence
@@ -98,6 +98,7 @@ class InsertIgnoreRows(State, ITupleCollection):
         before = self.inserted, self.ignored, self.conflicts, self.rejected
         try:
             new: set[int] = set()
+            batch = self._transmissible(batch)
             files = self._by_file(batch)
             self._transaction.touch([*files, *([0] if batch.rejects else [])])
             for index, rows in sorted(files.items()):
@@ -108,6 +109,13 @@ class InsertIgnoreRows(State, ITupleCollection):
             self.inserted, self.ignored, self.conflicts, self.rejected = before
             raise
         return new
+
+    def _transmissible(self, batch: Checked) -> Checked:
+        if self.factory.place.files > 1:
+            return batch
+        with self._transaction.using(0) as connection:
+            most = self._transaction.stores[0].dialect.longest(connection, batch.rows.columns)
+        return transmissible(self.factory.table, batch, most, self._rejects is not None)
 
     def _by_file(self, batch: Checked) -> dict[int, pa.Array | None]:
         """The rows of each file; None stands for all."""

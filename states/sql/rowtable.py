@@ -16,7 +16,7 @@ from .columns import Column, decoded
 from .dialect import names
 from .location import location_of
 from .store import Store
-from .table import Place, Shape, existing, prepare, prepare_ledger, shape_of
+from .table import Place, Shape, described, existing, prepare, prepare_ledger, shape_of
 
 
 class RowFactory(StateFactory):
@@ -68,7 +68,7 @@ def declared(place: Place, columns: Fields | None, fields: Fields) -> Fields:
     """The fields of a row: ``columns``, else those of the tuples. Raises StateError for one that the table has not."""
     if columns is not None:
         return columns
-    known = existing(place.stores()[0], place.table)
+    known = described(place.stores()[0], place.table)
     if known is not None and (unknown := [name for name in fields if name not in known]):
         raise StateError(f"table {place.table!r} has no columns {unknown}; it has: {', '.join(known)}")
     return fields

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from sqlalchemy.engine import URL
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
 
@@ -16,6 +18,7 @@ from .dialect import insert_text
 
 _HERE = ("", "localhost", "127.0.0.1", "::1")
 _DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC)\s*(\(\d+(?:,\s*\d+)?\))?")
+_TAIL = re.compile(r"( CHARACTER SET \w+| COLLATE \S+)*$")
 _LENGTH = re.compile(r"(?:CHAR|BINARY)\((\d+)\)")
 
 
@@ -27,7 +30,7 @@ class ServerDialect:
     port: ClassVar[int]
     name: str
     families: ClassVar[Sequence[tuple[str, str]]]
-    """Pattern to DDL type, the first that is found counts."""
+    """The types that are taken, as patterns of the whole name, and their DDL types."""
     changing: ClassVar[Sequence[tuple[str, str]]]
     """Types that keep another value than they are given, and why."""
     limits: ClassVar[Mapping[str, tuple[str, ...]]]
@@ -51,11 +54,17 @@ class ServerDialect:
             raise DefinitionError(f"files=N spreads SQLite tables only; a {self.title} table needs no more than one")
         return url
 
+    def advice(self, url: URL, error: BaseException) -> str:
+        return ""  # a server says what it misses
+
     def declared(self, type_name: str) -> str | None:
-        kind = type_name.upper()
-        if found := _DECIMAL.search(kind):
+        kind = _TAIL.sub("", type_name.upper())
+        if found := _DECIMAL.fullmatch(kind):
             return f"decimal{found.group(1) or ''}".replace(" ", "")
-        return next((ddl for pattern, ddl in self.families if re.search(pattern, kind)), None)
+        return next((ddl for pattern, ddl in self.families if re.fullmatch(pattern, kind)), None)
+
+    def type_names(self, engine: Engine, table: str) -> dict[str, str]:
+        return {each["name"]: _compiled(engine, each["type"]) for each in sa.inspect(engine).get_columns(table)}
 
     def refuse_changing(self, type_name: str) -> None:
         """Raises Refused for a type that keeps another value than it is given."""
@@ -66,6 +75,8 @@ class ServerDialect:
     def narrowed(self, column: Column, type_name: str) -> Column:
         limits = self.limits.get(column.family, ())
         length = _LENGTH.search(type_name.upper())
+        if length is not None and column.family == "json":
+            return replace(column, without=limits, most=int(length.group(1)))
         if length is None or column.family not in ("text", "binary"):
             return Column(column.name, column.ddl, column.key, limits)
         size = min([int(length.group(1)), *column.sizes[:1]])
@@ -73,3 +84,10 @@ class ServerDialect:
 
     def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
         connection.executemany(insert_text(table, columns), rows)
+
+
+def _compiled(engine: Engine, kind: Any) -> str:
+    try:
+        return str(kind.compile(dialect=engine.dialect))
+    except sa.exc.CompileError:
+        return str(kind)  # a type that SQLAlchemy does not know

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -16,11 +15,13 @@ from sqlalchemy.types import UserDefinedType
 
 from trident_py.errors import DefinitionError
 
-from .columns import DECODERS, Column
+from .columns import DECODERS, Column, Refused
 from .connection import Connection, driver_connection
 from .dialect import insert_text, upsert_text
 from .sqlite_bulk import SqliteBulk
+from .sqlite_file import unopenable
 from .sqlite_maps import SqliteMaps
+from .sqlite_table import declared, keeps, unfit, unique_keys
 
 _BUSY_MILLISECONDS = 60_000
 _KEYS_PER_READ = 400
@@ -30,10 +31,6 @@ _STORAGE = {
     "integer": "BIGINT", "double": "DOUBLE", "text": "TEXT", "boolean": "BOOLEAN", "binary": "BLOB",
     "date": "TEXT", "timestamp": "TEXT", "decimal": "TEXT", "json": "TEXT",
 }  # fmt: skip
-_DECLARED = [
-    (r"BOOL", "boolean"), (r"INT", "bigint"), (r"CHAR|CLOB|TEXT|STRING", "string"),
-    (r"BLOB|BINARY", "binary"), (r"REAL|FLOA|DOUB", "double"),
-]  # fmt: skip
 
 
 class _Declared(UserDefinedType):
@@ -119,6 +116,13 @@ class Sqlite(SqliteMaps, SqliteBulk):
     def is_lost(self, error: BaseException) -> bool:
         return False
 
+    def advice(self, url: URL, error: BaseException) -> str:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_NOTADB:
+            return "it is a file of another kind; name another one"
+        opens = code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
+        return (unopenable(Path(url.database or "")) or "") if opens else ""
+
     def is_duplicate(self, error: BaseException) -> bool:
         return isinstance(error, sqlite3.IntegrityError) and "UNIQUE" in str(error)
 
@@ -127,11 +131,23 @@ class Sqlite(SqliteMaps, SqliteBulk):
         return _Declared(f"VARCHAR({column.sizes[0]})" if sized else _STORAGE[column.family])
 
     def declared(self, type_name: str) -> str | None:
-        return next((ddl for pattern, ddl in _DECLARED if re.search(pattern, type_name.upper())), None)
+        return declared(type_name)
 
     def fits(self, column: Column, type_name: str) -> bool:
-        family = Column(column.name, self.declared(type_name) or "blob").family
-        return family == Column(column.name, self.declared(_STORAGE[column.family]) or "blob").family
+        if keeps(type_name, column.family):
+            return True
+        raise Refused(f"does not hold {column.ddl} as it is; make it {_STORAGE[column.family]}")
+
+    def type_names(self, engine: Engine, table: str) -> dict[str, str]:
+        with engine.connect() as connection:
+            found = connection.exec_driver_sql(f'PRAGMA table_xinfo("{table}")').fetchall()
+        return {row[1]: row[2].upper() for row in found}
+
+    def unfit(self, connection: Connection, table: str) -> str | None:
+        return unfit(connection, table)
+
+    def unique_keys(self, connection: Connection, table: str) -> list[set[str]]:
+        return unique_keys(connection, table)
 
     def narrowed(self, column: Column, type_name: str) -> Column:
         return column

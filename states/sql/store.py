@@ -106,7 +106,8 @@ class Store:
                 raise FailedException(f"{text}. {why}") from cause
             if self.dialect.is_lost(cause):
                 raise ConnectionLost(f"{text}. The server or the connection to it is gone") from cause
-            raise StateError(text) from error
+            advice = self.dialect.advice(self.url, cause)
+            raise StateError(f"{text}: {advice}" if advice else text) from error
 
     def close(self) -> None:
         with self._lock:

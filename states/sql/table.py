@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,11 +68,12 @@ def shape_of(place: Place, keys: Fields, others: Fields) -> Shape:
     Raises StateError if a type is neither declared nor known.
     """
     declared = all(name in fields.types for fields in (keys, others) for name in fields)
-    known = {} if declared else existing(place.stores()[0], place.table) or {}
-    made = [typed(keys, True, known), typed(others, False, known)]
+    store = place.stores()[0]
+    found = {} if declared else described(store, place.table) or {}
+    made = [typed(keys, True, known := nearest(store, found)), typed(others, False, known)]
     for each in made:
         if isinstance(each, str):
-            why = f"has no column {each!r}" if known else "does not exist"
+            why = unknown_column(each, found) if found else "does not exist"
             raise StateError(
                 f"table {place.table!r} {why}, and the type of {each!r} is not declared. "
                 f'Declare it, for example Fields("{each} bigint") or Fields("{each} string")'
@@ -82,26 +83,34 @@ def shape_of(place: Place, keys: Fields, others: Fields) -> Shape:
 
 def existing(store: Store, table: str) -> dict[str, str] | None:
     """The columns of a table with the nearest DDL types; None if there is no such table."""
+    found = described(store, table)
+    return None if found is None else nearest(store, found)
+
+
+def described(store: Store, table: str) -> dict[str, str] | None:
+    """The columns of a table with their own types; None if there is no such table."""
     with store.errors(f"look at table {table!r}"):
-        found = patiently(store, lambda: _described(store, table))
-    if found is None:
-        return None
+        return patiently(store, lambda: _described(store, table))
+
+
+def nearest(store: Store, found: Mapping[str, str]) -> dict[str, str]:
+    """The DDL types of the columns that have one."""
     return {name: ddl for name, kind in found.items() if (ddl := store.dialect.declared(kind)) is not None}
 
 
+def unknown_column(name: str, found: Mapping[str, str]) -> str:
+    """Why nobody knows the type of this column of a table that is there."""
+    if name not in found:
+        return f"has no column {name!r}; it has: {', '.join(found)}"
+    if not found[name]:
+        return f"has the column {name!r} without a type"
+    return f"has the column {name!r} as {found[name]}, for which no type here stands"
+
+
 def _described(store: Store, table: str) -> dict[str, str] | None:
-    inspector = sa.inspect(store.engine)
-    if not inspector.has_table(table):
+    if not sa.inspect(store.engine).has_table(table):
         return None
-    return {column["name"]: type_name(store, column["type"]) for column in inspector.get_columns(table)}
-
-
-def type_name(store: Store, kind: Any) -> str:
-    """A column's type as its database says it."""
-    try:
-        return kind.compile(dialect=store.engine.dialect)
-    except sa.exc.CompileError:
-        return str(kind)  # a type that SQLAlchemy does not know
+    return store.dialect.type_names(store.engine, table)
 
 
 def prepare(place: Place, shape: Shape) -> Shape:
@@ -193,20 +202,17 @@ def _known_layout(store: Store, connection: Connection, place: Place) -> bool:
 
 def _check(store: Store, place: Place, shape: Shape) -> Shape:
     found = _described(store, place.table) or {}
-    problems = [*engine_problems(store, place.table), *column_problems(store, place.table, shape, found)]
+    problems = [*table_problems(store, place.table), *column_problems(store, place.table, shape, found)]
     if problems := problems or key_problems(store, place.table, shape):
         raise StateError(f"table {place.table!r} in {store.shown} {problems[0]}")
     return Shape(tuple(store.dialect.narrowed(each, found[each.name]) for each in shape.columns))
 
 
-def engine_problems(store: Store, table: str) -> list[str]:
-    """What is wrong with a table that is there if its engine keeps what a rollback should take back."""
+def table_problems(store: Store, table: str) -> list[str]:
+    """What is wrong with a table that is there, whatever its columns are."""
     with store.reading() as connection:
-        engine = store.dialect.transactional(connection, table)
-    if engine is None:
-        return []
-    why = "which has no transactions: half a batch would stay"
-    return [f'has the engine {engine}, {why}. ALTER TABLE "{table}" ENGINE = InnoDB']
+        why = store.dialect.unfit(connection, table)
+    return [] if why is None else [why]
 
 
 def column_problems(store: Store, table: str, shape: Shape, found: dict[str, str]) -> list[str]:
@@ -234,17 +240,14 @@ def key_problems(store: Store, table: str, shape: Shape) -> list[str]:
     keys = {column.name for column in shape.keys}
     if not keys:
         return []
-    inspector = sa.inspect(store.engine)
-    unique = [inspector.get_pk_constraint(table)["constrained_columns"]]
-    unique += [each["column_names"] for each in inspector.get_unique_constraints(table)]
     problems = []
-    if not any(set(each) == keys for each in unique):
-        problems.append(
-            f"has no primary key or unique constraint on exactly ({', '.join(sorted(keys))}); "
-            "without it a replay would write rows twice"
-        )
     texts = [column.name for column in shape.keys if column.family == "text"]
     with store.reading() as connection:
+        if keys not in store.dialect.unique_keys(connection, table):
+            problems.append(
+                f"has no primary key or unique constraint on exactly ({', '.join(sorted(keys))}), with whole columns "
+                "and over all rows; without it a replay would write rows twice"
+            )
         folded = store.dialect.inexact(connection, table, texts) if texts else {}
     for name, why in folded.items():
         problems.append(f"takes different keys for one ('ok' and 'OK ', for example): column {name!r} {why}")

@@ -118,6 +118,8 @@ def _text(column: Column, array: pa.Array) -> bool:
         return False
     if column.sizes and pc.max(pc.utf8_length(array)).as_py() > column.sizes[0]:
         return False
+    if column.most and pc.max(pc.binary_length(array)).as_py() > column.most:
+        return False
     return "NUL" not in column.without or b"\0" not in memoryview(array.buffers()[2] or b"").tobytes()
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import random
+import string
 from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import POSTGRES, run
 
-from states.sql import InsertIgnoreState, RowUpdater
+from states.sql import AppendState, InsertIgnoreState, RowUpdater
 from states.sql.ledger import Fence
 from states.sql.rejects import Reject, Rejects, shortened
 from states.sql.store import parsed, store_of
+from trident_py.errors import StateError
 from trident_py.state import SILENT, persist
 from trident_py.tuples import TridentTuple
 
@@ -91,3 +95,58 @@ def test_bad_rows_of_several_files_lie_in_the_first(tmp_path: Path) -> None:
         assert receipt == {"partition": 0, "inserted": 20 - ignored, "ignored": ignored, "rejected": 1}
     assert [row[3] for row in letters(url)] == [1]
     assert len(factory.stored()) == 20
+
+
+# -- what a server's limits refuse
+
+
+def states(url: str, columns: list[str], **options: Any) -> list[Any]:
+    return [
+        InsertIgnoreState(url, "i", "k", columns, **options),
+        InsertIgnoreState(url, "r", "k", columns, onConflict="report", **options),
+        AppendState(url, "a", columns, **options),
+    ]
+
+
+def into(factory: Any, *rows: tuple, txid: int = 1) -> dict:
+    tuples = [TridentTuple.of(["k", "v"], row) for row in rows]
+    return persist(factory.makeState({}, None, 0, 1), txid, RowUpdater(), tuples, SILENT)
+
+
+@POSTGRES
+def test_a_text_too_long_for_an_index_is_kept_aside(database: str) -> None:
+    """54000: program limit exceeded."""
+    noise = "".join(random.Random(1).choices(string.ascii_letters, k=9000))
+    run(database, "CREATE TABLE a (k TEXT, v TEXT)", "CREATE INDEX ON a (k)")
+    for factory in states(database, ["k string", "v string"], onBadRow="dead-letter"):
+        receipt = into(factory, ("a", "x"), (noise, "y"), ("b", "z"))
+        assert (receipt["inserted"], receipt["rejected"]) == (2, 1), factory
+        ((*_, reason, row),) = letters(database, f"{factory.table}_rejected")
+        assert "index row" in reason and json.loads(row)["k"] == noise
+
+
+@pytest.mark.parametrize("local_infile", [0, 1])
+def test_a_row_longer_than_a_packet_is_written_or_kept_aside(own_server: Any, local_infile: int) -> None:
+    """1153: a longer statement ends the connection, so no replay could ever pass it."""
+    url = own_server("mariadb", max_allowed_packet=1 << 20, local_infile=local_infile).create_database()
+    long = "y'" * (1 << 20)
+    for factory in states(url, ["k string", "v string"], onBadRow="dead-letter"):
+        receipt = into(factory, ("a", "x"), ("long", long), ("b", "z" * 400_000), ("c", "z" * 400_000))
+        assert (receipt["inserted"], receipt["rejected"]) == (3 + local_infile, 1 - local_infile), factory
+        if local_infile:
+            assert long in str(factory.stored())
+            continue
+        ((*_, reason, row),) = letters(url, f"{factory.table}_rejected")
+        assert "max_allowed_packet" in reason and f"({len(long)} characters)" in json.loads(row)["v"]
+    if not local_infile:
+        for factory in states(url, ["k string", "v string"]):
+            with pytest.raises(StateError, match=r"row 1 of the batch: the row has .* bytes.*max_allowed_packet"):
+                into(factory, ("a", "x"), ("long", long), txid=2)
+
+
+@pytest.mark.parametrize("local_infile", [0, 1])
+def test_bytes_longer_than_a_packet_are_kept_aside(own_server: Any, local_infile: int) -> None:
+    url = own_server("mariadb", max_allowed_packet=1 << 20, local_infile=local_infile).create_database()
+    for factory in states(url, ["k string", "v binary"], onBadRow="dead-letter"):
+        receipt = into(factory, ("a", b"x"), ("long", b"y" * (2 << 20)), ("b", b"z"))
+        assert (receipt["inserted"], receipt["rejected"]) == (2, 1), factory
