@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 
 # Each layer may import the layers above it in this list, and itself only within one package.
 LAYERS = [
-    {"errors", "secrets"},
+    {"errors", "calls", "leftovers", "secrets"},
     {"canonical"},
     {"config"},
     {"tuples", "patience", "sessions", "names"},

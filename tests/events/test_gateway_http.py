@@ -191,7 +191,7 @@ def test_the_numbers_are_told_to_prometheus(gateway: Gateway, number: int) -> No
 def test_the_service_describes_itself(gateway: Gateway) -> None:
     found = gateway.get("/openapi.json").json()
     assert set(found["paths"]) == {"/events", "/events/{fingerprint}", "/healthz", "/metrics"}
-    codes = {"200", "201", "400", "409", "413", "415", "422", "503"}
+    codes = {"200", "201", "400", "408", "409", "413", "415", "422", "503"}
     assert set(found["paths"]["/events"]["post"]["responses"]) == codes
     assert gateway.get("/docs").status_code == 200
     assert gateway.get("/healthz").json() == {"store": "ok", "kafka": "ok"}

@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from ..errors import TridentError
 from .answers import body_of, code_of, wait_of
+from .bodies import Bodies, Refused
 from .claims import MOST_BYTES, ClaimStore
 from .gateway import Gateway, Sink
 from .metrics import Metrics
@@ -32,14 +33,6 @@ CONFIG = "TRIDENT_EVENTS_CONFIG"
 PROBE = 0.5
 PATIENCE = 2.0
 EXPIRE_EVERY = 600.0
-
-
-class Refused(Exception):
-    """A request that is answered without looking at its events."""
-
-    def __init__(self, code: int, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
 
 
 def application() -> FastAPI:
@@ -65,7 +58,7 @@ def application_of(
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         gateway = Gateway(settings, make_store(settings), make_sink(settings), Metrics())
-        app.state.gateway = gateway
+        app.state.gateway, app.state.bodies = gateway, Bodies(settings.limits)
         behind = [asyncio.create_task(_watch(gateway)), asyncio.create_task(_forget(gateway))]
         try:
             yield
@@ -92,7 +85,7 @@ async def post_events(request: Request) -> Response:
     if packed != "identity":
         raise Refused(415, f"the body is packed ({packed[:50]}); send it as it is")
     try:
-        async with _body(request, gateway) as body:
+        async with request.app.state.bodies.read(request.stream()) as body:
             return await _answered(gateway, *_parsed(body))
     except ClientDisconnect:
         return Response(status_code=400)  # nobody sees it
@@ -149,24 +142,6 @@ async def metrics(request: Request) -> Response:
     return Response(request.app.state.gateway.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-@contextlib.asynccontextmanager
-async def _body(request: Request, gateway: Gateway) -> AsyncIterator[bytes]:
-    """The whole body; stops reading one that is too long, or too many at once. Counted until it is answered."""
-    parts, size, limits = [], 0, gateway.settings.limits
-    try:
-        async for part in request.stream():
-            size += len(part)
-            gateway.bytes += len(part)
-            if size > limits.bodyBytes:
-                raise Refused(413, f"the body has more than {limits.bodyBytes} bytes")
-            if gateway.bytes > limits.allBytes and gateway.bytes > size:
-                raise Refused(503, f"{gateway.bytes} bytes are on the way, of at most {limits.allBytes}")
-            parts.append(part)
-        yield b"".join(parts)
-    finally:
-        gateway.bytes -= size
-
-
 def _parsed(body: bytes) -> tuple[list[Sent], bool]:
     try:
         return events_of(body)
@@ -179,7 +154,8 @@ def _parsed(body: bytes) -> tuple[list[Sent], bool]:
 async def _refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     gateway: Gateway = request.app.state.gateway
-    headers = {"Retry-After": str(gateway.settings.retryAfterSeconds)} if error.code == 503 else None
+    headers = {"Retry-After": str(gateway.settings.retryAfterSeconds)} if error.code == 503 else {}
+    headers |= {"Connection": "close"} if error.close else {}
     return JSONResponse({"reason": str(error)}, error.code, headers)
 
 

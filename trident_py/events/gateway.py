@@ -75,7 +75,6 @@ class Gateway:
         self._claims = Grouped(self._claim, self.threads, store.threads, 1000)
         self._produced: Grouped[str, None] = Grouped(self._keep, self.threads, store.threads, 2000)
         self._in_flight = 0
-        self.bytes = 0  # of the bodies that are read or not answered yet
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, events: Sequence[Sent]) -> list[Answer]:

@@ -100,6 +100,8 @@ class Limits(_Part):
     bodyBytes: Count = Field(1_000_000, description="Bytes of a request's body")
     batch: Count = Field(1_000, description="Events in one request")
     allBytes: Count = Field(200_000_000, description="Bytes of all bodies that are read or not answered yet")
+    bodySeconds: Seconds = Field(30, description="How long a body may take to come; then the answer is 408")
+    idleSeconds: Seconds = Field(5, description="A connection on which no request begins, or its head stays incomplete")
     inFlight: Count = Field(10_000, description="Events that are not answered yet; more are refused with 503")
 
 

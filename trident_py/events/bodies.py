@@ -1,0 +1,81 @@
+"""The bodies of requests: read within a time and a size, and never so that one that stands still blocks another."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from .settings import Limits
+
+
+class Refused(Exception):
+    """A request that is answered without looking at its events. ``close``: its connection ends with the answer."""
+
+    def __init__(self, code: int, reason: str, close: bool = False) -> None:
+        super().__init__(reason)
+        self.code, self.close = code, close
+
+
+@dataclass(eq=False)
+class _Body:
+    time: asyncio.Timeout
+    size: int = 0
+    parts: list[bytes] = field(default_factory=list)
+    gave_way: bool = False
+
+
+class Bodies:
+    """All bodies of one worker that are not answered yet. Used on the event loop."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._bytes = 0
+        self._coming: dict[_Body, None] = {}  # the one that has been silent for longest first
+
+    @contextlib.asynccontextmanager
+    async def read(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """A whole body, which counts until it is answered. Raises Refused for one that is too long or too slow, or
+        that has to give way to others."""
+        body = _Body(asyncio.timeout(self._limits.bodySeconds))
+        try:
+            yield await self._whole(body, stream)
+        finally:
+            self._coming.pop(body, None)
+            self._bytes -= body.size
+
+    async def _whole(self, body: _Body, stream: AsyncIterator[bytes]) -> bytes:
+        try:
+            async with body.time:
+                async for part in stream:
+                    self._take(body, part)
+        except TimeoutError:
+            if not body.gave_way:
+                told = f"the body did not come within {self._limits.bodySeconds:g} s"
+                raise Refused(408, told, close=True) from None
+        if body.gave_way:
+            raise Refused(503, "the body stood still while others came; send it again", close=True)
+        self._coming.pop(body, None)
+        return b"".join(body.parts)
+
+    def _take(self, body: _Body, part: bytes) -> None:
+        if body.gave_way:
+            return
+        self._coming.pop(body, None)
+        body.parts.append(part)
+        body.size += len(part)
+        self._bytes += len(part)
+        if body.size > self._limits.bodyBytes:
+            raise Refused(413, f"the body has more than {self._limits.bodyBytes} bytes")
+        while self._bytes > self._limits.allBytes and self._coming:
+            self._give_way(next(iter(self._coming)))
+        if self._bytes > self._limits.allBytes and self._bytes > body.size:
+            raise Refused(503, f"{self._bytes} bytes are on the way, of at most {self._limits.allBytes}")
+        self._coming[body] = None
+
+    def _give_way(self, body: _Body) -> None:
+        del self._coming[body]
+        self._bytes -= body.size
+        body.size, body.parts, body.gave_way = 0, [], True
+        body.time.reschedule(asyncio.get_running_loop().time())
