@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
+import socket
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from trident_py import home
+from trident_py.calls import Calls
 from trident_py.home import HomeAddress, HomeError, HomeService, Proxy
 
 
@@ -107,9 +111,82 @@ def test_a_call_whose_connection_broke_is_done_once(service: HomeService) -> Non
 
 def test_a_reply_that_was_lost_is_given_again_and_not_made_again(service: HomeService) -> None:
     service.register("c", Counter())
-    request = pickle.dumps(("client", 7, "c", "add", pickle.dumps(((), {}))))
-    assert service._answer(request) == service._answer(request)
+    request = pickle.dumps((7, "c", "add", pickle.dumps(((), {}))))
+    service._calls.join("client", again=False)
+    assert service._answer("client", request) == service._answer("client", request)
     assert Proxy(service.address, "c").add() == 2
+
+
+class Slow(Counter):
+    """Counts when it is let go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def slowly(self) -> int:
+        self.begun.set()
+        assert self.go_on.wait(60)
+        return self.add()
+
+
+def test_a_call_that_is_cut_while_it_is_done_is_done_once(service: HomeService) -> None:
+    slow = Slow()
+    service.register("slow", slow)
+    with ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(Proxy(service.address, "slow").slowly)
+        assert slow.begun.wait(60)
+        for connection in list(service._connections):
+            home._shut(connection)
+        until(lambda: len(service._connections) > 1 or answer.done())  # the client is back; its first call still runs
+        slow.go_on.set()
+        assert answer.result(60) == 1
+    assert slow.count == 1
+
+
+def until(holds: Any) -> None:
+    """What another thread does, seen without a clock of its own."""
+    end, pause = time.monotonic() + 60, threading.Event()
+    while not holds():
+        assert time.monotonic() < end
+        pause.wait(0.01)
+
+
+def test_a_client_that_comes_back_too_late_is_told_that_nobody_knows(service: HomeService) -> None:
+    service._calls = Calls(grace=-1)
+    service.register("c", Counter())
+    proxy = Proxy(service.address, "c")
+    assert proxy.add() == 1
+    for connection in list(service._connections):
+        home._shut(connection)
+    until(lambda: not service._connections)
+    with pytest.raises(HomeError, match="not known whether it was done"):
+        proxy.add()
+    assert proxy.add() == 2  # a new call of a new client
+
+
+def test_replies_are_not_kept_when_clients_have_them_or_are_gone(service: HomeService) -> None:
+    service.register("c", Counter())
+    proxy = Proxy(service.address, "c")
+    for _ in range(30):
+        thread = threading.Thread(target=proxy.echo, args=(bytes(100_000),))
+        thread.start()
+        thread.join()
+    until(lambda: service._calls.kept() < 100_000)
+    until(lambda: not service._connections)
+    service._calls._grace = -1
+    assert proxy.add() == 1
+    assert len(service._calls) == 1
+
+
+def test_strangers_that_say_nothing_hold_few_threads_and_block_no_worker(service: HomeService) -> None:
+    service.register("c", Counter())
+    before = threading.active_count()
+    strangers = [socket.create_connection((service.address.host, service.address.port)) for _ in range(200)]
+    assert Proxy(service.address, "c").add() == 1
+    until(lambda: threading.active_count() - before <= home.STRANGERS + 1)
+    for each in strangers:
+        each.close()
 
 
 def test_a_large_value_comes_back_whole(service: HomeService) -> None:

@@ -4,8 +4,9 @@ Spouts that keep their data in memory, memory states and what a test collects ha
 process. ``store`` gives the object itself there, and elsewhere a proxy whose method calls travel over a
 loopback socket.
 
-A call is done at most once: a client that lost its connection asks again with the same number, and gets the
-reply that was kept. An exception travels back as itself. Values and results must be picklable.
+A call is done at most once: a client that lost its connection asks again with the same number, waits for the call if
+it is still under way, and gets the reply that was kept; see `Calls`. An exception travels back as itself. Values and
+results must be picklable.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import pickle
 import secrets
 import socket
+import struct
 import threading
 import uuid
 from collections.abc import Callable
@@ -27,11 +29,18 @@ from typing import Any, TypeVar
 import cloudpickle
 
 from .blame import blame, note
+from .calls import Calls
 from .errors import TridentError
 
 T = TypeVar("T")
 HOME = "trident.home"
 RUN = "trident.run"
+
+
+LARGE = 4_096
+STRANGERS = 16
+HANDSHAKE_SECONDS = 10
+TRIES = 3
 
 
 class HomeError(TridentError):
@@ -57,8 +66,9 @@ class HomeService:
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         self._lock = threading.RLock()
-        self._replies: dict[str, tuple[int, bytes]] = {}
+        self._calls = Calls()
         self._connections: set[Connection] = set()
+        self._strangers: dict[Connection, None] = {}  # who has not shown the key yet, the oldest first
         self._listener = Listener((host, 0), backlog=64)
         self._closed = False
         bound_host, port = self._listener.address
@@ -78,7 +88,7 @@ class HomeService:
             if self._closed:
                 return
             self._closed = True
-            open_connections = list(self._connections)
+            open_connections = [*self._connections, *self._strangers]
         _SERVICES.pop(self.address, None)
         for connection in open_connections:
             _shut(connection)
@@ -101,36 +111,78 @@ class HomeService:
             if self._closed:
                 connection.close()
                 return
+            self._admit(connection)
             serve = threading.Thread(target=self._serve, args=(connection,), name="trident-home-call", daemon=True)
             serve.start()
 
-    def _serve(self, connection: Connection) -> None:
+    def _admit(self, connection: Connection) -> None:
+        """Of many that do not show the key the oldest goes: a worker shows it at once."""
         with self._lock:
-            self._connections.add(connection)
+            self._strangers[connection] = None
+            oldest = next(iter(self._strangers)) if len(self._strangers) > STRANGERS else None
+            if oldest is not None:
+                del self._strangers[oldest]
+        if oldest is not None:
+            _shut(oldest)
+
+    def _serve(self, connection: Connection) -> None:
         try:
-            _no_delay(connection)
-            deliver_challenge(connection, self.address.key)
-            answer_challenge(connection, self.address.key)
-            while not self._closed:
-                connection.send_bytes(self._answer(connection.recv_bytes()))
-        except (EOFError, OSError, AuthenticationError, AssertionError):
+            client = self._known(connection)
+            if client is not None:
+                try:
+                    self._talk(connection, client)
+                finally:
+                    self._calls.leave(client)
+        except (EOFError, OSError, AuthenticationError, AssertionError, UnicodeDecodeError):
             pass  # the worker ended, or was no worker of ours, or we closed
         finally:
             with self._lock:
                 self._connections.discard(connection)
-            connection.close()
+                self._strangers.pop(connection, None)
+                connection.close()
 
-    def _answer(self, request: bytes) -> bytes:
-        client, number, key, method, arguments = pickle.loads(request)
-        last = self._replies.get(client)
-        if last is not None and last[0] == number:
-            return last[1]
+    def _known(self, connection: Connection) -> str | None:
+        """The client that has shown the key, and is not told that it comes too late."""
+        _no_delay(connection)
+        _limit_reading(connection, HANDSHAKE_SECONDS)
+        deliver_challenge(connection, self.address.key)
+        answer_challenge(connection, self.address.key)
+        said = connection.recv_bytes(100).decode()
+        _limit_reading(connection, 0)
+        with self._lock:
+            self._strangers.pop(connection, None)
+            self._connections.add(connection)
+        client, again = said[1:], said[0] == "+"
+        joined = self._calls.join(client, again)
         try:
-            reply = dumps((True, self._call(key, method, arguments)))
-        except BaseException as error:
-            note(error, blame(error, values=False))  # its traceback does not travel
-            reply = _dump_error(error)
-        self._replies[client] = (number, reply)
+            connection.send_bytes(b"+" if joined else b"-")
+        except OSError:
+            if joined:
+                self._calls.leave(client)
+            raise
+        return client if joined else None
+
+    def _talk(self, connection: Connection, client: str) -> None:
+        while not self._closed:
+            request = connection.recv_bytes()
+            if request:
+                connection.send_bytes(self._answer(client, request))
+            else:
+                self._calls.got(client)
+
+    def _answer(self, client: str, request: bytes) -> bytes:
+        number, key, method, arguments = pickle.loads(request)
+
+        def work() -> bytes:
+            try:
+                return dumps((True, self._call(key, method, arguments)))
+            except BaseException as error:
+                note(error, blame(error, values=False))  # its traceback does not travel
+                return _dump_error(error)
+
+        reply = self._calls.once(client, number, work)
+        if reply is None:
+            return _dump_error(HomeError("a call was asked for again when its reply had come, and was not done again"))
         return reply
 
     def _call(self, key: str, method: str, arguments: bytes) -> Any:
@@ -228,17 +280,23 @@ class _Link:
         self.client = uuid.uuid4().hex
         self.address = address
         self.pid = os.getpid()
-        self.connection = _connect(address)
+        self.connection = _connect(address, self.client, again=False)
 
     def exchange(self, request: bytes) -> bytes:
         try:
-            self.connection.send_bytes(request)
-            return self.connection.recv_bytes()
+            reply = self._asked(request)
         except (EOFError, OSError):
             self.connection.close()
-            self.connection = _connect(self.address)
-            self.connection.send_bytes(request)
-            return self.connection.recv_bytes()
+            self.connection = _connect(self.address, self.client, again=True)
+            reply = self._asked(request)
+        if len(reply) > LARGE:
+            with contextlib.suppress(OSError):  # then it is kept for a while
+                self.connection.send_bytes(b"")
+        return reply
+
+    def _asked(self, request: bytes) -> bytes:
+        self.connection.send_bytes(request)
+        return self.connection.recv_bytes()
 
 
 def _ask(address: HomeAddress, key: str, method: str, arguments: bytes) -> Any:
@@ -247,7 +305,10 @@ def _ask(address: HomeAddress, key: str, method: str, arguments: bytes) -> Any:
         link = links.get(address)
         if link is None or link.pid != os.getpid():
             link = links[address] = _Link(address)
-        reply = link.exchange(pickle.dumps((link.client, next(_NUMBERS), key, method, arguments)))
+        reply = link.exchange(pickle.dumps((next(_NUMBERS), key, method, arguments)))
+    except HomeError:
+        links.pop(address, None)  # the next call comes from a new client
+        raise
     except (EOFError, OSError, AuthenticationError, AssertionError) as error:
         links.pop(address, None)
         raise HomeError(
@@ -260,12 +321,39 @@ def _ask(address: HomeAddress, key: str, method: str, arguments: bytes) -> Any:
     return value
 
 
-def _connect(address: HomeAddress) -> Connection:
+def _connect(address: HomeAddress, client: str, again: bool) -> Connection:
+    """A connection that is known at the other end. Strangers may push it out before, so it is tried some times."""
+    for left in reversed(range(TRIES)):
+        try:
+            connection = _greeted(address, f"{'+' if again else '-'}{client}")
+        except (EOFError, ConnectionError):
+            if left == 0:
+                raise
+        else:
+            return connection
+    raise AssertionError("unreachable")
+
+
+def _greeted(address: HomeAddress, greeting: str) -> Connection:
     connection = Client((address.host, address.port))
-    _no_delay(connection)
-    answer_challenge(connection, address.key)
-    deliver_challenge(connection, address.key)
-    return connection
+    try:
+        _no_delay(connection)
+        answer_challenge(connection, address.key)
+        deliver_challenge(connection, address.key)
+        connection.send_bytes(greeting.encode())
+        if connection.recv_bytes() == b"+":
+            return connection
+    except BaseException:
+        connection.close()
+        raise
+    connection.close()
+    raise HomeError("a call was cut, and it is not known whether it was done: this process was away for too long")
+
+
+def _limit_reading(connection: Connection, seconds: int) -> None:
+    """How long a read may wait; 0: for ever."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
+        duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
 
 
 def _no_delay(connection: Connection) -> None:
