@@ -78,6 +78,20 @@ def meant(value: Any) -> Any:
     return value if read is None else read(value)
 
 
+def plain_column(values: list) -> list:
+    """The values as what they mean, the list itself if all are plain; one that has no plain form stays what it is."""
+    if set(map(type, values)) <= _ENCODERS.keys():
+        return values
+    return list(map(_plain_or_same, values))
+
+
+def _plain_or_same(value: Any) -> Any:
+    try:
+        return meant(value)
+    except UnkeyableError:
+        return value
+
+
 def is_null(value: Any) -> bool:
     """Whether it stands for None: None itself, NaT and NA of pandas, NaT of NumPy."""
     kind: Any = type(value)

@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from trident_py.canonical import plain_column
 from trident_py.chunks import Column as Values
 from trident_py.chunks import to_list
 from trident_py.errors import StateError
@@ -57,6 +58,7 @@ class Codec:
         """The keys of these key columns. Raises StateError for the first that is none, and names it as ``row`` (of the
         first) of the batch with its ``values``."""
         named = _Named([*columns, *values], row)
+        columns = list(map(_as_meant, columns))
         only = self.key_columns[0]
         if len(columns) == 1 and only.family in ("text", "binary"):
             return self._texts(only, columns[0], named, _as_it_is)
@@ -72,6 +74,7 @@ class Codec:
     def value_texts(self, columns: Sequence[Values], keys: Sequence[Values], row: int = 0) -> list[str | None]:
         """The values of these value columns, None for a tombstone. ``keys`` and ``row`` only name a bad one."""
         named = _Named([*keys, *columns], row)
+        columns = list(map(_as_meant, columns))
         texts: list[list[Any]] = [self._texts(c, v, named) for c, v in zip(self.value_columns, columns, strict=True)]
         if len(texts) == 1:
             return texts[0] if not any(map(_has_none, columns)) else _with_tombstones(texts[0], columns)
@@ -180,6 +183,10 @@ class _Named:
 
     def values(self, index: int) -> list[Any]:
         return [to_list(column[index : index + 1])[0] for column in self.columns]
+
+
+def _as_meant(column: Values) -> Values:
+    return plain_column(column) if isinstance(column, list) else column
 
 
 def _as_it_is(column: Column, values: Values) -> list[Any]:

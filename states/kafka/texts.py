@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from trident_py.canonical import UnkeyableError, meant, plain_column
 from trident_py.chunks import Column, encodable, kinds_of, to_list
 from trident_py.errors import TridentError
 
@@ -35,7 +36,7 @@ def as_bytes(name: str, column: Column) -> list[Bytes]:
             return to_list(column)
     elif kinds_of(column) <= {bytes}:
         return column
-    return [_one(name, row, value) for row, value in enumerate(to_list(column))]
+    return [_one(name, row, value) for row, value in enumerate(plain_column(to_list(column)))]
 
 
 def _one(name: str, row: int, value: Any) -> Bytes:
@@ -45,13 +46,13 @@ def _one(name: str, row: int, value: Any) -> Bytes:
         return bytes(value)
     try:
         return (value if isinstance(value, str) else _text(value)).encode()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, UnkeyableError) as error:
         raise UnwritableError(row, f"{name} is {value!r}, which cannot be written: {error}") from error
 
 
 def json_texts(name: str, column: Column) -> list[str]:
     """The JSON text of every value of a column. Decimals and times are strings, to be exact."""
-    values = to_list(column)
+    values = plain_column(to_list(column))
     kinds = set(map(type, values))
     if len(kinds) == 1 and (simple := _TEXTS.get(kinds.pop())) is not None and simple is not _float:
         return list(map(simple, values))
@@ -59,7 +60,7 @@ def json_texts(name: str, column: Column) -> list[str]:
     for row, value in enumerate(values):
         try:
             made.append(_text(value))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, UnkeyableError) as error:
             raise UnwritableError(row, f"{name} is {value!r}, which has no JSON form: {error}") from error
     return made
 
@@ -99,6 +100,9 @@ def _text(value: Any) -> str:
 
 
 def _other(value: Any) -> Any:
+    plain = meant(value)
+    if plain is None or isinstance(plain, int | float | str):
+        return plain
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, decimal.Decimal):
