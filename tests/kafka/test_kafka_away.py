@@ -35,7 +35,7 @@ from states.kafka import (
 from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.cli import trident
 from trident_py.errors import FailedException, StateError, TridentError
-from trident_py.kafka import KafkaSpout, asking
+from trident_py.kafka import KafkaSpout, asking, away
 from trident_py.kafka.asking import answer, asked, reached
 from trident_py.kafka.clients import Cluster, code_of
 from trident_py.patience import START_WAIT
@@ -236,6 +236,29 @@ def test_a_spout_waits_for_brokers_that_come_later(own_kafka: Any) -> None:
         broker.restart()
         assert running.awaitTermination(60)
         assert running.txid == 1
+
+
+def test_a_spout_says_in_a_run_too_why_nobody_answers(
+    own_kafka: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It goes on when they are back."""
+    monkeypatch.setattr(away, "SILENT", 0.0)
+    monkeypatch.setattr(away, "AGAIN", 0.0)
+    broker = own_kafka()
+    topic = broker.create_topic()
+    produce(broker, topic, ["a"])
+    made = TridentTopology()
+    made.newStream("in", KafkaSpout(broker.bootstrap, topic)).each("value", lambda value: True)
+    with caplog.at_level(logging.WARNING, "trident_py.kafka"), LocalCluster() as cluster:
+        running = cluster.submitTopology("t", {START_WAIT: 0}, made.build())
+        assert soon(lambda: running.txid == 1)
+        broker.kill()
+        assert soon(lambda: any("Connection refused" in told for told in reasons(running, "reported"))), running.events
+        broker.restart()
+        produce(broker, topic, ["b"])
+        assert soon(lambda: running.txid == 2), running.events
+    told = reasons(running, "reported")
+    assert "until it answers there are no batches" in told[0] and "answers again" in told[-1]
 
 
 # -- the door

@@ -61,6 +61,9 @@ class Watch:
                 yield
             except KafkaException as error:
                 raise self._why(error) from error
+
+    def _heard(self) -> None:
+        """Brokers have answered."""
         self._said.forget()
         self._met = True
 
@@ -94,6 +97,7 @@ class Watch:
                         raise
                     continue
                 found[name] = Seen(str(told.topic_id), len(told.partitions))
+        self._heard()
         return found
 
     def _matching(self, pattern: str) -> list[str]:
@@ -140,7 +144,9 @@ class Watch:
                         raise
                     away = error
         if away is not None and not found and code_of(away) not in UNKNOWN:
-            raise FailedException(f"Kafka at {self._spout.bootstrap}: no partition answers: {away}")
+            told = self._said.instead_of(away)
+            text = self._spout.cluster.hidden(f"{code_of(told)}: {told.args[0].str()}")
+            raise FailedException(f"Kafka at {self._spout.bootstrap}: no partition answers: {text}")
         return found
 
     def committed(self, places: Iterable[Place]) -> dict[Place, int]:
