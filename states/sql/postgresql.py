@@ -26,6 +26,12 @@ _PASSING = re.compile(
     "starting up|shutting down|recovery|too many|connection slots|not yet accepting|terminating connection"
     "|no more connections|try again|timeout|cannot connect"  # of a pooler
 )
+# A connection that fails has no code, and its words are in the server's language: what is not known may pass.
+_FINAL = re.compile(
+    r"FATAL:.*(does not exist|authentication failed|pg_hba\.conf|permission denied|not currently accepting|unrecognized"
+    r"|invalid|unsupported|certificate)",
+    re.DOTALL,
+)
 _DECLARED = [
     (r"BOOLEAN", "boolean"), (r"SMALLINT", "smallint"), (r"BIGINT", "bigint"), (r"INTEGER", "int"),
     (r"TEXT|(?:VARCHAR|CHARACTER VARYING)(?:\(\d+\))?", "string"), (r"BYTEA", "binary"),
@@ -88,7 +94,7 @@ class PostgreSql(ServerDialect, PostgreSqlMaps, PostgreSqlBulk):
         state = getattr(error, "sqlstate", None)
         if state is not None:
             return (state[:2] in ("08", "57") and state != "57014") or state in _GONE
-        if "FATAL:" in str(error) and not _PASSING.search(str(error)):
+        if _FINAL.search(str(error)) and not _PASSING.search(str(error)):
             return False  # a wrong password, an unknown database: the server is there and says no
         return type(error).__name__ in ("OperationalError", "InterfaceError") or isinstance(error, OSError)
 
