@@ -69,6 +69,7 @@ class Side:
         participant = factory.participant()
         conf = {"topology.name": "bench", "trident.state.name": "rows", "trident.lineage": "one"}
         conf["trident.generation"] = participant.open(conf)
+        participant.prepare(self.txid + 1, 0, 1)
         state = factory.makeState(conf, None, 0, 1)
 
         def write() -> dict:

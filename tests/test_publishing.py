@@ -15,11 +15,12 @@ from trident_py.program import BatchInfo, compile_plan
 from trident_py.publishing import Publisher
 from trident_py.running import RunningTopology
 from trident_py.spouts.metadata import FileMetadataStore
+from trident_py.state import BatchParticipant
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 
 
 @dataclass
-class Participant:
+class Participant(BatchParticipant):
     """Remembers what it is told, and raises what it is to raise, one error for each call."""
 
     errors: list[Exception] = field(default_factory=list)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from typing import Any
 
 import pytest
@@ -13,14 +12,7 @@ from trident_py import FailedException, LocalCluster, ReportedFailedException, T
 from trident_py.errors import DefinitionError
 from trident_py.operations import Function
 from trident_py.operations.builtin import Count
-from trident_py.patience import Patience
-from trident_py.program import compile_plan
 from trident_py.testing import Crashing, FixedBatchSpout, LoggingBackingMap, failing, stored
-from trident_py.transactions import txid_base
-
-
-def patience() -> Patience:
-    return Patience(0, threading.Event(), lambda line: None)
 
 
 def failing_run(function: Any, conf: dict | None = None, batches: int = 1) -> Any:
@@ -38,20 +30,19 @@ def test_the_first_txid_is_one_and_the_first_attempt_zero() -> None:
 
 def test_a_base_moves_the_first_txid() -> None:
     topology = TridentTopology()
-    topology.newStream("s", FixedBatchSpout("v", 1, (1,))).persistentAggregate(
-        LoggingBackingMap.Factory(), Count(), "n"
-    )
-    (program,) = compile_plan(topology.plan(), {"topology.txid.base": 100})
-    assert txid_base(program, patience()) == 100
+    spout = Batches("v", [[(i,)] for i in range(102)])
+    topology.newStream("s", spout).persistentAggregate(LoggingBackingMap.Factory(), Count(), "n")
+    with LocalCluster() as cluster:
+        assert run(cluster, topology, {"topology.txid.base": 100}).attempts == {101: 0, 102: 0}
 
 
 @pytest.mark.parametrize("base", [-1, "five", True, 1.5])
 def test_a_base_is_a_number_from_zero_on(base: Any) -> None:
     topology = TridentTopology()
     topology.newStream("s", FixedBatchSpout("v", 1, (1,))).peek(print)
-    (program,) = compile_plan(topology.plan(), {"topology.txid.base": base})
-    with pytest.raises(DefinitionError, match=r"topology\.txid\.base"):
-        txid_base(program, patience())
+    with LocalCluster() as cluster, pytest.raises(TopologyError, match=r"topology\.txid\.base") as told:
+        run(cluster, topology, {"topology.txid.base": base})
+    assert isinstance(told.value.__cause__, DefinitionError)
 
 
 def test_a_failed_exception_replays_the_batch_and_every_replay_is_logged_with_its_reason(

@@ -7,19 +7,23 @@ import uuid
 from typing import Any
 
 from . import home
+from .agreement import Standing
 from .canonical import SET_ORDER
 from .errors import TopologyError, TridentError
+from .opening import SETTLED
 from .patience import Stopped
 from .program import BatchInfo, Outcome, Program, compile_plan, descriptor_rows, failure_of, outcome
+from .publishing import DECIDED
 from .running import RunningTopology, log
 from .runs import end_run, task_for
 from .spouts.coordination import Coordination, Descriptor
 from .spouts.metadata import FileMetadataStore, MemoryMetadataStore, MetadataStore
 from .topology import Topology
 from .topology.submission import check_submission
-from .transactions import BatchLoop, patience_of, topology_error, txid_base
+from .transactions import BatchLoop, topology_error
 
 IDLE_SECONDS = 0.005
+ORDER = "order"
 
 
 class LocalCluster:
@@ -110,27 +114,25 @@ class LocalComponent:
 
     def __init__(self, program: Program, running: RunningTopology, run: str, checkpoints: str | None) -> None:
         self.running = running
-        self.store: MetadataStore = (
-            MemoryMetadataStore()
-            if checkpoints is None
-            else FileMetadataStore(f"{checkpoints}/{program.conf['topology.name']}/{program.component}")
-        )
+        folder = f"{checkpoints}/{program.conf['topology.name']}/{program.component}"
+        self.store: MetadataStore = MemoryMetadataStore() if checkpoints is None else FileMetadataStore(folder)
+        self.where = "in memory" if checkpoints is None else folder
         program.conf["trident.metadata"] = self.store
         self.program = program
         self.run_id = run
 
     def run(self) -> None:
         """Batch after batch until the spouts are exhausted or the run is stopped."""
-        lineage, txid, metadata = self._restore()
-        begun = self.store.get("begun", txid + 1)
-        self._compare_order(txid + 1)
         coordination = Coordination(self.program.spouts, self.program.conf, self.store, self._reported)
         try:
-            coordination.restore(txid, metadata, begun)
             loop = BatchLoop(self.program, coordination, self.running, self.run_id)
             loop.begun = self._begun
-            loop.open(lineage)
-            self._keep(lineage, txid)
+            last = self.store.previous("batches", 2**62)
+            txid = loop.open(self._standing(last)).txid
+            self._compare_order(txid + 1)
+            self._keep_order(SET_ORDER)
+            metadata, begun = None if last is None else last["metadata"], self._planned(txid)
+            coordination.restore(txid, metadata, begun)
             self.running.event(self.program.component, "started", txid, None)
             while not self.running.stopping.is_set() and (begun or not coordination.exhausted(txid + 1)):
                 if not (begun or coordination.ready(txid + 1)):
@@ -139,14 +141,28 @@ class LocalComponent:
                 txid, begun = txid + 1, None
                 metadata = loop.run(txid, self._execute, metadata)
                 self._save(txid, metadata)
-            self._keep(lineage, txid, order=None)
+            self._keep_order(None)
         finally:
             coordination.close()
 
+    def _standing(self, last: dict | None) -> Standing:
+        """What the checkpoint says before this start."""
+        record, topology = self.store.get(SETTLED, 0), self.program.conf["topology.name"]
+        if record is None:
+            return Standing.new(self.where, topology)
+        txid = record["base"] if last is None else last["txid"]
+        begun = self.store.get("begun", txid + 1) is not None
+        decided = self.store.get(DECIDED, txid + 1) is not None
+        return Standing(self.where, topology, record, record["lineage"], txid, begun, decided)
+
+    def _planned(self, txid: int) -> dict | None:
+        """What the batch behind this one is, if it has been begun and a spout has metadata of it."""
+        begun = self.store.get("begun", txid + 1)
+        return begun if begun is not None and any(each is not None for each in begun.values()) else None
+
     def _compare_order(self, txid: int) -> None:
         """Tells of a batch that was begun by a process which walked through sets in another order."""
-        order = (self.store.get("component", 0) or {}).get("order")
-        if order not in (None, SET_ORDER):
+        if self.store.get(ORDER, 0) not in (None, SET_ORDER):
             text = (
                 f"batch {txid} may have been begun by a process with another hash seed, which ended in it: what a "
                 "function of yours makes of the order of a set, or of hash(), may differ now. Start with "
@@ -155,29 +171,15 @@ class LocalComponent:
             log.warning("%s", text)
             self.running.event(self.program.component, "reported", txid, None, text)
 
-    def _restore(self) -> tuple[str, int, dict | None]:
-        """Lineage, last committed txid and its metadata, from the checkpoint if there is one."""
-        saved = self.store.get("component", 0)
-        if saved is None:
-            base = txid_base(self.program, patience_of(self.program, self.running))
-            saved = {"lineage": uuid.uuid4().hex, "base": base}
-        last = self.store.previous("batches", 2**62)
-        if last is None:
-            return saved["lineage"], saved["base"], None
-        return saved["lineage"], last["txid"], last["metadata"]
-
-    def _keep(self, lineage: str, base: int, order: str | None = SET_ORDER) -> None:
-        """Settles a new checkpoint, once no state refuses it: a start that was refused leaves the choices open.
-
-        ``order`` is that of sets in the process that may be in the middle of a batch; None if none is.
-        """
-        kept = self.store.get("component", 0) or {"lineage": lineage, "base": base}
-        if kept.get("order") != order:
-            self.store.put("component", 0, {**kept, "order": order})
+    def _keep_order(self, order: str | None) -> None:
+        """The order of sets in the process that may be in the middle of a batch; None if none is."""
+        if self.store.get(ORDER, 0) != order:
+            self.store.put(ORDER, 0, order)
 
     def _begun(self, txid: int, metadata: dict) -> None:
-        """Before a batch is emitted: a restart must not make another one of it, whose states may be written."""
-        if any(each is not None for each in metadata.values()) and self.store.get("begun", txid) != metadata:
+        """Before a batch is emitted: a restart must not make another one of it, whose states may be written. What a
+        state has written of a batch that this checkpoint has not begun was written under another copy of it."""
+        if self.store.get("begun", txid) != metadata:
             self.store.put("begun", txid, metadata)
             self.store.cleanup_before("begun", txid)
 

@@ -18,7 +18,7 @@ from .state.participants import BatchParticipant
 
 Receipts = dict[str, list]
 MAX_ATTEMPTS = "topology.max.batch.attempts"
-_DECIDED = "decided"
+DECIDED = "decided"
 
 
 class Publisher:
@@ -30,7 +30,7 @@ class Publisher:
         self.program = program
         self.running = running
         self.limit = program.conf.get(MAX_ATTEMPTS)
-        self.deciding = [name for name, each in participants.items() if getattr(each, "decides", False)]
+        self.deciding = [name for name, each in participants.items() if each.decides]
         others = [name for name in participants if name not in self.deciding]
         self.participants = {name: participants[name] for name in [*self.deciding, *others]}
 
@@ -41,7 +41,7 @@ class Publisher:
     def open(self, generations: dict[str, int]) -> None:
         """A new driver, once its generations are raised: from now on an older one can decide nothing any more."""
         if self.deciding:
-            self._store.put(_DECIDED, 0, {"generations": generations})
+            self._store.put(DECIDED, 0, {"generations": generations})
 
     def publish(self, batch: BatchInfo, receipts: Receipts, metadata: dict | None) -> None:
         """All states have committed. Raises what a participant raises; the batch may be run again then.
@@ -52,13 +52,13 @@ class Publisher:
             self._tell(batch, receipts, [])
             return
         record = {"attempt": batch.attempt, "metadata": metadata}
-        self._store.put(_DECIDED, batch.txid, {**record, "receipts": {name: receipts[name] for name in self.deciding}})
-        self._store.cleanup_before(_DECIDED, batch.txid)  # it stays until the next batch is decided
+        self._store.put(DECIDED, batch.txid, {**record, "receipts": {name: receipts[name] for name in self.deciding}})
+        self._store.cleanup_before(DECIDED, batch.txid)  # it stays until the next batch is decided
         self.insist(batch, receipts)
 
     def decision(self, txid: int) -> dict | None:
         """What an earlier driver has decided of this batch: attempt, metadata, receipts."""
-        return self._store.get(_DECIDED, txid) if self.deciding else None
+        return self._store.get(DECIDED, txid) if self.deciding else None
 
     def insist(self, batch: BatchInfo, receipts: Receipts) -> None:
         """Tells again what failed, until it succeeds. Raises StateError if the batch is not decided any more."""
@@ -90,13 +90,13 @@ class Publisher:
 
     def _withdrawn(self, batch: BatchInfo) -> bool:
         """The first participant refuses to show the batch: if nothing of it is visible, it is not decided any more."""
-        first: Any = self.participants[self.deciding[0]]
+        first = self.participants[self.deciding[0]]
         try:
             if first.published(batch.txid):
                 return False
         except Exception:
             return False  # nobody knows: it stays decided
-        self._store.remove(_DECIDED, batch.txid)
+        self._store.remove(DECIDED, batch.txid)
         return True
 
 

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial
 
-from .errors import DefinitionError, FailedException, ReportedFailedException, StateError, TopologyError
+from .agreement import Agreed, Standing
+from .errors import FailedException, ReportedFailedException, StateError, TopologyError
+from .opening import Opening, participants_of
 from .patience import Patience, Stopped, back_off_seconds, start_wait
 from .plan import ProcessorNode, describe
 from .program import BatchInfo, Failure, Outcome, Program, Report, failure_of
 from .publishing import MAX_ATTEMPTS, Publisher, Receipts, topology_error
 from .running import RunningTopology, Stopwatch
 from .spouts.coordination import Coordination, Descriptor
-from .state.participants import BatchParticipant, participant_of
 
 log = logging.getLogger("trident_py")
 
 Execute = Callable[[BatchInfo, list[Descriptor] | None], Outcome]
-TXID_BASE = "topology.txid.base"
 
 
 def deciding(failures: list[Failure]) -> Failure:
@@ -34,18 +33,6 @@ def deciding(failures: list[Failure]) -> Failure:
     return min((each for each in failures if each.level == first), key=lambda each: not each.replay)
 
 
-def participants_of(program: Program) -> dict[str, BatchParticipant]:
-    """The driver's side of every state of the component that has one, by state name."""
-    found = {name: participant_of(factory) for name, factory in program.states().items()}
-    return {name: participant for name, participant in found.items() if participant is not None}
-
-
-def state_conf(program: Program, name: str, lineage: str) -> dict:
-    """What a participant is told of its place."""
-    way = program.ways.get(name, "")
-    return {**program.conf, "trident.state.name": name, "trident.lineage": lineage, "trident.way": way}
-
-
 def patience_of(program: Program, running: RunningTopology) -> Patience:
     """How the start of this component waits for stores; its lines are events of kind "waiting"."""
 
@@ -53,21 +40,6 @@ def patience_of(program: Program, running: RunningTopology) -> Patience:
         running.event(program.component, "waiting", None, None, line)
 
     return Patience(start_wait(program.conf), running.stopping, tell)
-
-
-def txid_base(program: Program, patience: Patience, lineage: str = "") -> int:
-    """The txid that a new checkpoint counts from: 0, the number that is set, or what the states remember."""
-    base = program.conf.get(TXID_BASE, 0)
-    if base == "continue":
-        known = [
-            patience.until_there(f"state {name}", partial(participant.last_txid, state_conf(program, name, lineage)))
-            for name, participant in participants_of(program).items()
-            if hasattr(participant, "last_txid")
-        ]
-        return max([txid for txid in known if txid is not None], default=0)
-    if not isinstance(base, int) or isinstance(base, bool) or base < 0:
-        raise DefinitionError(f'{TXID_BASE} is a number from 0 on, or "continue"; got {base!r}')
-    return base
 
 
 class BatchLoop:
@@ -97,21 +69,18 @@ class BatchLoop:
             if isinstance(node, ProcessorNode) and node.committer and node.state is not None
         }
 
-    def open(self, lineage: str) -> None:
-        """Once, before the first batch: raises the generation of every state that has one, as the fence.
+    def open(self, standing: Standing) -> Agreed:
+        """Once, before the first batch: the stores agree with the checkpoint, and every state's generation is raised.
 
-        Waits for a store that is away (`trident_py.patience`). Raises Stopped if the run is stopped meanwhile.
+        Raises LineageError with the ways on; then nothing was changed. Waits for a store that is away
+        (`trident_py.patience`). Raises Stopped if the run is stopped meanwhile.
         """
-        if self.generations is not None:
-            return
-        self.lineage = lineage
-        patience = patience_of(self.program, self.running)
-        generations = {}
-        for name, participant in self.participants.items():
-            conf = state_conf(self.program, name, lineage)
-            generations[name] = patience.until_there(f"state {name}", partial(participant.open, conf))
+        self.lineage = standing.lineage
+        patience, store = patience_of(self.program, self.running), self.program.conf["trident.metadata"]
+        agreed, generations = Opening(self.program, self.participants, patience, store, standing).open()
         self.generations = generations
-        self.publisher.open(self.generations)
+        self.publisher.open(generations)
+        return agreed
 
     def run(
         self,
@@ -299,4 +268,4 @@ class BatchLoop:
             self.running.stopping.wait(back_off_seconds(attempt - 1))
 
 
-__all__ = ["MAX_ATTEMPTS", "TXID_BASE", "BatchLoop", "Stopped", "topology_error", "txid_base"]
+__all__ = ["MAX_ATTEMPTS", "BatchLoop", "Stopped", "topology_error"]

@@ -14,9 +14,9 @@ from typing import Any
 from trident_py.errors import StateError
 from trident_py.kafka.asking import asked
 from trident_py.kafka.clients import ASKING, Cluster, code_of
+from trident_py.state import BatchParticipant, Remembered
 
 from ..findings import Finding
-from ..lineage import BASE, Remembered, begins_anew
 from .advice import kafka_errors
 from .ledger import RENEWED, TopicLedger
 from .local_table import table_of
@@ -186,34 +186,22 @@ class CompactedLedger(TopicLedger):
         self._valued = valued
 
     def open(self, conf: dict) -> int:
-        """Raises StateError for a topic that cannot serve, LineageError if another checkpoint wrote it."""
+        """Raises StateError for a topic that cannot serve."""
         opened(self._cluster, lambda: self._keyed.open(conf))
         return super().open(conf)
-
-    def last_txid(self, conf: dict) -> int:
-        """As the marks say; without them, as the values."""
-        return super().last_txid(conf) or self._in_values()
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         self._keyed.unchanged()
         super().prepare(txid, attempt, numPartitions)
 
-    def _check_first(self, conf: dict, txid: int) -> None:
-        """Without marks the values' txids may be those of another name or checkpoint: none of its batches is taken for
-        a replay of theirs. Raises LineageError."""
-        last, base = self._in_values(), conf.get(BASE, 0)
-        begins = isinstance(base, int) and txid <= base + 1
-        if txid < last or (txid == last and begins):
-            place = self._known_place
-            begins_anew(conf, Remembered(place.topology, place.state, f"topic {place.topic!r}", "", last, last))
-        super()._check_first(conf, txid)
-
-    def _in_values(self) -> int:
-        """The highest txid that a value carries; the topic is read for it."""
-        return self._keyed.last_txid() if self._valued else 0
+    def _in_values(self, found: Remembered) -> int:
+        """As the marks say; without them, as the values: the topic is read for it."""
+        if not self._valued:
+            return 0
+        return found.last or self._keyed.last_txid()
 
 
-class UnfencedLedger:
+class UnfencedLedger(BatchParticipant):
     """The driver's side without a fence: only the topic is looked at; no driver is ever shut out."""
 
     def __init__(self, keyed: KeyedTopic) -> None:

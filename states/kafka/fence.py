@@ -58,8 +58,13 @@ class Fence:
                 f"{who}: the mark of its driver is gone or older than this driver; the topic or its consumer groups "
                 "were replaced while the topology ran. Start the topology again"
             )
-        if mark.generation > self.generation or mark.lineage != self.lineage:
+        if mark.generation > self.generation:
             raise newer_driver(who, self.generation, mark.generation)
+        if mark.lineage != self.lineage:
+            raise StateError(
+                f"{who}: the topic still belongs to another checkpoint (lineage {mark.lineage!r}); the driver's "
+                "prepare comes first. Run the topology on a cluster of trident_py"
+            )
         if txid is not None and txid < mark.txid:
             raise _behind(who, txid, mark.txid)
         if txid is not None and txid == mark.txid and self.attempt < mark.attempt:
@@ -84,8 +89,8 @@ class Fence:
         if mark.lineage != self.lineage:
             raise StateError(
                 f"{who}: partition {part} has written batch {txid} for another checkpoint (lineage {mark.lineage!r}), "
-                "which was still at work when this one began. Stop that driver, and start this one again with "
-                'conf["topology.txid.base"] = "continue"'
+                "which was still at work when this one began. Stop that driver, and start this one again: the ways on "
+                "are told then"
             )
         return mark
 
@@ -103,6 +108,7 @@ def newer_driver(who: str, own: int, newer: int) -> ZombieError:
 
 def _behind(who: str, txid: int, last: int) -> ZombieError:
     return ZombieError(
-        f"{who}: batch {txid} is behind batch {last}; nothing of it is written. An older driver or task is still "
-        "running, or the checkpoint is older than the topic"
+        f"{who}: batch {txid} is behind batch {last} of the store; nothing of it is written. It is the batch of an "
+        "older driver or task: if one still runs, stop it. If none does, start the topology again: what is wrong "
+        "between checkpoint and topic is told then"
     )

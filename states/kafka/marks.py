@@ -5,8 +5,10 @@ neither is. Each state partition has a group of its own, and so has the driver o
 
     trident/<topology>/<state>/<partition>   the last txid that this partition has written, of how many partitions, and
                                              how many records
-    trident/<topology>/<state>/driver        generation and lineage of the driver, the attempt it has let in last, and
-                                             the number of partitions that holds, and the way of the tuples to them
+    trident/<topology>/<state>/driver        generation of the driver, lineage of the checkpoint, the attempt it has
+                                             let in last, the number of partitions that holds, the way of the tuples to
+                                             them, and the last batch that is over of those of which no partition has a
+                                             mark
 
 The same names are the transactional ids: whoever calls ``init_transactions`` shuts out the one before.
 """
@@ -28,7 +30,6 @@ from .advice import kafka_errors
 
 ANSWER = 30.0
 DRIVER = "driver"
-NEW = "topology.kafka.marks.new"
 LONGEST_NAME = 1000
 LONGEST_MARK = 4000  # brokers take 4096 bytes (offset.metadata.max.bytes)
 
@@ -43,6 +44,7 @@ class Mark(NamedTuple):
     partitions: int = 0
     rows: int = 0
     way: str = ""
+    over: int = 0
 
     @property
     def spread(self) -> Spread:
@@ -88,10 +90,13 @@ class Place:
     def who(self) -> str:
         return f"state {self.state!r} of topology {self.topology!r} in topic {self.topic!r} at {self.cluster.bootstrap}"
 
-    def read(self, part: int | str) -> Mark | None:
-        """The mark, once every open transaction on it has ended; None if there is none. Raises StateError."""
+    def read(self, part: int | str, settled: bool = True) -> Mark | None:
+        """The mark, once every open transaction on it has ended; None if there is none. Raises StateError.
+
+        ``settled=False``: the mark as it is now, whatever an open transaction may still make of it.
+        """
         with kafka_errors(self.cluster, f"read the mark of {self.who}"):
-            found = _committed(self.cluster, self.name(part), self.topic)
+            found = _committed(self.cluster, self.name(part), self.topic, settled)
             if found.error is not None:
                 raise StateError(f"{self.who}: its mark cannot be read: {found.error.str()}")
         if found.offset < 0:
@@ -103,7 +108,7 @@ class Place:
                 f"{self.who}: group {self.name(part)!r} stands at offset {found.offset} with {found.metadata!r}, which "
                 "this library has not written: nobody knows what of the state is in the topic. Has somebody moved the "
                 "group's offset? Write the state under another name, or remove the offset (kafka-consumer-groups.sh "
-                f'--delete-offsets) and go on with conf["{NEW}"] = {self.state!r}, which writes the next batch'
+                "--delete-offsets) and start again: the ways on are told then"
             ) from error
 
     def metadata(self, part: int | str) -> Any:
@@ -136,14 +141,14 @@ def group_metadata(cluster: Cluster, group: str) -> Any:
         consumer.close()
 
 
-def _committed(cluster: Cluster, group: str, topic: str) -> Any:
+def _committed(cluster: Cluster, group: str, topic: str, settled: bool) -> Any:
     """The group's offset of partition 0; asked again while the broker is busy. Raises KafkaException."""
     from confluent_kafka import KafkaException, TopicPartition
 
     until = time.monotonic() + ANSWER
     while True:
         try:
-            return committed(cluster, group, [TopicPartition(topic, 0)], ANSWER)[0]
+            return committed(cluster, group, [TopicPartition(topic, 0)], ANSWER, settled)[0]
         except KafkaException as error:
             if not is_passing(error) or time.monotonic() > until:
                 raise

@@ -1,4 +1,4 @@
-"""The topic of a state: whether it is there, made if that is wanted, and whether it is older than the state's marks."""
+"""The topic of a state: whether it is there, and made if that is wanted."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from trident_py.kafka.asking import answer, asked, reached
 from trident_py.kafka.clients import Cluster, code_of
 
 from ..findings import Finding
-from ..lineage import BASE
 from .advice import kafka_errors
-from .marks import ANSWER, NEW, Place
+from .marks import ANSWER, Place
 
 PATIENCE = 5.0
 PAUSE = 0.1
@@ -55,6 +54,10 @@ def check_there(
         raise StateError(f"{place.who}: {_missing(place.topic)}")
     make(place.cluster, admin, place.topic, create, config=config)
     return list(range(create))
+
+
+def is_there(place: Place, admin: Any) -> bool:
+    return _described(place, admin) is not None
 
 
 def look(cluster: Cluster, topic: str, create: int | None) -> list[Finding]:
@@ -99,36 +102,6 @@ def make(
         except KafkaException as error:
             if code_of(error) != "TOPIC_ALREADY_EXISTS":
                 raise
-
-
-def check_old(place: Place, admin: Any, conf: dict, txid: int, elsewhere: bool = False) -> None:
-    """Before the first batch of a state without any mark. Raises StateError if the marks may have been forgotten.
-
-    ``elsewhere``: records may be in other topics, so that an empty one says nothing.
-    """
-    base, told = conf.get(BASE, 0), conf.get(NEW, [])
-    if base == "continue" or txid <= base + 1 or place.state in ([told] if isinstance(told, str) else told):
-        return
-    if not elsewhere and _is_unused(place, admin):
-        return
-    there = "records may be in any topic" if elsewhere else "the topic has or had records"
-    raise StateError(
-        f"{place.who}: batch {txid} is to be written, {there}, but there is no mark of this state. "
-        "Either the state is new and the topic is not, or the brokers have forgotten its marks, as they do when a "
-        "topology stands still for longer than offsets.retention.minutes (7 days by default); then nobody knows "
-        f"whether batch {txid} is there already. Look at the end of the topic, and go on with "
-        f'conf["{NEW}"] = {place.state!r}, which writes the batch'
-    )
-
-
-def _is_unused(place: Place, admin: Any) -> bool:
-    from confluent_kafka import TopicPartition
-    from confluent_kafka.admin import OffsetSpec
-
-    partitions = [TopicPartition(place.topic, each) for each in check_there(place, admin)]
-    with kafka_errors(place.cluster, f"look at topic {place.topic!r}"):
-        found = asked(admin.list_offsets, dict.fromkeys(partitions, OffsetSpec.latest()), request_timeout=ANSWER)
-        return all(answer(each, ANSWER).offset == 0 for each in found.values())
 
 
 def partition_count(topic: str, value: int | None) -> int | None:

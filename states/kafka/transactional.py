@@ -172,5 +172,4 @@ class TransactionalTopicState(RecordFactory):
 
     def participant(self) -> BatchParticipant:
         """The driver's side, for one run."""
-        elsewhere = self.form.selector is not None
-        return TopicLedger(self.cluster, self.topic, for_producers(self.settings), True, self.partitions, elsewhere)
+        return TopicLedger(self.cluster, self.topic, for_producers(self.settings), True, self.partitions)

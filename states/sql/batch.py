@@ -15,7 +15,7 @@ from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from .checking import checked
 from .columns import Column
-from .ledger import Fence, Ledger
+from .ledger import Fence, Ledger, Trace
 from .replacing import one_key
 from .rowtable import RowFactory, columns_of, fields_of, row_shape, rows_of, stored_rows
 from .staged import SUFFIX, Owner, Staged
@@ -118,9 +118,13 @@ class BatchLedger(Ledger):
     decides = True
 
     def __init__(self, factory: BatchState) -> None:
-        super().__init__(factory._stores, lambda: 0)
+        super().__init__(factory.table, factory._stores, factory.place.stores)
         self.factory = factory
         self._staged = Staged(factory.place)
+
+    def _written(self, found: Trace) -> int:
+        """What is shown: what partitions have staged is nothing yet."""
+        return 0 if found.row is None else found.row.txid
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Shows the stages of these receipts, once for a txid: what the ledger says is asked before anything is done.

@@ -81,9 +81,10 @@ def claim_of(conf: dict, table: str) -> Claim:
 class AppendLedger(Ledger):
     """The driver's side of a state whose partitions are known by their number."""
 
-    def __init__(self, stores: Callable[[], Sequence[Store]], table: str) -> None:
-        super().__init__(stores, lambda: 0)
-        self.table = table
+    def __init__(
+        self, table: str, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]]
+    ) -> None:
+        super().__init__(table, stores, places)
         self._spread: dict[int, Spread] = {}
 
     def open(self, conf: dict) -> int:
@@ -100,6 +101,7 @@ class AppendLedger(Ledger):
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         """Shuts out older attempts and records how the batch is spread, unless some have written it otherwise."""
+        self._belongs()
         store, spread = self._stores()[0], Spread(numPartitions, self.fence.way)
         with store.errors("begin the batch in the ledger"), store.writing() as connection:
             row = self.fence.row(connection, store.dialect.exclusive)

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from trident_py.errors import StateError, ZombieError
+from trident_py.state import BatchParticipant, Remembered
 
-from ..lineage import Remembered, begins_anew
 from .columns import Column
 from .connection import Connection
 from .dialect import Dialect
@@ -78,10 +78,20 @@ def read(connection: Connection, topology: str, state: str, lock: str = "") -> F
     return None if found is None else FenceRow(*found)
 
 
-def last_of(connection: Connection, topology: str, state: str, row: FenceRow | None) -> int:
-    """The highest txid that has left a trace, 0 if none."""
-    part = connection.execute(f"SELECT max(txid) FROM trident_part {_OWN}", (topology, state)).fetchone()[0]
-    return max(part or 0, 0 if row is None else row.last)
+class Trace(NamedTuple):
+    """What one place of the store (a database, or one file of several) knows of a state."""
+
+    row: FenceRow | None
+    written: int  # the highest txid that is over, or of which a partition has written
+    last: int  # or that was begun
+
+
+def trace(connection: Connection, topology: str, state: str) -> Trace:
+    row = read(connection, topology, state)
+    text = f"SELECT max(txid), max(CASE WHEN part >= 0 THEN txid END) FROM trident_part {_OWN}"
+    begun, part = connection.execute(text, (topology, state)).fetchone()
+    over = row or FenceRow(0, "", 0, 0, 0)
+    return Trace(row, max(over.txid, part or 0), max(over.last, begun or 0))
 
 
 @dataclass(frozen=True)
@@ -123,7 +133,7 @@ class Fence:
                 f"{who}: its row in trident_fence is gone or older than this driver; the store was replaced "
                 "while the topology ran. Start the topology again"
             )
-        if row.generation > self.generation or row.lineage != self.lineage:
+        if row.generation > self.generation:
             raise ZombieError(
                 f"{who}: this driver has generation {self.generation}, but a newer one with generation "
                 f"{row.generation} has taken over; nothing more is written. Stop this driver"
@@ -134,10 +144,16 @@ class Fence:
         """Called first in the transaction that writes. Raises ZombieError, nothing is written then."""
         row = self.row(connection, lock)
         who = f"state {self.state!r} of topology {self.topology!r}"
+        if row.lineage != self.lineage:
+            raise StateError(
+                f"{who}: the store still belongs to another checkpoint (lineage {row.lineage!r}); the driver's prepare "
+                "comes first. Run the topology on a cluster of trident_py"
+            )
         if txid is not None and txid < row.last:
             raise ZombieError(
-                f"{who}: batch {txid} is behind batch {row.last} of the store; nothing of it is written. "
-                "An older driver or task is still running, or the checkpoint is older than the store"
+                f"{who}: batch {txid} is behind batch {row.last} of the store; nothing of it is written. It is the "
+                "batch of an older driver or task: if one still runs, stop it. If none does, start the topology again: "
+                "what is wrong between checkpoint and store is told then"
             )
         if txid is not None and txid == row.started and self.attempt < row.attempt:
             raise ZombieError(
@@ -179,6 +195,23 @@ class Fence:
             self.check(connection, txid)
         connection.execute(f"DELETE FROM trident_part {_OWN} AND txid <= ?", (*self.own, txid))
 
+    def belongs(self, connection: Connection, txid: int, forget: bool, dialect: Dialect) -> None:
+        """Before the first batch of a run: the store belongs to this checkpoint now, which has committed ``txid``.
+
+        ``forget``: what another checkpoint has written counts no more. Raises ZombieError, StateError.
+        """
+        row = self.row(connection, dialect.exclusive)
+        if row.lineage == self.lineage and row.txid >= txid:
+            return
+        forget = forget and row.lineage != self.lineage
+        over, started = (txid, 0) if forget else (max(row.txid, txid), row.started)
+        connection.execute(
+            f"UPDATE trident_fence SET lineage = ?, txid = ?, started = ?, time = ? {_OWN}",
+            (self.lineage, over, started, _now(), *self.own),
+        )
+        older = "" if forget else f" AND txid <= {over}"
+        connection.execute(f"DELETE FROM trident_part {_OWN}{older}", self.own)
+
     def begun(self, connection: Connection, txid: int, attempt: int) -> None:
         """Lets in this attempt and no older one."""
         connection.execute(
@@ -187,13 +220,23 @@ class Fence:
         )
 
 
-class Ledger:
-    """The driver's side of a state in one run (a BatchParticipant). One object for each run."""
+class Ledger(BatchParticipant):
+    """The driver's side of a state in one run. One object for each run.
 
-    def __init__(self, stores: Callable[[], Sequence[Store]], remembered: Callable[[], int]) -> None:
+    ``stores`` makes and checks what is missing there; ``places`` are the same and touch nothing. ``valued`` reads the
+    highest txid that the table's values carry.
+    """
+
+    def __init__(
+        self, table: str, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]],
+        valued: Callable[[], int] = lambda: 0,
+    ) -> None:  # fmt: skip
+        self.table = table
         self._stores = stores
-        self._remembered = remembered
+        self._places = places
+        self._valued = valued
         self._fence: Fence | None = None
+        self._joins: tuple[int, bool] | None = None
 
     @property
     def fence(self) -> Fence:
@@ -201,48 +244,56 @@ class Ledger:
             raise StateError("the ledger does not know its run: open comes first")
         return self._fence
 
+    def remembered(self, conf: dict) -> Remembered:
+        """What the ledger says in every file; of a table whose ledger is another's, what its values say."""
+        topology, state = conf.get("topology.name", ""), conf.get("trident.state.name", "")
+        traces = [_peek(store, topology, state) for store in self._places()]
+        first = traces[0].row
+        lineage = "" if first is None else first.lineage
+        return Remembered(
+            f"table {self.table!r} in {self._places()[0].shown}",
+            lineage,
+            written=max(map(self._written, traces)),
+            whole=min(0 if each.row is None else each.row.txid for each in traces),
+            last=max(each.last for each in traces),
+            valued=0 if lineage and lineage == conf.get("trident.lineage") else self._valued(),
+        )
+
+    def _written(self, found: Trace) -> int:
+        return found.written
+
     def open(self, conf: dict) -> int:
         """Raises the generation in every file while the first file is locked; returns it.
 
-        Raises LineageError if another checkpoint wrote the store, DefinitionError for a name too long for the ledger.
+        Raises DefinitionError for a name too long for the ledger.
         """
         recordable("topology", conf.get("topology.name", ""))
         recordable("state", conf.get("trident.state.name", ""))
         stores = list(self._stores())
         with stores[0].errors("open the ledger"):
             self._fence = patiently(stores[0], lambda: self._take_over(stores, conf))
+        self._joins = conf.get("trident.txid", 0), conf.get("trident.forget", False)
         return self._fence.generation
 
     def _take_over(self, stores: list[Store], conf: dict) -> Fence:
         topology, state = conf.get("topology.name", ""), conf.get("trident.state.name", "")
-        lineage = conf.get("trident.lineage") or ""
         with stores[0].writing() as first:
-            row = read(first, topology, state, stores[0].dialect.exclusive)
-            known = [(row, last_of(first, topology, state, row))]
-            known += [self._peek(store, topology, state) for store in stores[1:]]
-            found = [each for each, _ in known if each is not None]
-            last, anew = max(traces for _, traces in known) if found else self._remembered(), False
-            if last > 0 and (row is None or row.lineage != lineage):
-                wrote = "" if row is None else row.lineage
-                valued = self._remembered() if found else last  # it may read the whole table
-                anew = begins_anew(conf, Remembered(topology, state, stores[0].shown, wrote, last, valued))
-            generation = max((each.generation for each in found), default=0) + 1
-            fence = Fence(topology, state, generation, lineage)
+            found = [read(first, topology, state, stores[0].dialect.exclusive)]
+            found += [_peek(store, topology, state).row for store in stores[1:]]
+            generation = max((each.generation for each in found if each is not None), default=0) + 1
+            fence = Fence(topology, state, generation, conf.get("trident.lineage") or "")
             for store in stores[1:]:
                 with store.writing() as other:
-                    _raise(other, fence, last, anew)
-            _raise(first, fence, last, anew)
+                    _raise(other, fence)
+            _raise(first, fence)
         return fence
-
-    def last_txid(self, conf: dict) -> int:
-        """The highest txid that the store knows of this state, 0 if none: the base to go on from."""
-        topology, state = conf.get("topology.name", ""), conf.get("trident.state.name", "")
-        known = [self._peek(store, topology, state) for store in self._stores()]
-        return max((traces for row, traces in known if row is not None), default=self._remembered())
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         """Shuts out the attempts before this one. (Partitions own nothing: a key's owner is the key itself.)"""
-        if attempt == 0 or self._fence is None:
+        if self._fence is None:
+            return
+        self._belongs()
+        if attempt == 0:
             return
         for store in self._stores():
             with store.errors("begin the batch in the ledger"), store.writing() as connection:
@@ -263,25 +314,35 @@ class Ledger:
     def abort(self, txid: int, attempt: int) -> None:
         """Nothing: what a failed attempt has committed is repaired by the replay."""
 
-    def _peek(self, store: Store, topology: str, state: str) -> tuple[FenceRow | None, int]:
+    def _belongs(self) -> None:
+        """Once, before the first batch; the first file last, for it tells whose the store is."""
+        if self._joins is None:
+            return
+        txid, forget = self._joins
+        for store in reversed(self._stores()):
+            with store.errors("join the checkpoint in the ledger"), store.writing() as connection:
+                self.fence.belongs(connection, txid, forget, store.dialect)
+        self._joins = None
+
+
+def _peek(store: Store, topology: str, state: str) -> Trace:
+    with store.errors("ask the ledger"):
+        if not sa.inspect(store.engine).has_table("trident_fence"):
+            return Trace(None, 0, 0)
         with store.reading() as connection:
-            row = read(connection, topology, state)
-            return row, last_of(connection, topology, state, row)
+            return trace(connection, topology, state)
 
 
-def _raise(connection: Connection, fence: Fence, last: int, anew: bool) -> None:
-    if anew:
-        connection.execute(f"UPDATE trident_fence SET txid = 0, started = 0 {_OWN}", fence.own)
-        connection.execute(f"DELETE FROM trident_part {_OWN}", fence.own)
+def _raise(connection: Connection, fence: Fence) -> None:
     changed = connection.execute(
-        f"UPDATE trident_fence SET generation = ?, lineage = ?, attempt = 0, time = ? {_OWN}",
-        (fence.generation, fence.lineage, _now(), *fence.own),
+        f"UPDATE trident_fence SET generation = ?, attempt = 0, time = ? {_OWN}",
+        (fence.generation, _now(), *fence.own),
     )
     if changed.rowcount == 0:
         connection.execute(
             "INSERT INTO trident_fence (topology, state, generation, lineage, txid, started, attempt, time)"
-            " VALUES (?, ?, ?, ?, ?, ?, 0, ?)",
-            (*fence.own, fence.generation, fence.lineage, last, last, _now()),
+            " VALUES (?, ?, ?, '', 0, 0, 0, ?)",
+            (*fence.own, fence.generation, _now()),
         )
 
 

@@ -30,7 +30,7 @@ from .location import location_of
 from .naming import nameable
 from .replacing import one_key
 from .store import parsed, shown
-from .table import Place, Shape, prepare, shape_of
+from .table import Place, Shape, existing, prepare, shape_of
 from .transaction import Transaction
 
 T = TypeVar("T")
@@ -203,7 +203,12 @@ class SqlMapState(StateFactory):
 
     def participant(self) -> BatchParticipant:
         """The ledger's side on the driver, for one run."""
-        return Ledger(self._opened, lambda: self._backing(None).last_txid())
+        place = Place(self.url, self.table, self.files)
+
+        def valued() -> int:
+            return 0 if existing(place.stores()[0], self.table) is None else self._backing(None).last_txid()
+
+        return Ledger(self.table, self._opened, place.stores, valued)
 
     def stored(self) -> dict[tuple, Any]:
         """All rows: key tuple -> plain value, TransactionalValue or OpaqueValue."""

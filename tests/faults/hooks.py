@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from trident_py.operations import Function
-from trident_py.state import StateFactory
+from trident_py.state import BatchParticipant, Remembered, StateFactory
 
 POINTS = ("offsets", "function", "begun", "updated", "one", "all", "published", "commits")
 STATES = ("rows", "trans", "opaque", "plain", "drift")
@@ -147,7 +147,7 @@ class Watched(StateFactory):
             file.write(json.dumps(line) + "\n")
 
 
-class Publishing:
+class Publishing(BatchParticipant):
     """The driver's side of a watched state."""
 
     def __init__(self, inner: Any, watched: Watched) -> None:
@@ -167,8 +167,8 @@ class Publishing:
     def abort(self, txid: int, attempt: int) -> None:
         self.inner.abort(txid, attempt)
 
-    def last_txid(self, conf: dict) -> int:
-        return self.inner.last_txid(conf)
+    def remembered(self, conf: dict) -> Remembered | None:
+        return self.inner.remembered(conf)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 from crashing import Worker
+from servers.waiting import soon
 
-from trident_py.errors import DefinitionError, StateError
+from states.kafka import CompactedTopicState
+from states.kafka.marks import Place
+from states.kafka.topics import make
+from trident_py.errors import DefinitionError, LineageError, StateError
 
 
 class KafkaContract:
@@ -48,6 +52,28 @@ class KafkaContract:
         assert factory.stored() == before
         self.batch(new, 1)
         self.holds(factory, range(1, 2))
+
+    def gone(self: Any, factory: Any) -> None:
+        """The topic is deleted, and its marks with it."""
+        admin, place = factory.cluster.admin(), Place(factory.cluster, factory.topic, "contract", "s")
+        admin.delete_topics([factory.topic])[factory.topic].result(30)
+        assert soon(lambda: factory.topic not in admin.list_topics().topics)
+        assert soon(lambda: all(place.read(part) is None for part in ("driver", 0, 1)))
+
+    def erase(self: Any, factory: Any) -> None:
+        """A new topic under the old name."""
+        self.gone(factory)
+        if isinstance(factory, CompactedTopicState):
+            factory.settled()
+        else:
+            make(factory.cluster, factory.cluster.admin(), factory.topic, 2)
+
+    def test_a_topic_that_was_deleted_is_refused_and_not_made_anew(self: Any, factory: Any) -> None:
+        self.batches(factory, 3)
+        self.gone(factory)
+        with pytest.raises(LineageError, match="knows nothing of this state"):
+            self.on(factory, 3)
+        assert factory.topic not in factory.cluster.admin().list_topics().topics
 
     @pytest.mark.slow
     def test_several_workers_write_their_partitions_at_once(self: Any, factory: Any) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from compacted_reading import folded, headers, latest
 from confluent_kafka.admin import NewPartitions
+from crashing import opened
 
 from states.kafka import CompactedTopicState, RowUpdater
 from trident_py.errors import DefinitionError, FailedException, StateError, ZombieError
@@ -55,8 +56,7 @@ def driven(factory: CompactedTopicState, **conf: Any) -> tuple[Any, dict]:
     """The participant of one driver, open, and what its tasks are told."""
     participant = factory.participant()
     told = {"topology.name": "t", "trident.state.name": "s", "trident.lineage": "l", **conf}
-    told["trident.generation"] = participant.open(told)
-    return participant, told
+    return participant, opened(participant, told)
 
 
 # -- what stands in the topic

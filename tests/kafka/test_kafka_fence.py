@@ -176,7 +176,7 @@ def test_many_partitions_are_shut_out_side_by_side(factory: TransactionalTopicSt
     parts = [each for each in range(6) if place(factory).read(each) is not None]
     assert len(parts) == 6
     new = driver(factory)
-    assert new.participant.last_txid(new.conf) == 1
+    assert new.participant.remembered(new.conf).written == 1
     new.batch(rows(*map(str, range(200))), 1, of=6)
     assert len(stored(factory)) == 200
 
@@ -202,41 +202,12 @@ def test_a_topic_made_anew_under_a_running_driver_is_told(kafka: Any, factory: T
         one.tasks(rows("2"), 2, of=1)
 
 
-class TestForgottenMarks:
-    """Brokers forget a group's offsets when nobody has written them for a week."""
-
-    @pytest.fixture
-    def old(self, factory: TransactionalTopicState) -> TransactionalTopicState:
-        """A topic with records, and no mark of the state."""
-        driver(factory, **{"trident.state.name": "somebody else"})
-        persist(factory.makeState({}, None, 0, 1), 1, RowUpdater(), rows("old"), SILENT)
-        return factory
-
-    def test_a_later_batch_on_an_old_topic_is_refused_with_the_way_on(self, old: TransactionalTopicState) -> None:
-        one = driver(old)
-        for attempt in (0, 1):
-            with pytest.raises(StateError) as told:
-                one.participant.prepare(5, attempt, 1)
-            for words in ("batch 5", "offsets.retention.minutes", 'conf["topology.kafka.marks.new"] = \'s\''):
-                assert words in str(told.value)
-
-    @pytest.mark.parametrize(
-        "conf",
-        [{"topology.kafka.marks.new": "s"}, {"topology.kafka.marks.new": ["t", "s"]}, {"topology.txid.base": 4}],
-    )
-    def test_it_goes_on_when_told(self, old: TransactionalTopicState, conf: dict) -> None:
-        driver(old, **conf).batch(rows("5"), 5, of=1)
-        assert stored(old) == ["5", "old"]
-        driver(old).batch(rows("6"), 6, of=1)  # now there is a mark
-        assert stored(old) == ["5", "6", "old"]
-
-    def test_the_first_batch_of_a_topology_may_come_to_a_topic_of_others(self, old: TransactionalTopicState) -> None:
-        driver(old).batch(rows("1"), 1, of=1)
-        assert stored(old) == ["1", "old"]
-
-    def test_a_new_state_on_an_empty_topic_needs_nothing(self, factory: TransactionalTopicState) -> None:
-        driver(factory).batch(rows("5"), 5, of=1)
-        assert stored(factory) == ["5"]
+@pytest.mark.parametrize("txid", [1, 5])
+def test_a_new_state_may_come_to_a_topic_with_records_of_others(factory: TransactionalTopicState, txid: int) -> None:
+    driver(factory, **{"trident.state.name": "somebody else"})
+    persist(factory.makeState({}, None, 0, 1), 1, RowUpdater(), rows("old"), SILENT)
+    driver(factory).batch(rows("new"), txid, of=1)
+    assert stored(factory) == ["new", "old"]
 
 
 def test_a_mark_that_is_not_ours_is_told(factory: TransactionalTopicState) -> None:
@@ -257,7 +228,7 @@ def test_names_that_no_broker_takes_are_refused_before_anything_is_written(facto
     with pytest.raises(DefinitionError, match="more than 1000 characters"):
         driver(factory, **{"topology.name": "t" * 1000})
     with pytest.raises(StateError, match="too many for a mark"):
-        driver(factory, "l" * 4000)
+        driver(factory, "l" * 4000).participant.prepare(1, 0, 1)
     long = driver(factory, "l" * 3500, **{"topology.name": "t" * 900})
     long.batch(rows("1"), 1, of=1)
     assert stored(factory) == ["1"]
@@ -293,7 +264,7 @@ def test_a_new_lineage_begun_by_a_driver_that_died_is_begun_by_the_next_one(
     one = driver(factory)
     for txid in (1, 2):
         one.batch(rows(f"{txid}"), txid, of=1)
-    write = TopicLedger._write_first
+    write = TopicLedger._write
 
     def dies_after(ledger: TopicLedger, mark: Mark) -> None:
         write(ledger, mark)
@@ -304,11 +275,12 @@ def test_a_new_lineage_begun_by_a_driver_that_died_is_begun_by_the_next_one(
 
     abandon = {"topology.lineage.abandon": "first"}
     for death in (dies_before, dies_after):
-        monkeypatch.setattr(TopicLedger, "_write_first", death)
+        dying = driver(factory, "second", **abandon)
+        monkeypatch.setattr(TopicLedger, "_write", death)
         with pytest.raises(KeyboardInterrupt):
-            driver(factory, "second", **abandon)
-    monkeypatch.undo()
-    again = driver(factory, "second")
+            dying.participant.prepare(1, 0, 1)
+        monkeypatch.undo()
+    again = driver(factory, "second", **abandon)
     for txid in (1, 2, 3):
         again.batch(rows(f"{txid}"), txid, of=1)
     assert stored(factory) == ["1", "1", "2", "2", "3"]

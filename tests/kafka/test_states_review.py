@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from compacted_reading import folded
-from confluent_kafka import Producer, TopicPartition
-from crashing import in_attempt
+from confluent_kafka import Producer
+from crashing import in_attempt, opened
 from topic_reading import read
 
 from states.kafka import CompactedTopicState, RowUpdater, TransactionalTopicState
@@ -52,8 +52,7 @@ def driven(factory: Any, name: str = "t", lineage: str = "l", **conf: Any) -> tu
     """The participant of one driver, open, and what its tasks are told."""
     participant = factory.participant()
     told = {"topology.name": name, "trident.state.name": "s", "trident.lineage": lineage, **conf}
-    told["trident.generation"] = participant.open(told)
-    return participant, told
+    return participant, opened(participant, told)
 
 
 def task(factory: Any, conf: dict, txid: int = 1, attempt: int = 0) -> Any:
@@ -157,48 +156,12 @@ def test_a_renamed_topology_does_not_take_its_batches_for_replays(make: Make, ki
     participant, conf = driven(factory, "old")
     participant.prepare(1, 0, 1)
     add(task(factory, conf), 1, 4)
-    participant, conf = driven(factory, "new")
-    with pytest.raises(LineageError, match=r"remembers batch 1.*topology\.txid\.base"):
-        participant.prepare(1, 0, 1)
-    assert participant.last_txid(conf) == 1
+    with pytest.raises(LineageError, match=r"values with txids up to 1.*topology\.txid\.base"):
+        driven(factory, "new")
     participant, conf = driven(factory, "new", **{"topology.txid.base": "continue"})
     participant.prepare(2, 0, 1)
     add(task(factory, conf, 2), 2, 5)
     assert folded(factory.bootstrap, factory.topic) == {("a",): 9}
-
-
-class TestForgottenMarks:
-    """A later batch comes to a topic with records, and nobody knows whether it is there."""
-
-    @pytest.fixture
-    def factory(self, kafka: Any) -> TransactionalTopicState:
-        factory = TransactionalTopicState(kafka.bootstrap, kafka.create_topic(), value="v")
-        write(factory.makeState({}, None, 0, 1), 1, ("old",), fields=("v",))
-        return factory
-
-    def refused(self, factory: TransactionalTopicState) -> None:
-        participant, _ = driven(factory)
-        with pytest.raises(StateError, match="there is no mark of this state"):
-            participant.prepare(5, 0, 1)
-
-    def test_every_start_refuses_it_until_told(self, factory: TransactionalTopicState) -> None:
-        """A supervisor that starts the driver again is no answer."""
-        for _ in range(3):
-            self.refused(factory)
-        participant, _ = driven(factory, **{"topology.kafka.marks.new": "s"})
-        participant.prepare(5, 0, 1)
-        driven(factory)[0].prepare(5, 0, 1)
-
-    def test_records_that_are_gone_again_count(self, factory: TransactionalTopicState) -> None:
-        """Retention has deleted them; their readers have seen them."""
-        admin = factory.cluster.admin()
-        place = TopicPartition(factory.topic, 0, -1)
-        admin.delete_records([place])[place].result(30)
-        self.refused(factory)
-
-    def test_records_that_a_selector_sent_elsewhere_count(self, kafka: Any) -> None:
-        factory = TransactionalTopicState(kafka.bootstrap, kafka.create_topic(), value="v", topicSelector="where")
-        self.refused(factory)
 
 
 # -- attempts

@@ -18,6 +18,8 @@ import pytest
 from crashing import POINTS, Driver, Plan, Worker, in_child, main, run_tasks
 
 from states.sql import RowUpdater
+from states.sql.table import Place
+from trident_py.agreement import Standing
 from trident_py.errors import LineageError, StateError, ZombieError
 from trident_py.operations.builtin import Sum
 from trident_py.state import MapCombinerAggStateUpdater, StateUpdater
@@ -114,7 +116,7 @@ class StateContract:
         driver.batch([], 2)
         assert factory.stored() == before
         self.batch(driver, 3)
-        assert driver.participant.last_txid(driver.conf) == 3
+        assert driver.participant.remembered(driver.conf).written == 3
 
     def test_an_older_driver_is_refused_and_nothing_written(self, factory: Any) -> None:
         old = self.driver(factory)
@@ -147,7 +149,7 @@ class StateContract:
             with pytest.raises(ZombieError, match="batch 2 is behind"):
                 run(self.rows(2), 2)
         self.holds(factory, range(1, 4))
-        assert driver.participant.last_txid(driver.conf) == 3
+        assert driver.participant.remembered(driver.conf).written == 3
 
     def test_a_task_of_an_attempt_that_was_given_up_is_refused(self, factory: Any) -> None:
         driver = self.driver(factory)
@@ -180,10 +182,11 @@ class StateContract:
     def test_a_lost_checkpoint_goes_on_when_told(self, factory: Any, base: Any) -> None:
         self.batch(self.driver(factory), 1)
         driver = self.driver(factory, "second", **{"topology.txid.base": base})
-        assert driver.participant.last_txid(driver.conf) == 1
-        self.batch(driver, 2)
+        assert driver.participant.remembered(driver.conf).written == 1
+        txid = 8 if base == 7 else 2
+        self.batch(driver, txid)
         self.driver(factory, "second")  # a restart on the second checkpoint needs no setting
-        self.holds(factory, range(1, 3))
+        assert self.found(factory) == self.expected([self.values(1), self.values(txid)])
 
     def test_the_factory_is_a_picklable_value_without_secrets(self, factory: Any, database: str) -> None:
         copy = pickle.loads(pickle.dumps(factory))
@@ -212,6 +215,102 @@ class StateContract:
     def test_every_state_says_what_a_replay_does(self, factory: Any) -> None:
         for each in (type(factory), type(factory.makeState({}, None, 0, 1))):
             assert any(line.strip().startswith("On replay:") for line in (each.__doc__ or "").splitlines())
+
+    # -- where checkpoint and store do not agree (`trident_py.agreement`)
+
+    def erase(self, factory: Any) -> None:
+        """Lets the store forget the state, as if it had been deleted or replaced."""
+        for store in Place(factory.url, factory.table, factory.files).stores():
+            with store.writing() as connection:
+                for table in ("trident_fence", "trident_part"):
+                    connection.execute(f"DELETE FROM {table}")
+
+    def on(self, factory: Any, committed: int, lineage: str = "first", states: Any = None, **more: Any) -> Driver:
+        """A driver on a checkpoint that has committed so many batches, and had these states."""
+        named = {name: more.pop(name) for name in ("begun", "decided") if name in more}
+        joined = {"s": ["", 0, 0]} if states is None else states
+        record = {"base": 0, "topology": more.pop("wrote", "contract"), "states": joined}
+        standing = Standing("checkpoint", "contract", record, lineage, committed, **named)
+        return self.driver(factory, lineage, standing=standing, **more)
+
+    def refused(self, factory: Any, words: str, *args: Any, **more: Any) -> str:
+        """The start is refused, again and again, and nothing has changed."""
+        participant = factory.participant()
+        conf = {"topology.name": "contract", "trident.state.name": "s", "trident.lineage": "first"}
+        before = self.found(factory), participant.remembered(conf)
+        for _ in range(2):
+            with pytest.raises(LineageError, match=words) as told:
+                self.on(factory, *args, **more)
+        assert (self.found(factory), factory.participant().remembered(conf)) == before
+        return str(told.value)
+
+    def batches(self, factory: Any, last: int) -> Driver:
+        driver = self.driver(factory)
+        for txid in range(1, last + 1):
+            self.batch(driver, txid)
+        return driver
+
+    def test_a_store_behind_its_checkpoint_is_refused_until_told(self, factory: Any) -> None:
+        self.batches(factory, 3)
+        said = self.refused(factory, "has the batches up to 3, .* has committed batch 5", 5)
+        assert "conf[\"topology.lineage.accept\"] = 's@3'" in said and "restored from a backup" in said
+        self.refused(factory, "up to 3", 5, **{"topology.lineage.accept": "s@2"})
+        self.batch(self.on(factory, 5, **{"topology.lineage.accept": "s@3"}), 6)
+        self.on(factory, 6)  # from now on without the setting
+        assert self.found(factory) == self.expected([self.values(txid) for txid in (1, 2, 3, 6)])
+
+    @pytest.mark.parametrize(("committed", "begun"), [(1, True), (1, False), (2, False)])
+    def test_an_older_checkpoint_is_refused_also_by_one_batch(self, factory: Any, committed: int, begun: bool) -> None:
+        self.batches(factory, 3)
+        said = self.refused(factory, f"has batch 3; .* has committed batch {committed}", committed, begun=begun)
+        assert "restore the newest checkpoint" in said and "topology.txid.base" in said
+
+    def test_the_one_batch_between_the_two_is_replayed(self, factory: Any) -> None:
+        self.batches(factory, 3)
+        driver = self.on(factory, 2, begun=True, decided=True)
+        for txid in (3, 4):
+            self.batch(driver, txid)
+        self.holds(factory, range(1, 5))
+
+    def test_a_store_that_has_forgotten_the_state_is_refused_until_told(self, factory: Any) -> None:
+        self.batches(factory, 3)
+        self.erase(factory)
+        said = self.refused(factory, "knows nothing of this state", 3)
+        assert "conf[\"topology.lineage.accept\"] = 's@0'" in said
+        self.refused(factory, "written by topology 'before'", 3, wrote="before")
+        self.batch(self.on(factory, 3, **{"topology.lineage.accept": "s@0"}), 4)
+        self.on(factory, 4)
+
+    def test_a_store_that_another_checkpoint_has_written_is_refused(self, factory: Any) -> None:
+        self.batches(factory, 3)
+        said = self.refused(factory, r"under another checkpoint \(lineage 'first'\) up to batch 3", 3, "second")
+        assert "another topology name" in said
+
+    def test_a_state_added_to_a_running_topology_begins_where_it_is(self, factory: Any) -> None:
+        self.batch(self.on(factory, 56, states={}), 57)
+        self.on(factory, 57)
+        self.on(factory, 56, begun=True, decided=True)
+        assert self.found(factory) == self.expected([self.values(57)])
+
+    def test_a_state_removed_and_added_again_is_refused(self, factory: Any) -> None:
+        self.batches(factory, 3)
+        self.refused(factory, "the state was not in the topology for a while", 5, states={})
+        self.on(factory, 3, states={})  # nothing happened meanwhile
+
+    def test_a_batch_without_tuples_is_no_batch_that_is_missing(self, factory: Any) -> None:
+        driver = self.batches(factory, 2)
+        driver.batch([], 3)
+        driver.batch([], 4)
+        self.batch(self.on(factory, 4), 5)
+        assert self.found(factory) == self.expected([self.values(txid) for txid in (1, 2, 5)])
+
+    def test_a_start_that_went_no_further_has_changed_nothing(self, factory: Any) -> None:
+        """It had been told to go on under another checkpoint, and died before its first batch."""
+        self.batches(factory, 3)
+        self.driver(factory, "second", **{"topology.txid.base": "continue"})
+        self.driver(factory, "third", **{"topology.txid.base": "continue"})
+        self.batch(self.on(factory, 3), 4)
+        self.holds(factory, range(1, 5))
 
     # -- with real processes
 

@@ -18,6 +18,7 @@ from typing import Any
 from unittest import mock
 
 from states.sql.ledger import Fence
+from trident_py.agreement import Standing, agree
 from trident_py.operations import TridentOperationContext
 from trident_py.state import SILENT, persist
 from trident_py.tuples import TransactionAttempt, TridentTuple
@@ -43,12 +44,14 @@ class Plan:
 class Driver:
     """The participant of one driver, and the tasks that it runs, here and now."""
 
-    def __init__(self, factory: Any, updater: Any, lineage: str = "first", **more: Any) -> None:
+    def __init__(
+        self, factory: Any, updater: Any, lineage: str = "first", standing: Standing | None = None, **more: Any
+    ) -> None:
         self.factory = factory
         self.updater = updater
         self.participant = factory.participant()
         self.conf = {"topology.name": "contract", "trident.state.name": "s", "trident.lineage": lineage, **more}
-        self.conf["trident.generation"] = self.participant.open(self.conf)
+        self.conf = opened(self.participant, self.conf, standing)
 
     @property
     def generation(self) -> int:
@@ -78,6 +81,22 @@ class Driver:
 
     def publish(self, txid: int, attempt: int, receipts: list[Any]) -> None:
         self.participant.publish(txid, attempt, [each for each in receipts if each is not None])
+
+
+def opened(participant: Any, conf: dict, standing: Standing | None = None) -> dict:
+    """What its tasks are told, once the participant has been opened as a cluster does. Without a ``standing`` the
+    checkpoint is a new one, or, if the store has its lineage, one that knows nothing of the store's last batch but that
+    it has begun. Raises LineageError."""
+    found = participant.remembered(conf)
+    topology, lineage, state = conf["topology.name"], conf["trident.lineage"], conf["trident.state.name"]
+    if standing is None:
+        record = {"base": 0} if found is not None and found.lineage == lineage else None
+        committed = 0 if found is None else max(0, min(found.least, found.written - 1))
+        standing = Standing("checkpoint", topology, record, lineage, committed, begun=True, decided=True)
+    agreed = agree(conf, standing, {state: found}, [state] if participant.decides else [])
+    joined = agreed.joined.get(state)
+    told = {**conf, "trident.txid": agreed.txid, "trident.forget": joined is not None and joined.forget}
+    return {**conf, "trident.generation": participant.open(told)}
 
 
 class Dying:

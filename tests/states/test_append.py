@@ -96,8 +96,11 @@ class TestAnotherNumberOfPartitions:
 
     def test_a_task_without_a_recorded_number_writes_nothing(self, factory: AppendState) -> None:
         driver = Driver(factory, RowUpdater())
-        with pytest.raises(FailedException, match="does not know batch 1"):
+        with pytest.raises(StateError, match="prepare comes first"):
             driver.tasks(rows(*WORDS), 1)
+        driver.participant.prepare(1, 0, 2)
+        with pytest.raises(FailedException, match="does not know batch 2"):
+            driver.tasks(rows(*WORDS), 2)
         assert factory.stored() == {}
 
 

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from crashing import opened
 
 from states.sql import AppendState, InsertIgnoreState, RowUpdater, SqlMapState
 from trident_py.errors import LineageError
@@ -21,9 +22,7 @@ def conf_of(lineage: str, **more: Any) -> dict:
 
 def start(factory: Any, lineage: str, **more: Any) -> tuple[Any, dict]:
     participant = factory.participant()
-    conf = conf_of(lineage, **more)
-    conf["trident.generation"] = participant.open(conf)
-    return participant, conf
+    return participant, opened(participant, conf_of(lineage, **more))
 
 
 def write(factory: Any, participant: Any, conf: dict, txid: int, *words: str) -> None:
@@ -48,7 +47,7 @@ def test_a_new_lineage_begins_at_txid_1_where_no_value_carries_a_txid(database: 
     with pytest.raises(LineageError, match="is 'third', which is another lineage"):
         start(rows, "second", **{"topology.lineage.abandon": "third"})
     new, conf = start(rows, "second", **{"topology.lineage.abandon": "first"})
-    assert new.last_txid(conf) == 0
+    assert new.remembered(conf).last == 3  # until the first batch is about to be written
     write(rows, new, conf, 1, "v1")
     assert len(rows.stored()) == 4
     start(rows, "second", **{"topology.lineage.abandon": "first"})  # the setting may stay: it means nothing now
@@ -59,6 +58,7 @@ def test_a_new_lineage_begins_at_txid_1_where_no_value_carries_a_txid(database: 
 def test_a_map_whose_values_carry_txids_cannot_begin_anew(database: str) -> None:
     words = SqlMapState.opaque(database, "words", "word string", "n bigint")
     old, conf = start(words, "first")
+    old.prepare(4, 0, 1)
     state = words.makeState(conf, None, 0, 1)
     state.beginCommit(4)
     state.multiPut([("a",)], [1])

@@ -236,6 +236,7 @@ def put(kind: str, factory: Any, column: str) -> None:
         return
     participant = factory.participant()
     generation = participant.open(conf("s"))
+    participant.prepare(1, 0, 1)
     state = factory.makeState(conf("s", generation=generation), None, 0, 1)
     state.beginCommit(1)
     state.multiPut([[1]], [2])

@@ -13,7 +13,7 @@ import pytest
 from contract import MapContract
 
 from states.sql import SqlMapState, store
-from trident_py.errors import DefinitionError, FailedException, StateError, ZombieError
+from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.operations.base import CombinerAggregator
 from trident_py.state import CombinerValueUpdater, MapCombinerAggStateUpdater, OpaqueValue, TransactionalValue
 
@@ -237,12 +237,16 @@ def test_a_generation_from_another_store_is_refused(url: str) -> None:
     conf = {"topology.name": "x", "trident.state.name": "t", "trident.lineage": "l", "trident.generation": 3}
     with pytest.raises(StateError, match="the store was replaced"):
         factory.makeState(conf, None, 0, 1).beginCommit(1)
-    conf["trident.generation"] = factory.participant().open(conf)
+    driver = factory.participant()
+    conf["trident.generation"] = driver.open(conf)
+    with pytest.raises(StateError, match="prepare comes first"):
+        factory.makeState(conf, None, 0, 1).beginCommit(1)
+    driver.prepare(1, 0, 1)
     state = factory.makeState(conf, None, 0, 1)
     state.beginCommit(1)
     state.commit(1)
     other = factory.makeState({**conf, "trident.lineage": "other"}, None, 0, 1)
-    with pytest.raises(ZombieError, match="taken over"):
+    with pytest.raises(StateError, match="belongs to another checkpoint"):
         other.beginCommit(1)
 
 

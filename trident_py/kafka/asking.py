@@ -98,12 +98,16 @@ def reached(cluster: Cluster, seconds: float = REACH) -> Any:
     return admin
 
 
-def committed(cluster: Cluster, group: str, partitions: list[Any], seconds: float) -> list[Any]:
-    """Where a group stands in these partitions, once no transaction is open on them. Raises KafkaException.
+def committed(
+    cluster: Cluster, group: str, partitions: list[Any], seconds: float, settled: bool = True
+) -> list[Any]:
+    """Where a group stands in these partitions, once no transaction is open on them (``settled``), or whatever comes
+    of those that are. Raises KafkaException.
 
     Asked by a consumer: librdkafka's AdminClient ends the process by SIGSEGV where the coordinator has moved.
     """
-    consumer = cluster.consumer({**ASKING, "group.id": group, "isolation.level": "read_committed"})
+    level = "read_committed" if settled else "read_uncommitted"
+    consumer = cluster.consumer({**ASKING, "group.id": group, "isolation.level": level})
     try:
         found: list[Any] = asked(consumer.committed, partitions, seconds)
         return found

@@ -1,22 +1,23 @@
 """What is kept of a component between runs, in one folder: Spark's logs, and ours in a folder inside.
 
     <checkpoints>/<topology name>/<component>/          metadata, offsets, commits (Spark's)
-    <checkpoints>/<topology name>/<component>/trident/  the txid base, spout metadata that came with a commit
+    <checkpoints>/<topology name>/<component>/trident/  lineage and txid base, spout metadata that came with a commit
 
 Ours is inside so that a checkpoint is copied, moved and deleted as one.
 """
 
 from __future__ import annotations
 
-import shutil
+import json
+import uuid
 from pathlib import Path
 from urllib.parse import quote
 
-from ..errors import TridentError
-from ..patience import Patience
-from ..program import Program
+from ..agreement import BASE, Standing
+from ..errors import LineageError, TridentError
+from ..opening import SETTLED
+from ..publishing import DECIDED
 from ..spouts.metadata import FileMetadataStore
-from ..transactions import txid_base
 
 
 class Checkpoint:
@@ -51,15 +52,27 @@ class Checkpoint:
         """Whether Spark has noted this batch as committed."""
         return (self.folder / "commits" / str(batch_id)).exists()
 
-    def base(self, program: Program, patience: Patience) -> int:
-        """The txid before the first batch of this checkpoint; settled once, when the checkpoint is new."""
-        saved = self.store.get("component", 0)
-        if saved is None:
-            saved = {"base": txid_base(program, patience)}
-            self.store.put("component", 0, saved)
-        return int(saved["base"])
+    def standing(self, topology: str) -> Standing:
+        """What the checkpoint says before this start. Raises LineageError for one of which a part is missing."""
+        record = self.store.get(SETTLED, 0)
+        if record is None:
+            if not self.is_new:
+                raise LineageError(
+                    f"the checkpoint {self.folder} has Spark's part, but the file {SETTLED}.json in its folder "
+                    "'trident' is missing, so it cannot be told which txids its batches have. Restore it from a copy, "
+                    f'or move the whole checkpoint away and go on in a new one with {BASE} = "continue"'
+                )
+            return Standing.new(str(self.folder), topology)
+        last = self.last_batch()
+        batch = 0 if last is None else last + 1
+        txid = record["base"] + batch
+        begun = (self.folder / "offsets" / str(batch)).exists()
+        decided = self.store.get(DECIDED, txid + 1) is not None
+        lineage = record.get("lineage") or self._query_id()
+        return Standing(str(self.folder), topology, record, lineage, txid, begun, decided)
 
-    def drop(self) -> None:
-        """For a checkpoint that this start has made and a state has refused: nobody will ever go on from it, and
-        its txid base and first offsets would stand in the way of whatever is chosen next."""
-        shutil.rmtree(self.folder)
+    def _query_id(self) -> str:
+        """The lineage of a checkpoint that an older version has made."""
+        if self.is_new:
+            return uuid.uuid4().hex
+        return str(json.loads((self.folder / "metadata").read_text())["id"])

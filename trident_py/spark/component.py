@@ -13,14 +13,14 @@ import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from .. import home
-from ..errors import LineageError, TopologyError, TridentError
+from ..errors import TopologyError, TridentError
 from ..home import HomeService, Proxy
 from ..patience import Stopped
 from ..program import BatchInfo, Outcome, Program, failure_of
 from ..program import outcome as outcome_of
 from ..running import RunningTopology
 from ..spouts.coordination import Coordination, Descriptor
-from ..transactions import BatchLoop, patience_of, topology_error
+from ..transactions import BatchLoop, topology_error
 from . import failures
 from .checkpoint import Checkpoint
 from .lowering import python_spouts, streaming_plan, with_streamed_spouts
@@ -97,15 +97,15 @@ class SparkComponent:
         self._wake.set()
 
     def _run(self, coordination: Coordination, nobody: Coordination) -> None:
-        new = self.checkpoint.is_new
-        self.base = self.checkpoint.base(self.program, patience_of(self.program, self.running))
+        self.loop = BatchLoop(self.program, coordination, self.running, self.run_id)
+        standing = self.checkpoint.standing(self.program.conf["topology.name"])
+        at = self.loop.open(standing).txid  # before Spark has written anything
         last = self.checkpoint.last_batch()
-        at = self.base if last is None else self.base + last + 1
+        self.base = at if last is None else at - last - 1
         self.planner = BatchPlanner(self.program, coordination, self.base, at, self.running.stopping)
         self.planner.on_finished = self._wake.set
         self.planner.on_refused = self._refused
         self.coordination, self.nobody = coordination, nobody
-        self.loop = BatchLoop(self.program, coordination, self.running, self.run_id)
         self.service.register(f"{self.key}/planner", self.planner)
         self.query = self._start()
         self._begun.set()
@@ -116,8 +116,6 @@ class SparkComponent:
         self._over.set()
         self._wake.set()
         watcher.join()
-        if new and isinstance(self.error, LineageError):
-            self.checkpoint.drop()
         self._raise(ended_by)
 
     def _start(self) -> Any:
@@ -202,8 +200,6 @@ class SparkComponent:
                 raise Interrupted from None
 
     def _commit(self, frame: DataFrame, txid: int, batch_id: int) -> None:
-        if self.loop.generations is None:
-            self.loop.open(frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId") or "")
         self._begun.wait()
         previous, metadata = self._metadata(txid, batch_id)
         self.loop.coordination = self.nobody if metadata is None else self.coordination

@@ -31,7 +31,7 @@ from .cached import CachedMap, MicroBatchIBackingMap
 from .location import Location
 from .maps import NonTransactionalMap, OpaqueMap, SnapshottableMap, TransactionalMap
 from .memory import LRUMemoryMapState, MemoryBackingMap, MemoryMapState
-from .participants import BatchParticipant, participant_of
+from .participants import BatchParticipant, Remembered, participant_of
 from .persist import SILENT, SilentCollector, persist
 from .serializers import JSONNonTransactionalSerializer, JSONOpaqueSerializer, JSONTransactionalSerializer
 from .updaters import (
@@ -74,6 +74,7 @@ __all__ = [
     "ReadOnlyState",
     "ReducerAggStateUpdater",
     "ReducerValueUpdater",
+    "Remembered",
     "RemovableMapState",
     "SilentCollector",
     "Snapshottable",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from ..errors import DefinitionError, FailedException, TridentError
-from ..state import Location, StateClass, StateFactory
+from ..state import BatchParticipant, Location, StateClass, StateFactory, participant_of
 from ..tuples import Fields
 
 When = Collection[tuple[int, int]] | Callable[..., Any]
@@ -59,7 +59,7 @@ class Crashing(StateFactory):
         self.partition = partition
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else (name, kind, the calls of a BatchParticipant) is the factory's own."""
+        """Everything else (name, kind) is the factory's own."""
         if name.startswith("_") or name == "factory":
             raise AttributeError(name)
         return getattr(self.factory, name)
@@ -75,6 +75,10 @@ class Crashing(StateFactory):
     @property
     def state_type(self) -> StateClass | None:
         return self.factory.state_type if isinstance(self.factory, StateFactory) else None
+
+    def participant(self) -> BatchParticipant | None:
+        """The factory's own driver side."""
+        return participant_of(self.factory)
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
         state = self.factory.makeState(conf, metrics, partitionIndex, numPartitions)

@@ -1,0 +1,407 @@
+"""Whether a checkpoint and a store tell the same story; asked at every start, before anything is written.
+
+The checkpoint knows the last txid that is committed, a store the last one it has. They agree if it is the same, but
+for the one batch that may be in between. `Relation` is the table of all that can be found instead; each row either
+goes on, or ends the start with the ways on. One of them is always a setting that names what it accepts, so that it
+means nothing any more afterwards.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import shlex
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from .errors import DefinitionError, LineageError
+from .state.participants import Remembered
+
+BASE = "topology.txid.base"
+ABANDON = "topology.lineage.abandon"
+ACCEPT = "topology.lineage.accept"
+COMMAND_LINE = "trident.command.line"
+
+
+class Row(NamedTuple):
+    """A line of the table: whether the start goes on, what was found, and what is done or offered."""
+
+    goes_on: bool
+    found: str
+    done: str
+
+
+class Relation(enum.Enum):
+    """How a store stands to a checkpoint (printed in docs/reliability.md)."""
+
+    UNASKED = Row(True, "the state keeps nothing that outlives its driver, or no txids", "nothing is compared")
+    NEW = Row(True, "store and checkpoint know nothing of the state", "it begins with the next batch")
+    SAME = Row(True, "both are at the same txid", "goes on behind it")
+    BETWEEN = Row(
+        True, "the store has the one batch that this checkpoint has begun and not committed", "it is replayed"
+    )
+    JOINED = Row(
+        True, "a start before this one had agreed, and nothing was written since", "goes on, without a setting"
+    )
+    CONTINUED = Row(True, f"new checkpoint, and {BASE} puts its txids behind the store's", "goes on behind them")
+    ABANDONED = Row(
+        True, f"another lineage, named by {ABANDON}, and no value carries a txid", "what the store knows is forgotten"
+    )
+    ACCEPTED = Row(True, f"batches are missing in the store, and {ACCEPT} says so", "goes on without them")
+    LOST = Row(
+        False,
+        "new checkpoint, and the store remembers batches: the checkpoint was lost, moved or replaced",
+        f"restore it; {BASE}; {ABANDON}, where no value carries a txid; a new table or topic",
+    )
+    UNOWNED = Row(
+        False,
+        "values carry txids ahead of the checkpoint, and no ledger tells whose: topology or state had another name",
+        f"give it the name back; a new checkpoint with {BASE}; a new table or topic",
+    )
+    BEHIND = Row(
+        False,
+        "the store is behind: restored from a backup, or the state was not in the topology for a while",
+        f"put the store back; an equally old checkpoint; {ACCEPT}; a new table or topic",
+    )
+    GONE = Row(
+        False,
+        "the checkpoint has written the state, the store knows nothing of it: table, topic or database deleted or "
+        "replaced, marks forgotten by the brokers",
+        f"bring it back; {ACCEPT}",
+    )
+    RENAMED = Row(
+        False,
+        "the same, and the checkpoint was written under another topology name",
+        f"give the topology its name back; {ACCEPT}",
+    )
+    AHEAD = Row(
+        False,
+        "the store has a batch that this checkpoint has not begun, or not decided: an older copy of the checkpoint, "
+        "one batch is enough, or a copy of one that has gone on elsewhere",
+        f"restore the newest one; a new checkpoint with {BASE}; a new table or topic",
+    )
+    FOREIGN = Row(
+        False,
+        "another checkpoint has written the store: two deployments under one name, or the store is another",
+        f"start on that checkpoint; another name or table for one of the two; a new checkpoint with {BASE}",
+    )
+    OTHER_SPOUT = Row(
+        False,
+        "the checkpoint holds the position of a spout of another class under the same stream name",
+        f"put the class back; {ACCEPT}, if only its name is another; a new checkpoint with {BASE}",
+    )
+
+
+class Joined(NamedTuple):
+    """What a store said when its state joined the checkpoint: lineage and last txid there, the checkpoint's own txid,
+    and whether that is to be forgotten. While it says the same, nothing has been written under this checkpoint."""
+
+    lineage: str
+    last: int
+    txid: int
+    forget: bool = False
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a checkpoint says. ``record``: what the first start on it settled, None for a new one. ``committed``: the
+    last txid that is committed. ``begun``, ``decided``: what it knows of the next one."""
+
+    where: str
+    topology: str
+    record: Mapping[str, Any] | None
+    lineage: str
+    committed: int = 0
+    begun: bool = False
+    decided: bool = False
+
+    @classmethod
+    def new(cls, where: str, topology: str) -> Standing:
+        return cls(where, topology, None, uuid.uuid4().hex)
+
+    @property
+    def is_new(self) -> bool:
+        return self.record is None
+
+    def joined(self, state: str) -> Joined | None:
+        found = (self.record or {}).get("states", {}).get(state)
+        return None if found is None else Joined(*found)
+
+    def had(self, state: str) -> bool:
+        """Whether this checkpoint has written the state; one of an older version does not tell, and may have."""
+        record = self.record or {}
+        return state in record["states"] if "states" in record else self.committed > record.get("base", 0)
+
+
+class Agreed(NamedTuple):
+    """What a start may go on with."""
+
+    txid: int
+    joined: dict[str, Joined]
+    relations: dict[str, Relation]
+
+    def record(self, standing: Standing, spouts: Mapping[str, str]) -> dict:
+        """What the checkpoint keeps of it, a JSON value."""
+        base = self.txid if standing.record is None else standing.record["base"]
+        states = {name: list(joined) for name, joined in self.joined.items()}
+        return {
+            "lineage": standing.lineage, "base": base, "topology": standing.topology, "spouts": dict(spouts),
+            "states": states,
+        }  # fmt: skip
+
+
+def agree(
+    conf: Mapping[str, Any], standing: Standing, asked: Mapping[str, Remembered | None], deciding: Collection[str] = ()
+) -> Agreed:
+    """What to go on with. ``asked``: what the store of each state says; ``deciding``: the states that show a batch as
+    a whole. Raises LineageError with the ways on, DefinitionError for a base that is none. Changes nothing."""
+    known = {name: each for name, each in asked.items() if each is not None}
+    txid = _base(conf, known) if standing.is_new else standing.committed
+    case = Case(conf, standing, txid, known, deciding)
+    relations = {name: case.relation(name) if name in known else Relation.UNASKED for name in asked}
+    case.refuse({name: found for name, found in relations.items() if not found.value.goes_on})
+    joined = {}
+    for name, each in known.items():
+        before, found = standing.joined(name), relations[name]
+        if before is None or found not in (Relation.SAME, Relation.BETWEEN, Relation.JOINED):
+            before = Joined(each.lineage, each.last, txid, found is Relation.ABANDONED)
+        joined[name] = before
+    return Agreed(txid, joined, relations)
+
+
+def _base(conf: Mapping[str, Any], known: Mapping[str, Remembered]) -> int:
+    """The txid that a new checkpoint counts from: 0, the number that is set, or what the stores remember."""
+    base = conf.get(BASE, 0)
+    if base == "continue":
+        return max([each.highest for each in known.values()], default=0)
+    if not isinstance(base, int) or isinstance(base, bool) or base < 0:
+        raise DefinitionError(f'{BASE} is a number from 0 on, or "continue"; got {base!r}')
+    return base
+
+
+def check_spouts(conf: Mapping[str, Any], standing: Standing, spouts: Mapping[str, str]) -> None:
+    """Whether the positions in the checkpoint are those of spouts of these classes. Raises LineageError."""
+    record = standing.record or {}
+    if standing.committed == record.get("base", 0) and not standing.begun:
+        return
+    for stream, kind in spouts.items():
+        before = record.get("spouts", {}).get(stream, kind)
+        if before != kind and f"{stream}={kind}" not in _accepted(conf):
+            raise LineageError(
+                f"the checkpoint {standing.where} holds the position of stream {stream!r} as a spout of class {before} "
+                f"left it; the topology has a {kind} there, which would go on from what it does not understand. "
+                + _choices(
+                    f"put {before} back",
+                    f"if {kind} is the same spout under another name, {_set(conf, ACCEPT, f'{stream}={kind}')}",
+                    _anew(conf, standing, "the new spout begins at its own beginning"),
+                )
+            )
+
+
+@dataclass(frozen=True)
+class Case:
+    """One start: what it knows, and what follows for each state."""
+
+    conf: Mapping[str, Any]
+    standing: Standing
+    txid: int
+    asked: Mapping[str, Remembered]
+    deciding: Collection[str]
+
+    def relation(self, name: str) -> Relation:
+        return self._of_new(name) if self.standing.is_new else self._of_settled(name)
+
+    def _of_new(self, name: str) -> Relation:
+        found = self.asked[name]
+        if found.highest == 0:
+            return Relation.NEW
+        if BASE in self.conf and self.txid >= found.highest:
+            others = [each.written for each in self.asked.values() if each.lineage == found.lineage]
+            if found.lineage and max(others) - found.least > 1:
+                return self._told(name, Relation.BEHIND)
+            return Relation.CONTINUED
+        if self._abandons(found):
+            return Relation.ABANDONED
+        return Relation.LOST if found.lineage or found.last else Relation.UNOWNED
+
+    def _of_settled(self, name: str) -> Relation:
+        standing, found, joined = self.standing, self.asked[name], self.standing.joined(name)
+        if joined is not None and (found.lineage, found.last, self.txid) == joined[:3]:
+            return Relation.JOINED
+        if found.lineage == standing.lineage:
+            return self._of_own(name, found)
+        if standing.had(name):
+            if found.lineage:
+                return Relation.FOREIGN
+            renamed = standing.topology != (standing.record or {}).get("topology", standing.topology)
+            return self._told(name, Relation.RENAMED if renamed else Relation.GONE)
+        if found.highest == 0 or (not found.lineage and found.highest <= self.txid):
+            return Relation.NEW
+        if not found.lineage:
+            return Relation.UNOWNED
+        if self._abandons(found):
+            return Relation.ABANDONED
+        return self._told(name, Relation.FOREIGN) if found.highest <= self.txid else Relation.FOREIGN
+
+    def _of_own(self, name: str, found: Remembered) -> Relation:
+        standing = self.standing
+        between = standing.begun and (name not in self.deciding or standing.decided)
+        if found.written > self.txid + 1 or (found.written == self.txid + 1 and not between):
+            return Relation.AHEAD
+        if found.least < self.txid:
+            return self._told(name, Relation.BEHIND)
+        return Relation.SAME if found.written == self.txid else Relation.BETWEEN
+
+    def _told(self, name: str, otherwise: Relation) -> Relation:
+        return Relation.ACCEPTED if self._token(name) in _accepted(self.conf) else otherwise
+
+    def _token(self, name: str) -> str:
+        return f"{name}@{self.asked[name].least}"
+
+    def _abandons(self, found: Remembered) -> bool:
+        return bool(found.lineage) and self.conf.get(ABANDON) == found.lineage and found.valued == 0
+
+    def refuse(self, refused: Mapping[str, Relation]) -> None:
+        """Raises LineageError: the first one's, with all others of the same kind."""
+        if not refused:
+            return
+        first, relation = next(iter(refused.items()))
+        names = [name for name, other in refused.items() if other is relation]
+        finding, choices = _TEXTS[relation](self, self.asked[first], names)
+        who = f"state {first!r} of topology {self.standing.topology!r} in {self.asked[first].where}"
+        others = [f"{name!r} (batch {self.asked[name].highest})" for name in names[1:]]
+        also = f"The same holds for {', '.join(others)}. " if others else ""
+        raise LineageError(f"{who} {finding}. {also}{_choices(*choices)}")
+
+    def accepting(self, names: list[str]) -> str:
+        tokens = [self._token(name) for name in names]
+        return _set(self.conf, ACCEPT, tokens[0] if len(tokens) == 1 else tokens)
+
+
+def _accepted(conf: Mapping[str, Any]) -> list:
+    told = conf.get(ACCEPT, [])
+    return [told] if isinstance(told, str) else list(told)
+
+
+def _set(conf: Mapping[str, Any], key: str, value: Any) -> str:
+    """How the user of this start writes a setting."""
+    if conf.get(COMMAND_LINE):
+        return "--set " + shlex.quote(f"{key}={value if isinstance(value, str) else json.dumps(value)}")
+    return f'conf["{key}"] = {value!r}'
+
+
+def _choices(*ways: str | None) -> str:
+    numbered = (f"({number}) {way}" for number, way in enumerate(filter(None, ways), 1))
+    return f"Choose: {'; '.join(numbered)}. Nothing was changed"
+
+
+_AGAIN = "process again into a new table or topic"
+
+
+def _anew(conf: Mapping[str, Any], standing: Standing, then: str) -> str:
+    return f"move {standing.where} away and go on in a new checkpoint, {_set(conf, BASE, 'continue')}: {then}"
+
+
+_SENT = "what the source sends again is applied again"
+
+
+def _lost(case: Case, found: Remembered, names: list[str]) -> tuple[str, list[str | None]]:
+    conf, base, abandon = case.conf, case.conf.get(BASE), case.conf.get(ABANDON)
+    why = "" if base is None else f". {BASE} is {base!r}, which is behind it"
+    if abandon is not None and found.valued > 0:
+        why = f". {ABANDON} cannot help: the table's values carry txids up to {found.valued}"
+    elif abandon is not None:
+        why = f". {ABANDON} is {abandon!r}, which is another lineage"
+    new = f"start a new lineage from txid 1, {_set(conf, ABANDON, found.lineage)}: {_SENT}"
+    return (
+        f"remembers batch {found.highest}, written under another checkpoint (lineage {found.lineage!r}); this one, "
+        f"{case.standing.where}, starts anew, and its batches would be skipped or counted twice{why}",
+        [
+            "restore the checkpoint that wrote the store",
+            f"continue the txid sequence behind it, {_set(conf, BASE, 'continue')} or a number of at least "
+            f"{found.highest}: {_SENT}",
+            new if found.lineage and found.valued == 0 else None,
+            _AGAIN,
+        ],
+    )
+
+
+def _unowned(case: Case, found: Remembered, names: list[str]) -> tuple[str, list[str | None]]:
+    behind = f"continue behind them, {_set(case.conf, BASE, 'continue')}: {_SENT}"
+    return (
+        f"has values with txids up to {found.highest}, and its ledger knows nothing of this topology and state: they "
+        "were written under another name, or the ledger is lost. Batches up to there would be taken for replays",
+        [
+            "give topology and state the names under which they were written",
+            behind if case.standing.is_new else _anew(case.conf, case.standing, _SENT),
+            _AGAIN,
+        ],
+    )
+
+
+def _behind(case: Case, found: Remembered, names: list[str]) -> tuple[str, list[str | None]]:
+    new, last = case.standing.is_new, case.txid
+    there = "other states of this topology have" if new else f"the checkpoint {case.standing.where} has committed"
+    return (
+        f"has the batches up to {found.least}, {there} batch {last}: those in between are missing there, and are not "
+        "sent again. The store was restored from a backup, or the state was not in the topology for a while",
+        [
+            f"put back the store as it was after batch {last}",
+            None if new else f"put back a copy of the checkpoint that is as old, of batch {found.least}",
+            f"go on without them, {case.accepting(names)}",
+            _AGAIN,
+        ],
+    )
+
+
+def _gone(case: Case, found: Remembered, names: list[str]) -> tuple[str, list[str | None]]:
+    topology = (case.standing.record or {}).get("topology", case.standing.topology)
+    renamed = topology != case.standing.topology
+    why = "The table, topic or database was deleted or replaced, or Kafka's brokers have forgotten the marks "
+    why += "(offsets.retention.minutes, 7 days by default)"
+    if renamed:
+        why = f"The checkpoint was written by topology {topology!r}"
+    return (
+        f"knows nothing of this state, and the checkpoint {case.standing.where} has committed batch {case.txid} with "
+        f"it. {why}",
+        [
+            f"give the topology its name back, {topology!r}" if renamed else "bring the store back",
+            f"go on without what it held, {case.accepting(names)}; whether batch {case.txid + 1} is there already, "
+            "nobody knows: look first",
+        ],
+    )
+
+
+def _ahead(case: Case, found: Remembered, names: list[str]) -> tuple[str, list[str | None]]:
+    standing = case.standing
+    undecided = " and has no decision about it" if standing.begun and found.written == case.txid + 1 else ""
+    return (
+        f"has batch {found.written}; the checkpoint {standing.where} has committed batch {case.txid}{undecided}: the "
+        "checkpoint is older than the store, or a copy of one that has gone on elsewhere. Its batches would be "
+        "skipped or counted twice",
+        ["restore the newest checkpoint", _anew(case.conf, standing, _SENT), _AGAIN],
+    )
+
+
+def _foreign(case: Case, found: Remembered, names: list[str]) -> tuple[str, list[str | None]]:
+    standing = case.standing
+    joins = not standing.had(names[0]) and found.highest <= case.txid
+    return (
+        f"was written under another checkpoint (lineage {found.lineage!r}) up to batch {found.highest}; this one, "
+        f"{standing.where} (lineage {standing.lineage!r}), has committed batch {case.txid}. Two deployments run under "
+        "one name, or the store is not the one that this checkpoint wrote",
+        [
+            "start on the checkpoint that wrote the store, or bring back the store of this one",
+            "if both are to run, give one of them another topology name and another table or topic",
+            f"go on as it is, though it lacks the batches since, {case.accepting(names)}" if joins else None,
+            _anew(case.conf, standing, _SENT),
+        ],
+    )
+
+
+_TEXTS = {
+    Relation.LOST: _lost, Relation.UNOWNED: _unowned, Relation.BEHIND: _behind, Relation.GONE: _gone,
+    Relation.RENAMED: _gone, Relation.AHEAD: _ahead, Relation.FOREIGN: _foreign,
+}  # fmt: skip

@@ -1,0 +1,81 @@
+"""The start of a component on the driver: first every state's store is asked, then it is compared with the checkpoint,
+and only if all agree the fences are raised. Until then nothing is written, neither in a store nor in the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from .agreement import Agreed, Relation, Standing, agree, check_spouts
+from .patience import Patience
+from .program import Program
+from .spouts.metadata import MetadataStore
+from .state.participants import BatchParticipant, Remembered, participant_of
+
+T = TypeVar("T")
+SETTLED = "component"  # where a checkpoint keeps what its first start has settled
+
+
+def participants_of(program: Program) -> dict[str, BatchParticipant]:
+    """The driver's side of every state of the component that has one, by state name."""
+    found = {name: participant_of(factory) for name, factory in program.states().items()}
+    return {name: participant for name, participant in found.items() if participant is not None}
+
+
+@dataclass(frozen=True)
+class Opening:
+    """One start of one component. ``store`` is the checkpoint's own part."""
+
+    program: Program
+    participants: Mapping[str, BatchParticipant]
+    patience: Patience
+    store: MetadataStore
+    standing: Standing
+
+    def open(self) -> tuple[Agreed, dict[str, int]]:
+        """What was agreed, and each state's generation; the checkpoint is settled then.
+
+        Raises LineageError, StateError for a store that stays away, Stopped if the run is stopped meanwhile. Until
+        the fences are raised an older driver may still write: so the stores are asked once more afterwards.
+        """
+        check_spouts(self.program.conf, self.standing, self._spouts())
+        agreed = self._agreed()
+        generations = self._raised(agreed)
+        while (again := self._agreed()) != agreed:
+            agreed, generations = again, self._raised(again)
+        record = agreed.record(self.standing, self._spouts())
+        if record != self.standing.record:
+            self.store.put(SETTLED, 0, record)
+        return agreed, generations
+
+    def _agreed(self) -> Agreed:
+        asked: dict[str, Remembered | None] = self._each(
+            lambda name: self.participants[name].remembered(self._conf(name, None))
+        )
+        deciding = [name for name, each in self.participants.items() if each.decides]
+        return agree(self.program.conf, self.standing, asked, deciding)
+
+    def _raised(self, agreed: Agreed) -> dict[str, int]:
+        return self._each(lambda name: self.participants[name].open(self._conf(name, agreed)))
+
+    def _each(self, call: Callable[[str], T]) -> dict[str, T]:
+        return {name: self.patience.until_there(f"state {name}", partial(call, name)) for name in self.participants}
+
+    def _conf(self, name: str, agreed: Agreed | None) -> dict:
+        """What a participant is told of its place."""
+        place = {"trident.state.name": name, "trident.lineage": self.standing.lineage}
+        conf = {**self.program.conf, **place, "trident.way": self.program.ways.get(name, "")}
+        if agreed is not None:
+            joined = agreed.joined.get(name)
+            conf |= {"trident.txid": agreed.txid, "trident.forget": joined is not None and joined.forget}
+        elif not self.standing.is_new:
+            conf["trident.txid"] = self.standing.committed
+        return conf
+
+    def _spouts(self) -> dict[str, str]:
+        return {info.id: type(info.spout).__qualname__ for info in self.program.spouts}
+
+
+__all__ = ["SETTLED", "Opening", "Relation", "participants_of"]
