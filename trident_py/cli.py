@@ -21,6 +21,7 @@ from typing import Any
 
 import click
 
+from .agreement import COMMAND_LINE
 from .blame import blame
 from .cli_states import check, states
 from .config import Config
@@ -76,6 +77,7 @@ def run(
         raise click.UsageError("--available-now is for Spark; a run with --local ends with its spouts")
     name = name or target.partition(":")[0].rsplit(".", 1)[-1]
     conf = settings_of(settings)
+    conf[COMMAND_LINE] = True  # errors offer settings as they are typed here
 
     def body() -> int:
         topology = load(target)

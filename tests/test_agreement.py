@@ -1,0 +1,212 @@
+"""How a store may stand to a checkpoint: each row of the table, what it does, and that nothing is without a row."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trident_py.agreement import ABANDON, ACCEPT, BASE, COMMAND_LINE, Agreed, Relation, Standing, agree, check_spouts
+from trident_py.errors import DefinitionError, LineageError
+from trident_py.state import Remembered
+
+ROOT = Path(__file__).parent.parent
+JOINED = {"s": ["", 0, 0, False]}
+
+
+def store(lineage: str = "mine", written: int = 5, **more: Any) -> Remembered:
+    return Remembered("table 't'", lineage, written, **{"last": written, **more})
+
+
+def standing(committed: int = 5, states: Mapping | None = JOINED, **more: Any) -> Standing:
+    record = {"base": 0, "topology": more.pop("wrote", "t"), "spouts": {"lines": "Lines"}}
+    record |= {} if states is None else {"states": states}
+    return Standing("/c/t/lines", "t", record, "mine", committed, **more)
+
+
+NEW = Standing("/c/t/lines", "t", None, "mine")
+KNOWN: list[tuple[Relation, Standing, Remembered | None, dict]] = [
+    (Relation.UNASKED, standing(), None, {}),
+    (Relation.NEW, NEW, store("", 0), {}),
+    (Relation.NEW, standing(states={}), store("", 0), {}),
+    (Relation.NEW, standing(states={}), store("", 0, valued=5), {}),
+    (Relation.NEW, standing(0, states=None), store("", 0), {}),
+    (Relation.SAME, standing(), store(), {}),
+    (Relation.BETWEEN, standing(begun=True), store(written=6, whole=5), {}),
+    (Relation.JOINED, standing(5, {"s": ["theirs", 3, 5, False]}), store("theirs", 3), {}),
+    (Relation.CONTINUED, NEW, store("theirs"), {BASE: "continue"}),
+    (Relation.CONTINUED, NEW, store("", 0, valued=5), {BASE: 5}),
+    (Relation.ABANDONED, NEW, store("theirs"), {ABANDON: "theirs"}),
+    (Relation.ACCEPTED, standing(), store(written=3), {ACCEPT: "s@3"}),
+    (Relation.ACCEPTED, standing(), store("", 0), {ACCEPT: ["r@1", "s@0"]}),
+    (Relation.ACCEPTED, standing(states={}), store("theirs", 3), {ACCEPT: "s@3"}),
+    (Relation.LOST, NEW, store("theirs"), {}),
+    (Relation.LOST, NEW, store("theirs"), {BASE: 4}),
+    (Relation.LOST, NEW, store("theirs"), {ABANDON: "others"}),
+    (Relation.LOST, NEW, store("theirs", valued=5), {ABANDON: "theirs"}),
+    (Relation.UNOWNED, NEW, store("", 0, valued=5), {}),
+    (Relation.UNOWNED, standing(states={}), store("", 0, valued=6), {}),
+    (Relation.BEHIND, standing(), store(written=4), {}),
+    (Relation.BEHIND, standing(), store(written=5, whole=4), {}),
+    (Relation.BEHIND, standing(), store(written=3), {ACCEPT: "s@2"}),
+    (Relation.BEHIND, standing(states={}), store(written=3), {}),
+    (Relation.BEHIND, standing(5, {"s": ["theirs", 3, 3, False]}), store(written=3), {}),
+    (Relation.GONE, standing(), store("", 0), {}),
+    (Relation.GONE, standing(states=None), store("", 0), {}),
+    (Relation.GONE, standing(), store("", 0, valued=5), {}),
+    (Relation.RENAMED, standing(wrote="before"), store("", 0), {}),
+    (Relation.AHEAD, standing(begun=True), store(written=7), {}),
+    (Relation.AHEAD, standing(), store(written=6), {}),
+    (Relation.FOREIGN, standing(), store("theirs"), {}),
+    (Relation.FOREIGN, standing(5, {"s": ["theirs", 3, 5, False]}), store("theirs", 4), {}),
+    (Relation.FOREIGN, standing(states={}), store("theirs", 6), {ACCEPT: "s@6"}),
+]
+
+
+def found(where: Standing, each: Remembered | None, conf: dict, deciding: Any = ()) -> Agreed:
+    return agree(conf, where, {"s": each}, deciding)
+
+
+@pytest.mark.parametrize(("relation", "where", "each", "conf"), KNOWN)
+def test_every_relation_goes_on_or_is_refused_with_the_ways_on(
+    relation: Relation, where: Standing, each: Remembered | None, conf: dict
+) -> None:
+    if relation.value.goes_on:
+        assert found(where, each, conf).relations == {"s": relation}
+        return
+    with pytest.raises(LineageError) as told:
+        found(where, each, conf)
+    said = str(told.value)
+    assert said.startswith("state 's' of topology 't' in table 't'") or "stream" in said
+    assert "Choose: (1) " in said and "; (2) " in said and said.endswith("Nothing was changed")
+    assert "lineage ''" not in said  # nothing is offered that cannot be taken
+
+
+def test_every_row_of_the_table_is_tried_and_printed() -> None:
+    assert {relation for relation, *_ in KNOWN} | {Relation.OTHER_SPOUT} == set(Relation)
+    page = (ROOT / "docs/reliability.md").read_text()
+    for each in Relation:
+        does = "goes on" if each.value.goes_on else "**refused**"
+        assert f"| {each.value.found} | {does} | {each.value.done} |" in page
+
+
+def test_a_state_that_shows_batches_needs_the_decision_for_the_one_between() -> None:
+    """An older copy of the checkpoint may have begun the same batch; an opaque spout would emit it otherwise."""
+    shown = store(written=6)
+    assert found(standing(begun=True, decided=True), shown, {}, ["s"]).relations == {"s": Relation.BETWEEN}
+    with pytest.raises(LineageError, match="has committed batch 5 and has no decision about it"):
+        found(standing(begun=True), shown, {}, ["s"])
+
+
+def test_states_that_are_not_at_one_txid_do_not_go_on_together_under_a_new_checkpoint() -> None:
+    asked = {"a": store("old", 6), "b": store("old", 4)}
+    with pytest.raises(LineageError, match="up to 4, other states of this topology have batch 6"):
+        agree({BASE: "continue"}, NEW, asked)
+    agreed = agree({BASE: "continue", ACCEPT: "b@4"}, NEW, asked)
+    assert (agreed.txid, list(agreed.relations.values())) == (6, [Relation.CONTINUED, Relation.ACCEPTED])
+    assert agree({BASE: "continue"}, NEW, {"a": store("old", 6), "b": store("old", 5)}).txid == 6  # one between
+
+
+def test_all_states_of_one_kind_are_told_at_once_with_one_setting() -> None:
+    with pytest.raises(LineageError) as told:
+        agree({}, standing(), {"s": store(written=3), "r": store(written=2)})
+    assert "The same holds for 'r' (batch 2). " in str(told.value)
+    assert f"conf[\"{ACCEPT}\"] = ['s@3', 'r@2']" in str(told.value)
+    agree({ACCEPT: ["s@3", "r@2"]}, standing(), {"s": store(written=3), "r": store(written=2)})
+
+
+def test_on_the_command_line_a_setting_is_told_as_it_is_given_there() -> None:
+    with pytest.raises(LineageError) as told:
+        found(NEW, store("theirs"), {COMMAND_LINE: True})
+    assert "--set topology.txid.base=continue" in str(told.value) and "conf[" not in str(told.value)
+    with pytest.raises(LineageError, match=r"--set 'topology.lineage.accept=\[\"s@3\", \"r@2\"\]'"):
+        agree({COMMAND_LINE: True}, standing(), {"s": store(written=3), "r": store(written=2)})
+
+
+def test_abandoning_is_offered_only_where_it_helps() -> None:
+    with pytest.raises(LineageError, match=ABANDON):
+        found(NEW, store("theirs"), {})
+    with pytest.raises(LineageError) as told:
+        found(NEW, store("theirs", valued=5), {})
+    assert ABANDON not in str(told.value)
+
+
+@pytest.mark.parametrize("base", [-1, "five", True, 1.5])
+def test_a_base_that_is_none_is_refused(base: Any) -> None:
+    with pytest.raises(DefinitionError, match="number from 0 on"):
+        found(NEW, store("", 0), {BASE: base})
+
+
+class TestSpouts:
+    def test_a_spout_of_another_class_under_the_same_name_is_refused_until_told(self) -> None:
+        with pytest.raises(LineageError, match="as a spout of class Lines left it; the topology has a Words") as told:
+            check_spouts({}, standing(), {"lines": "Words"})
+        assert f"conf[\"{ACCEPT}\"] = 'lines=Words'" in str(told.value)
+        check_spouts({ACCEPT: "lines=Words"}, standing(), {"lines": "Words"})
+
+    def test_before_the_first_batch_there_is_no_position(self) -> None:
+        check_spouts({}, standing(0), {"lines": "Words"})
+        check_spouts({}, standing(), {"lines": "Lines"})
+        with pytest.raises(LineageError):
+            check_spouts({}, standing(0, begun=True), {"lines": "Words"})
+
+
+NUMBERS = st.integers(0, 4)
+LINEAGES = st.sampled_from(["", "mine", "theirs"])
+
+
+@given(
+    new=st.booleans(), committed=NUMBERS, begun=st.booleans(), had=st.sampled_from([None, {}, JOINED]),
+    lineage=LINEAGES, written=NUMBERS, lag=st.integers(0, 1), valued=NUMBERS,
+)  # fmt: skip
+def test_without_a_setting_nothing_goes_on_that_could_lose_or_double_a_batch(
+    new: bool, committed: int, begun: bool, had: Any, lineage: str, written: int, lag: int, valued: int
+) -> None:
+    """Whatever is found: what goes on has the checkpoint's own lineage and txid, or nobody has written it."""
+    told = 0 if lineage == "mine" else valued
+    each = Remembered("table 't'", lineage, written, max(0, written - lag), written, told)
+    where = NEW if new else standing(committed, had, begun=begun)
+    try:
+        agreed = found(where, each, {})
+    except LineageError:
+        return
+    ahead = (0, 1) if begun else (0,)
+    own = lineage == "mine" and not new and written - committed in ahead and each.least >= committed
+    unwritten = each.highest == 0 or (not lineage and each.highest <= committed)
+    unwritten = unwritten and (new or lineage != "mine")
+    assert own or unwritten, agreed.relations
+
+
+@given(
+    new=st.booleans(), committed=NUMBERS, begun=st.booleans(), had=st.sampled_from([None, {}, JOINED]),
+    lineage=LINEAGES, written=NUMBERS, valued=NUMBERS,
+)  # fmt: skip
+def test_a_setting_that_a_refusal_offers_is_taken(
+    new: bool, committed: int, begun: bool, had: Any, lineage: str, written: int, valued: int
+) -> None:
+    each = Remembered("table 't'", lineage, written, None, written, 0 if lineage == "mine" else valued)
+    where = NEW if new else standing(committed, had, begun=begun)
+    try:
+        found(where, each, {})
+    except LineageError as error:
+        for key, value in itertools.product((BASE, ABANDON, ACCEPT), ("continue", lineage, f"s@{written}")):
+            if f'conf["{key}"] = {value!r}' in str(error):
+                moved = NEW if f"move {where.where} away" in str(error) and key == BASE else where
+                found(moved, each, {key: value})
+
+
+def test_what_was_agreed_is_known_to_the_next_start_without_the_setting() -> None:
+    told = found(NEW, store("theirs"), {BASE: "continue"})
+    record = pickle.loads(pickle.dumps(told.record(NEW, {"lines": "Lines"})))
+    assert record["base"] == 5 and record["states"] == {"s": ["theirs", 5, 5, False]}
+    again = Standing("/c/t/lines", "t", record, "mine", 5)
+    assert found(again, store("theirs"), {}).relations == {"s": Relation.JOINED}
+    assert found(again, store("mine"), {}).relations == {"s": Relation.SAME}
+    with pytest.raises(LineageError):
+        found(again, store("theirs", 6), {})  # the old checkpoint has gone on meanwhile
