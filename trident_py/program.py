@@ -105,6 +105,12 @@ class Program:
         passing = [exchange.partitions for exchange in self.lowered.exchanges if exchange.level > level > 0]
         return max([stage.partitions for stage in self.lowered.levels[level]] + passing)
 
+    def updates_beside(self, node: ProcessorNode) -> bool:
+        """Whether the node's level updates its state: then a task of it sees all that is written to its partition."""
+        level = next(level for level in self.lowered.levels if any(node.id in stage.nodes for stage in level))
+        nodes = [self.lowered.plan.by_id[node_id] for stage in level for node_id in stage.nodes]
+        return any(isinstance(n, ProcessorNode) and n.committer and n.state == node.state for n in nodes)
+
     def states(self) -> dict[str, Any]:
         """The factories of the states that this component updates, by state name."""
         nodes = [node for node in self.lowered.plan.nodes if isinstance(node, ProcessorNode) and node.committer]

@@ -33,8 +33,8 @@ class RunMemory:
         return self._twin
 
     def state(self, program: Program, node: ProcessorNode, index: int, count: int, batch: BatchInfo) -> Any:
-        """The state's partition. Where other processes serve it too, it is made anew unless this process
-        saw the attempt before this one."""
+        """The state's partition. Where other processes serve it too, it is made anew unless this process saw the
+        attempt before this one, and sees this one's update, which comes in the same level, too."""
         assert node.state is not None
         context = self.contexts.setdefault(program.component, TridentOperationContext(0, 1))
         context.transaction = TransactionAttempt(batch.txid, batch.attempt)
@@ -42,7 +42,7 @@ class RunMemory:
         now = (batch.txid, batch.attempt)
         state, seen = self.states.get(key, (None, None))
         alone = program.conf.get("trident.home") is None or node.state.static
-        current = seen == now or (seen == batch.previous and node.state.name in program.states())
+        current = seen == now or (seen == batch.previous and program.updates_beside(node))
         if state is None or not (alone or current):
             if state is not None:
                 close(state)

@@ -22,6 +22,7 @@ class Staging:
 
     def __init__(self, plan: Plan, bolts: Bolts) -> None:
         self._plan = plan
+        self._bolts = bolts
         nodes = [node for node in plan.nodes if not isinstance(node, PartitionNode)]
         self.of: dict[int, Name] = {
             node.id: ("bolt", bolts.of[node.id]) if node.id in bolts.of else ("node", node.id) for node in nodes
@@ -30,7 +31,6 @@ class Staging:
         self.of = {node: ("node", node) if stage in circular else stage for node, stage in self.of.items()}
         self.committing = self._committing()
         self.behind = self._behind()
-        self._place = bolts.place
         self.ordered = [self._finishing(stage) for stage in self._sorted()]
 
     def inputs(self, nodes: Iterable[int]) -> Iterator[Input]:
@@ -73,18 +73,28 @@ class Staging:
     def _sorted(self) -> list[Name]:
         """Of those whose inputs are there the first defined, those of the batch phase before the others."""
         fed_by = self._fed_by()
-        todo = sorted(fed_by, key=lambda stage: (stage in self.behind, min(self._nodes(stage))))
+        todo = sorted(fed_by, key=self._rank)
         done: list[Name] = []
         while todo:
             done.append(next(stage for stage in todo if fed_by[stage] <= set(done)))
             todo.remove(done[-1])
         return done
 
+    def _rank(self, stage: Name) -> tuple[bool, int, int]:
+        """The nodes of a bolt that was taken apart keep the order in which it would finish."""
+        nodes = self._nodes(stage)
+        return stage in self.behind, self._defined(min(nodes)), min(self._bolts.place.get(node, 0) for node in nodes)
+
+    def _defined(self, node: int) -> int:
+        """The first node of the bolt."""
+        bolt = self._bolts.of.get(node)
+        return node if bolt is None else min(other for other in self.of if self._bolts.of.get(other) == bolt)
+
     def _nodes(self, stage: Name) -> list[int]:
         return [node for node, own in self.of.items() if own == stage]
 
     def _finishing(self, stage: Name) -> tuple[int, ...]:
-        return tuple(sorted(self._nodes(stage), key=lambda node: self._place.get(node, 0)))
+        return tuple(sorted(self._nodes(stage), key=lambda node: self._bolts.place.get(node, 0)))
 
 
 def inputs_of(plan: Plan, node: Node) -> Iterator[Input]:

@@ -8,11 +8,12 @@ from typing import Any
 
 from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
-from trident_py.state import BatchParticipant, Location, StateClass, StateFactory
+from trident_py.state import BatchParticipant, Location, StateClass, StateFactory, StatePlace
 from trident_py.state.keys import ExactKey
 from trident_py.tuples import Fields, FieldsLike
 
 from ..findings import Finding
+from ..sharing import check_asked_behind
 from .codec import Codec
 from .compacted_map import PLAIN, CompactedMap, TopicBacking
 from .compacted_writer import PlainWriter, writer_for
@@ -133,6 +134,10 @@ class CompactedTopicState(StateFactory):
         writer = writer_for(self.cluster, self.topic, settings, conf, partitionIndex, numPartitions, self.fence)
         alone = conf.get("trident.generation") is None
         return CompactedMap(self, writer, partitionIndex, numPartitions, alone)
+
+    def check_place(self, place: StatePlace) -> None:
+        """Raises DefinitionError for a query that could not see what its batch has written."""
+        check_asked_behind(place, f"topic {self.topic!r}")
 
     def participant(self) -> BatchParticipant:
         """The driver's side, for one run: looks at the topic or makes it, then fences."""

@@ -55,9 +55,12 @@ class TopicBacking(BackingMap):
         self._table: LocalTable | None = None
         self._seen = (-1, -1)
         self._pending: dict[bytes, Row] = {}
+        self._sent = False
+        self._unread = False
 
     def begin(self, txid: int | None) -> None:
         self._over()
+        self._sent = False
         self.writer.begin(txid)
         self.active, self.txid = True, txid
 
@@ -73,6 +76,7 @@ class TopicBacking(BackingMap):
         self._over()
         if pending and self._table is not None:
             self._table.put(pending.items())
+        self._unread = self._unread or self._sent or (bool(pending) and self._table is None)
 
     def rollback(self) -> None:
         self._over()
@@ -108,6 +112,7 @@ class TopicBacking(BackingMap):
     def write(self, tuples: Sequence[TridentTuple]) -> None:
         """Rows straight into the topic, column by column; the last of a key's counts."""
         done = 0
+        self._sent = True
         fields: Fields
         for fields, chunk in chunks_of(tuples):
             self._check(fields)
@@ -136,9 +141,12 @@ class TopicBacking(BackingMap):
         """The table. Inside a commit it is read to the very end once after the producer was opened: from then on no
         other process writes this partition's keys; and again where the table has begun anew. What this partition has
         committed may lie behind another's open transaction, whose end is waited for (not by a plain state, which sends
-        before it reads). Outside a commit the table follows the topic each time."""
+        before it reads). Outside a commit the table follows the topic each time, at least up to its own last commit."""
         table = self._made_table()
-        if not self.active:
+        if not self.active and self._unread:  # own records may lie behind another partition's open transaction
+            table.catch_up(ANSWER, whole=True)
+            self._unread = False
+        elif not self.active:
             table.catch_up(self._settles())
         elif self._seen != (self.writer.opened, table.begun):
             plain = self.kind == PLAIN

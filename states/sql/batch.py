@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
-from trident_py.state import BatchParticipant, ITupleCollection, State, StateClass
+from trident_py.state import BatchParticipant, ITupleCollection, State, StateClass, StatePlace
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from .checking import checked
@@ -234,6 +234,15 @@ class BatchState(RowFactory):
         if self._fields is not None:
             state._columns(self._fields)
         return state
+
+    def check_place(self, place: StatePlace) -> None:
+        """Raises DefinitionError for a query behind the update: the rows are shown only when the batch is over."""
+        if place.queries:
+            raise DefinitionError(
+                f"table {self.table!r}: a query stands behind the update of state {place.state!r} in the same batch, "
+                "and must see what the batch has written; a batch state shows its rows when all partitions are done. "
+                "Ask in a stream of its own (newStaticState), or store into an AppendState or InsertIgnoreState"
+            )
 
     def participant(self) -> BatchParticipant:
         """Shows the batches, on the driver, for one run."""

@@ -16,6 +16,7 @@ from trident_py.state import (
     SnapshottableMap,
     StateClass,
     StateFactory,
+    StatePlace,
     StateType,
     TransactionalMap,
     ValueUpdater,
@@ -23,7 +24,7 @@ from trident_py.state import (
 from trident_py.state.base import Key
 from trident_py.tuples import Fields, FieldsLike
 
-from ..sharing import shared
+from ..sharing import check_asked_behind, shared
 from .backing import SqlBackingMap
 from .ledger import Fence, Ledger
 from .location import location_of
@@ -200,6 +201,10 @@ class SqlMapState(StateFactory):
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlMap:
         backing = self._backing(Fence.of(conf), partitionIndex)
         return SqlMap(backing, self.type, partitionIndex, numPartitions, self.keys is None)
+
+    def check_place(self, place: StatePlace) -> None:
+        """Raises DefinitionError for a query that could not see what its batch has written."""
+        check_asked_behind(place, f"table {self.table!r}")
 
     def participant(self) -> BatchParticipant:
         """The ledger's side on the driver, for one run."""

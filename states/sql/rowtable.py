@@ -8,10 +8,10 @@ from typing import Any
 
 from trident_py.chunks import TupleList
 from trident_py.errors import StateError
-from trident_py.state import Location, StateFactory
+from trident_py.state import Location, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
 
-from ..sharing import shared
+from ..sharing import check_asked_behind, shared
 from .columns import Column, decoded
 from .dialect import names
 from .location import location_of
@@ -52,6 +52,10 @@ class RowFactory(StateFactory):
     @property
     def _fields(self) -> Fields | None:
         return None if self.columns is None else Fields.of(self.columns)
+
+    def check_place(self, place: StatePlace) -> None:
+        """Raises DefinitionError for a query that could not see what its batch has written."""
+        check_asked_behind(place, f"table {self.table!r}")
 
     def _stores(self) -> list[Store]:
         """The stores with the ledger's tables in each, also before the first row decides the columns."""

@@ -127,6 +127,28 @@ def test_a_query_in_the_same_topology_sees_the_batches_before(make: Any) -> None
     assert told == {1: [("a", None), ("b", None)], 2: [("a", 1), ("c", None)], 3: [("a", 2), ("b", 1)]}
 
 
+@pytest.mark.parametrize("kind", ["opaque", "transactional"])
+def test_a_query_behind_the_update_sees_what_its_batch_has_written(make: Any, kind: str) -> None:
+    topology = TridentTopology()
+    grouped = topology.newStream("words", words(["a", "b", "a", "c", "a", "b"], 2)).groupBy("word")
+    state = grouped.persistentAggregate(make("word string", "count bigint", kind), Count(), "count").parallelismHint(2)
+    collect(grouped.aggregate(Count(), "n").stateQuery(state, "word", MapGet(), "now").project(["word", "now"]), "now")
+    with LocalCluster() as cluster:
+        told = {txid: sorted(rows) for txid, rows in run(cluster, topology).collected("now").items()}
+    assert told == {1: [("a", 1), ("b", 1)], 2: [("a", 2), ("c", 1)], 3: [("a", 3), ("b", 2)]}
+
+
+def test_plain_rows_that_the_batch_has_sent_are_seen_behind_the_update(make: Any) -> None:
+    topology = TridentTopology()
+    spout = FixedBatchSpout(Fields("word string", "n bigint"), 2, ("a", 1), ("b", 2), ("a", 3))
+    stream = topology.newStream("rows", spout).partitionBy("word")
+    state = stream.partitionPersist(make("word string", "n bigint", "plain"), ["word", "n"], RowUpdater())
+    collect(stream.stateQuery(state.parallelismHint(2), "word", MapGet(), "now").project(["word", "now"]), "now")
+    with LocalCluster() as cluster:
+        told = {txid: sorted(rows) for txid, rows in run(cluster, topology).collected("now").items()}
+    assert told == {1: [("a", 1), ("b", 2)], 2: [("a", 3)]}
+
+
 @pytest.mark.spark
 def test_on_spark_a_word_count_is_exact_and_is_asked_by_other_workers(make: Any, spark_cluster: Any) -> None:
     by_word, total = make("word string", "count bigint", "opaque"), make(None, "count bigint", "transactional")

@@ -21,13 +21,14 @@ POINTS = ["beginCommit", "update", "put", "commit", "afterCommit"]
 
 class Draft:
     """One topology under construction. ``known``: which streams have partitions that the semantics page fixes;
-    ``behind``: which run in the commit phase."""
+    ``behind``: which run in the commit phase; ``beside``: of a state that is asked, whether from the batch phase."""
 
     def __init__(self, draw: Callable[[Any], Any]) -> None:
         self.draw = draw
         self.steps: list[Step] = []
         self.known: list[bool] = []
         self.behind: list[bool] = []
+        self.beside: dict[int, bool] = {}
         self.names = 0
         self.batches = draw(st.integers(1, 4))
         self.failures = draw(st.booleans())
@@ -78,7 +79,7 @@ class Draft:
         step = Step(len(self.steps), op, tuple(i.id for i in inputs), tuple(fields), args, hint)
         self.steps.append(step)
         self.known.append(all(self.known[i.id] for i in inputs) if known is None else known)
-        self.behind.append(op in ("persist", "put") or any(self.behind[i.id] for i in inputs))
+        self.behind.append(op in ("persist", "put", "ask") or any(self.behind[i.id] for i in inputs))
         return step
 
 

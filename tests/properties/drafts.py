@@ -166,20 +166,23 @@ class Topologies(Draft):
         )
 
     def ask(self) -> None:
-        """A state of this topology: after its update behind its new values, or before it where nothing fails."""
+        """A state of this topology: behind its new values, or beside its update where nothing fails.
+
+        Not both: what goes from a state's new values back to it is a circle, in which Storm has no order.
+        """
         state = self.pick(lambda step: step.op == "persist")
         if state is None:
             return
         width = 0 if state.args["group"] is None else len(state.args["group"])
-        before = not self.failures and self.chance(2)
+        beside = self.beside.setdefault(state.id, not self.failures and self.chance(2))
         source: Step | None = state
-        if before:
+        if beside:
             source = self.pick(lambda step: self.in_step_with(step, state) and len(step.fields) >= width)
         if source is None:
             return
-        fields = self.some(source, width, width) if before else source.names[:width]
+        fields = self.some(source, width, width) if beside else source.names[:width]
         made = [*source.fields, self.field(False)]
-        self.add("ask", [source], made, True, state=state.id, before=before, fields=fields)
+        self.add("ask", [source], made, True, state=state.id, beside=beside, fields=fields)
 
     def in_step_with(self, step: Step, state: Step) -> bool:
         """Whether a step of the batch phase is in the state's component, so that it sees a known txid's values."""

@@ -127,7 +127,7 @@ class Engine:
         call = "aggregate" if step.args["mode"] == "aggregate" else "partitionAggregate"
         parts = [(fields, aggregator(name, step), out) for fields, name, out in step.args["parts"]]
         if len(parts) == 1:
-            return getattr(source, call)(*parts[0])
+            return getattr(source, call)(*parts[0]).toStream()
         chain = source.chainedAgg()
         for part in parts:
             chain = getattr(chain, call)(*part)

@@ -210,10 +210,15 @@ class Naive:
     def _ask(self, step: Step) -> Parts:
         source, count = self.steps[step.inputs[0]], self.counts.of(step)
         at, state = source.at(step.args["fields"]), step.args["state"]
-        known = (self.before if step.args["before"] else self.states).get(state, {})
+        known = (self.before if self._comes_first(step) else self.states).get(state, {})
         rule = by_hash(at, count) if at else lambda row: [0]
         answer = lambda row: value_of(known.get(repr(pick(row, at) or ("$GLOBAL$",))))  # noqa: E731
         return [[(*row, answer(row)) for row in part] for part in spread(self._leaving(source.id), rule, count)]
+
+    def _comes_first(self, step: Step) -> bool:
+        """Asked at the input of the state's bolt: before the update of a combiner, which stands behind the merge of
+        its partial values, but behind that of a reducer, which stands at the input too and was defined first."""
+        return step.args["beside"] and self.steps[step.args["state"]].args["agg"] in COMBINERS
 
     # -- several streams ------------------------------------------------------------------------------------------
 

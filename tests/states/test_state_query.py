@@ -12,10 +12,10 @@ import pytest
 from states.sequence import SequenceState
 from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SqlMapState
 from states.sql.store import close_stores, parsed, store_of
-from trident_py import LocalCluster, TridentTopology
+from trident_py import DefinitionError, LocalCluster, TridentTopology
 from trident_py.operations.builtin import Count, FilterNull, MapGet, SnapshotGet, Sum, TupleCollectionGet
 from trident_py.spouts import FixedBatchSpout
-from trident_py.testing import collect
+from trident_py.testing import Crashing, collect
 from trident_py.tuples import TridentTuple
 
 KINDS = ["nonTransactional", "transactional", "opaque"]
@@ -120,6 +120,65 @@ def test_a_query_in_the_same_topology_reads_what_is_committed(database: str) -> 
     collect(stream.groupBy("word").stateQuery(state, "word", MapGet(), "before"), "before")
     told = {txid: sorted(rows, key=repr) for txid, rows in run(topology).collected("before").items()}
     assert told == {1: [("a", None), ("b", None)], 2: [("a", 1), ("c", None)], 3: [("a", 2), ("b", 1)]}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_query_behind_the_update_reads_what_its_batch_has_written(database: str, kind: str) -> None:
+    """Also on a replay."""
+    factory = getattr(SqlMapState, kind)(database, "counts", "word string", "count bigint")
+    crashing = Crashing(factory, "beginCommit", {(2, 0)})
+    topology = TridentTopology()
+    stream = topology.newStream("words", numbered("word", ["a", "b", "a", "c", "a", "b"], 2)).groupBy("word")
+    state = stream.persistentAggregate(crashing, Count(), "count").parallelismHint(2)
+    asked = stream.aggregate(Count(), "n").stateQuery(state, "word", MapGet(), "now")
+    collect(asked.project(["word", "now"]), "now")
+    running = run(topology)
+    assert running.attempts[2] == 1
+    told = {txid: sorted(rows) for txid, rows in running.collected("now").items()}
+    assert told == {1: [("a", 1), ("b", 1)], 2: [("a", 2), ("c", 1)], 3: [("a", 3), ("b", 2)]}
+
+
+def rows_listed(factory: Any, partitions: int = 1) -> TridentTopology:
+    """Each batch's rows are stored, and then all of them are asked for."""
+    topology = TridentTopology()
+    spout = FixedBatchSpout(["n", "what"], 2, (1, "a"), (2, "b"), (3, "c"))
+    stream = topology.newStream("rows", spout).partitionBy("n")
+    state = stream.partitionPersist(factory, ["n", "what"], RowUpdater()).parallelismHint(partitions)
+    once = stream.global_().aggregate(Count(), "asked").broadcast()
+    collect(once.stateQuery(state, TupleCollectionGet(), ["row", "text"]), "rows")
+    return topology
+
+
+LISTED = {1: [(2, 1, "a"), (2, 2, "b")], 2: [(1, 1, "a"), (1, 2, "b"), (1, 3, "c")]}
+
+
+@pytest.mark.parametrize("kind", [InsertIgnoreState, AppendState])
+def test_rows_that_the_batch_has_stored_are_listed_behind_the_update(database: str, kind: Any) -> None:
+    given = {"key": "n"} if kind is InsertIgnoreState else {}
+    topology = rows_listed(kind(database, "rows", columns=["n bigint", "what string"], **given))
+    assert {txid: sorted(rows) for txid, rows in run(topology).collected("rows").items()} == LISTED
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_a_query_that_cannot_see_what_its_batch_has_written_is_refused(database: str) -> None:
+    columns = ["n bigint", "what string"]
+    with pytest.raises(DefinitionError, match="shows its rows when all partitions are done"):
+        rows_listed(BatchState(database, "rows", columns=columns)).build()
+    for factory in (
+        InsertIgnoreState(database, "rows", key="n", columns=columns),
+        AppendState(database, "rows", columns=columns),
+        SequenceState(database, "rows", "what", "n", columns),
+    ):
+        with pytest.raises(DefinitionError, match="2 partitions write its rows"):
+            rows_listed(factory, 2).build()
+        rows_listed(factory, 1).build()
+    topology = TridentTopology()
+    grouped = topology.newStream("words", numbered("word", ["a"])).groupBy("word")
+    counts = SqlMapState.opaque(database, "counts", "word string", "count bigint")
+    state = grouped.persistentAggregate(counts, Count(), "count").parallelismHint(2)
+    grouped.aggregate(Count(), "n").stateQuery(state, TupleCollectionGet(), ["key", "value"])
+    with pytest.raises(DefinitionError, match="2 partitions write its rows"):
+        topology.build()
 
 
 def test_the_missing_are_left_out_by_filter_null_as_in_storms_word_count(counted: SqlMapState) -> None:

@@ -157,6 +157,7 @@ class FlatMapFn(Scripted, FlatMapFunction):
 class Peek(Scripted, Consumer):
     def accept(self, tuple: Any) -> None:
         self.check()
+        list(tuple)  # it shows the values, so it reads them
 
 
 class Comb(CombinerAggregator):

@@ -155,7 +155,8 @@ class Shape:
 
     def _partly(self, flow: Flow) -> None:
         """Of a group's part in each partition; mostly grouped still behind it."""
-        grouped = self._step("groupBy", flow.id, fields=[flow.key])
+        whole = self._step("partitionBy", flow.id, fields=[flow.key]) if self.spread > 1 else flow.id
+        grouped = self._step("groupBy", whole, fields=[flow.key])
         out, agg = self._fresh("f"), {"name": self.random.choice(("complete_count", "rsum", "sum"))}
         made = self._step("partitionAggregate", grouped, agg=agg, fields=[flow.value], out=[out])
         if agg["name"] == "complete_count" and self.random.random() < 0.6:

@@ -94,6 +94,7 @@ class StateFactory:
 class StatePlace:
     """Where a topology updates a state: its name and partitions, the fields of its tuples, the streams' names of the
     spouts before it, and those of them whose tuples come to it ``beside``: in the partition in which they were emitted.
+    ``queries``: the functions that ask the state behind its update in the same batch, and must see what it has written.
     """
 
     state: str
@@ -101,6 +102,7 @@ class StatePlace:
     fields: Fields
     spouts: tuple[str, ...]
     beside: tuple[str, ...]
+    queries: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)

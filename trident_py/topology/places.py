@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ..lowering import Lowered
 from ..partitioning import Identity
@@ -27,7 +28,18 @@ def _place(lowered: Lowered, node: ProcessorNode, counts: dict[int, int]) -> Sta
     moved = {spout for spout, crossed in routes if crossed}
     inputs = lowered.plan.by_id[node.parents[0]].fields.only(node.spec.inputs)
     beside = tuple(spout for spout in spouts if spout not in moved)
-    return StatePlace(node.state.name, counts[node.id], inputs, spouts, beside)
+    return StatePlace(node.state.name, counts[node.id], inputs, spouts, beside, _queries_behind(lowered, node))
+
+
+def _queries_behind(lowered: Lowered, update: ProcessorNode) -> tuple[Any, ...]:
+    """The query functions that ask the state in the same batch after its update."""
+    order = [node_id for level in lowered.levels for stage in level for node_id in stage.nodes]
+    behind = [lowered.plan.by_id[node_id] for node_id in order[order.index(update.id) + 1 :]]
+    return tuple(
+        node.spec.query
+        for node in behind
+        if isinstance(node, ProcessorNode) and node.state is not None and node.state == update.state
+    )
 
 
 def _routes(lowered: Lowered, node: Node, counts: dict[int, int], crossed: bool) -> Iterator[tuple[str, bool]]:
