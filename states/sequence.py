@@ -107,7 +107,7 @@ class SequenceState(RowFactory):
 
     def participant(self) -> BatchParticipant:
         """The ledger's side on the driver, for one run."""
-        return Ledger(self.table, self._stores, self.place.stores)
+        return Ledger(self.location, self._stores, self.place.stores)
 
     def tables(self, fields: Fields) -> Tables:
         """The tables and their columns; made now if they are missing. ``fields`` are those of the tuples."""

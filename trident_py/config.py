@@ -39,6 +39,7 @@ class Config(dict[str, Any]):
     TOPOLOGY_MAX_BATCH_ATTEMPTS = "topology.max.batch.attempts"
     TOPOLOGY_TXID_BASE = "topology.txid.base"
     TOPOLOGY_LINEAGE_ACCEPT = "topology.lineage.accept"
+    TOPOLOGY_OWNER_REPLACE = "topology.owner.replace"
     TOPOLOGY_LINEAGE_ABANDON = "topology.lineage.abandon"
     TOPOLOGY_STOP_GRACE_SECS = "topology.stop.grace.secs"
     TOPOLOGY_START_WAIT_SECS = "topology.start.wait.secs"

@@ -143,9 +143,9 @@ class CompactedTopicState(StateFactory):
         """The driver's side, for one run: looks at the topic or makes it, then fences."""
         keyed = KeyedTopic(self.cluster, self._compaction)
         if not self.fence:
-            return UnfencedLedger(keyed)
+            return UnfencedLedger(keyed, self.cluster, self.location)
         settings = for_producers(pairs(self.topic, self.settings))
-        return CompactedLedger(keyed, self.cluster, self.topic, settings, valued=self.type != PLAIN)
+        return CompactedLedger(keyed, self.cluster, self.location, settings, valued=self.type != PLAIN)
 
     def stored(self) -> dict[tuple, Any]:
         """All keys that have a value: key tuple -> plain value, TransactionalValue or OpaqueValue."""

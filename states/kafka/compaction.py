@@ -14,13 +14,14 @@ from typing import Any
 from trident_py.errors import StateError
 from trident_py.kafka.asking import asked
 from trident_py.kafka.clients import ASKING, Cluster, code_of
-from trident_py.state import BatchParticipant, Remembered
+from trident_py.state import BatchParticipant, Location, Remembered
 
 from ..findings import Finding
 from .advice import kafka_errors
 from .ledger import RENEWED, TopicLedger
 from .local_table import table_of
 from .marks import ANSWER, Mark, Place
+from .owner import TopicOwner
 from .topics import make, opened, partitions_of, reach, settings_of
 
 KEYS = "keys"
@@ -139,14 +140,16 @@ class KeyedTopic:
             self._changed(known.partitions, self._partitions)
         self._remember()
 
-    def unchanged(self) -> None:
-        """Before each attempt. Raises StateError."""
+    def unchanged(self) -> bool:
+        """Before each attempt; whether what is remembered was due to be written again. Raises StateError."""
         with kafka_errors(self.cluster, f"look at topic {self._compaction.topic!r}"):
             now = len(partitions_of(self._admin, self._compaction.topic))
         if now != self._partitions:
             self._changed(self._partitions, now)
-        if time.monotonic() - self._written > RENEWED:
+        due = time.monotonic() - self._written > RENEWED
+        if due:
             self._remember()
+        return due
 
     def last_txid(self) -> int:
         """The highest txid of its records, 0 if none."""
@@ -179,9 +182,9 @@ class CompactedLedger(TopicLedger):
     """The driver's side of a fenced CompactedTopicState: topic first, then the fence."""
 
     def __init__(
-        self, keyed: KeyedTopic, cluster: Cluster, topic: str, settings: Mapping[str, Any], valued: bool
+        self, keyed: KeyedTopic, cluster: Cluster, location: Location, settings: Mapping[str, Any], valued: bool
     ) -> None:
-        super().__init__(cluster, topic, settings, counted=False)
+        super().__init__(cluster, location, settings, counted=False)
         self._keyed = keyed
         self._valued = valued
 
@@ -202,17 +205,30 @@ class CompactedLedger(TopicLedger):
 
 
 class UnfencedLedger(BatchParticipant):
-    """The driver's side without a fence: only the topic is looked at; no driver is ever shut out."""
+    """The driver's side without a fence: only the topic is looked at, and whose it is; no driver is ever shut out."""
 
-    def __init__(self, keyed: KeyedTopic) -> None:
+    def __init__(self, keyed: KeyedTopic, cluster: Cluster, location: Location) -> None:
         self._keyed = keyed
+        self._owner = TopicOwner(cluster, location, {}, fenced=False)
+        self._claimed = False
+
+    def remembered(self, conf: dict) -> Remembered | None:
+        """Nothing, for it keeps no txids. Raises StateError if the topic is another state's."""
+        opened(self._keyed.cluster, lambda: self._owner.check(conf))
+        return None
 
     def open(self, conf: dict) -> int:
         opened(self._keyed.cluster, lambda: self._keyed.open(conf))
+        self._owner.comes(conf)
         return 0
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        self._keyed.unchanged()
+        renewed = self._keyed.unchanged()
+        if not self._claimed:
+            self._owner.claim()
+        elif renewed:
+            self._owner.renew()
+        self._claimed = True
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Nothing: every partition has waited for its deliveries."""

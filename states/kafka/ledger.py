@@ -17,12 +17,13 @@ from typing import Any
 
 from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.kafka.clients import Cluster, is_fenced
-from trident_py.state import BatchParticipant, Remembered
+from trident_py.state import BatchParticipant, Location, Remembered
 
 from ..spread import Spread
 from .fence import newer_driver
 from .layout import Layout
 from .marks import DRIVER, Mark, Place
+from .owner import TopicOwner
 from .partitions import Partitions
 from .topics import check_there, is_there, opened, reach
 from .transactions import TransactionalProducer
@@ -32,13 +33,15 @@ RENEWED = 600.0
 
 class TopicLedger(BatchParticipant):
     """One object for each run. ``counted``: a replay is told by the number of the partition, so the batch must
-    be spread as it was begun. ``create``: a missing topic gets so many partitions."""
+    be spread as it was begun. ``create``: a missing topic gets so many partitions. ``location`` is the topic's."""
 
     def __init__(
-        self, cluster: Cluster, topic: str, settings: Mapping[str, Any], counted: bool, create: int | None = None
-    ) -> None:
+        self, cluster: Cluster, location: Location, settings: Mapping[str, Any], counted: bool,
+        create: int | None = None,
+    ) -> None:  # fmt: skip
         self._cluster = cluster
-        self._topic = topic
+        (self._topic,) = location.names
+        self._owner = TopicOwner(cluster, location, settings)
         self._settings = settings
         self._counted = counted
         self._create = create
@@ -58,6 +61,7 @@ class TopicLedger(BatchParticipant):
         reach(self._cluster)
         if not is_there(place, self._cluster.admin()):
             return Remembered(f"topic {self._topic!r}")  # marks of it go a moment after the topic
+        self._owner.check(conf)
         found = self._marks(place, settled=self._place is not None)
         if found.written < conf.get("trident.txid", 0):
             found = self._marks(place, settled=True)
@@ -83,6 +87,7 @@ class TopicLedger(BatchParticipant):
         generation = opened(self._cluster, lambda: self._take_over(place, conf))
         lineage = conf.get("trident.lineage") or ""
         self._joins = conf.get("trident.txid", 0), conf.get("trident.forget", False), lineage
+        self._owner.comes(conf)
         return generation
 
     def _take_over(self, place: Place, conf: dict) -> int:
@@ -99,7 +104,10 @@ class TopicLedger(BatchParticipant):
         return self._mark.generation
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        """Records how the batch is spread before anything of it is written; shuts out older attempts."""
+        """Records how the batch is spread before anything of it is written; shuts out older attempts. Raises StateError
+        if another state has come to own the topic."""
+        if self._joins is not None:
+            self._owner.claim()
         spread = Spread(numPartitions)
         if self._layout is not None:
             spread = self._layout.of_batch(txid, numPartitions, self._mark.spread)
@@ -170,7 +178,7 @@ class TopicLedger(BatchParticipant):
             self._check_newest()  # an older driver must not even disturb
             self._producer.open()
             self._check_newest()
-        self._producer.commit(mark)
+        self._producer.commit(mark, self._owner.renewal())
         self._mark, self._written = mark, time.monotonic()
 
     def _check_newest(self) -> None:

@@ -5,12 +5,15 @@ neither is. Each state partition has a group of its own, and so has the driver o
 
     trident/<topology>/<state>/<partition>   the last txid that this partition has written, of how many partitions, and
                                              how many records
+    trident/owner-of/<topic>                 whose the topic is, see `states.kafka.owner`
     trident/<topology>/<state>/driver        generation of the driver, lineage of the checkpoint, the attempt it has
                                              let in last, the number of partitions that holds, the way of the tuples to
                                              them, and the last batch that is over of those of which no partition has a
                                              mark
 
-The same names are the transactional ids: whoever calls ``init_transactions`` shuts out the one before.
+The transactional ids are the same with the topic behind them: whoever calls ``init_transactions`` shuts out the one
+before. So a restart shuts out its predecessor, also after a lost checkpoint; a deployment of equal names on another
+topic is not touched; one on the same topic is refused by its lineage, before it touches anything.
 """
 
 from __future__ import annotations
@@ -75,7 +78,7 @@ class Place:
     def of(cls, cluster: Cluster, topic: str, conf: dict) -> Place:
         """``conf`` as a state or a participant gets it. Raises DefinitionError for names that are too long."""
         found = cls(cluster, topic, conf.get("topology.name") or "", conf.get("trident.state.name") or topic)
-        if len(found.name(DRIVER)) > LONGEST_NAME:
+        if len(found.transactional_id(DRIVER)) > LONGEST_NAME:
             raise DefinitionError(
                 f"the names of topology {found.topology[:60]!r}... and state {found.state[:60]!r}... make a "
                 f"transactional id of more than {LONGEST_NAME} characters; shorten them"
@@ -83,8 +86,12 @@ class Place:
         return found
 
     def name(self, part: int | str) -> str:
-        """The group and transactional id of a partition, or of the driver."""
+        """The group of a partition, or of the driver."""
         return f"trident/{quote(self.topology, safe='')}/{quote(self.state, safe='')}/{part}"
+
+    def transactional_id(self, part: int | str) -> str:
+        """Who writes there: this partition, or the driver, of a state of this name over this topic."""
+        return f"{self.name(part)}/{quote(self.topic, safe='')}"
 
     @property
     def who(self) -> str:
@@ -95,10 +102,7 @@ class Place:
 
         ``settled=False``: the mark as it is now, whatever an open transaction may still make of it.
         """
-        with kafka_errors(self.cluster, f"read the mark of {self.who}"):
-            found = _committed(self.cluster, self.name(part), self.topic, settled)
-            if found.error is not None:
-                raise StateError(f"{self.who}: its mark cannot be read: {found.error.str()}")
+        found = committed_in(self, part, settled)
         if found.offset < 0:
             return None
         try:
@@ -120,6 +124,15 @@ class Place:
         from confluent_kafka import TopicPartition
 
         return [TopicPartition(self.topic, 0, mark.txid, metadata=mark.text())]
+
+
+def committed_in(place: Place, part: int | str, settled: bool) -> Any:
+    """The offset of a group, with its metadata. Raises StateError."""
+    with kafka_errors(place.cluster, f"read the mark of {place.who}"):
+        found = _committed(place.cluster, place.name(part), place.topic, settled)
+        if found.error is not None:
+            raise StateError(f"{place.who}: its mark cannot be read: {found.error.str()}")
+    return found
 
 
 def _believed(found: Any) -> Mark:

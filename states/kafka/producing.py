@@ -26,7 +26,7 @@ UNLIMITED: Mapping[str, Any] = {"queue.buffering.max.messages": 10_000_000, "que
 
 _OURS = {
     "bootstrap.servers": "it is the first argument",
-    "transactional.id": "it follows from the names of topology, state and partition",
+    "transactional.id": "it follows from the names of topology, state, partition and topic",
     "enable.idempotence": "it is always on",
     "group.id": "it follows from the names of topology, state and partition",
     "on_delivery": "the state waits for every delivery itself",

@@ -172,4 +172,4 @@ class TransactionalTopicState(RecordFactory):
 
     def participant(self) -> BatchParticipant:
         """The driver's side, for one run."""
-        return TopicLedger(self.cluster, self.topic, for_producers(self.settings), True, self.partitions)
+        return TopicLedger(self.cluster, self.location, for_producers(self.settings), True, self.partitions)

@@ -39,7 +39,7 @@ class TransactionalProducer:
     def __init__(self, place: Place, part: int | str, settings: Mapping[str, Any]) -> None:
         self.place = place
         self.part = part
-        self._settings = {**TRANSACTIONAL, **settings, **UNLIMITED, "transactional.id": place.name(part)}
+        self._settings = {**TRANSACTIONAL, **settings, **UNLIMITED, "transactional.id": place.transactional_id(part)}
         self._room = Room(settings)
         self._sender: Sender | None = None
         self._metadata: Any = None

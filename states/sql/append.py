@@ -225,7 +225,7 @@ class AppendState(RowFactory):
 
     def participant(self) -> BatchParticipant:
         """The ledger's side on the driver, for one run."""
-        return AppendLedger(self.table, self._stores, self.place.stores)
+        return AppendLedger(self.location, self._stores, self.place.stores)
 
     def shape(self, fields: Fields) -> Shape:
         """The table's columns; made now if it is missing. ``fields`` are those of the tuples."""

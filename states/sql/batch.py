@@ -118,7 +118,7 @@ class BatchLedger(Ledger):
     decides = True
 
     def __init__(self, factory: BatchState) -> None:
-        super().__init__(factory.table, factory._stores, factory.place.stores)
+        super().__init__(factory.location, factory._stores, factory.place.stores)
         self.factory = factory
         self._staged = Staged(factory.place)
 

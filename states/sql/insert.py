@@ -83,7 +83,7 @@ class InsertIgnoreState(RowFactory):
 
     def participant(self) -> BatchParticipant:
         """The ledger's side on the driver, for one run."""
-        return Ledger(self.table, self._stores, self.place.stores)
+        return Ledger(self.location, self._stores, self.place.stores)
 
     def shape(self, fields: Fields) -> Shape:
         """The table's columns; made now if it is missing. ``fields`` are those of the tuples."""

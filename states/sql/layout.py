@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trident_py.state import Location
+
 from ..spread import Spread, check_whole
 from .connection import Connection
 from .dialect import Dialect
@@ -82,9 +84,9 @@ class AppendLedger(Ledger):
     """The driver's side of a state whose partitions are known by their number."""
 
     def __init__(
-        self, table: str, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]]
+        self, location: Location, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]]
     ) -> None:
-        super().__init__(table, stores, places)
+        super().__init__(location, stores, places)
         self._spread: dict[int, Spread] = {}
 
     def open(self, conf: dict) -> int:
@@ -120,5 +122,5 @@ class AppendLedger(Ledger):
             then = self.fence.spread(connection, txid)
             if row.txid < txid and None not in (now, then) and now != then:
                 written = self.fence.written(connection, txid)
-                check_whole(f"table {self.table!r}", txid, then, now, written, receipts)  # type: ignore[arg-type]
+                check_whole(self.location.shown, txid, then, now, written, receipts)  # type: ignore[arg-type]
             self.fence.complete(connection, txid)

@@ -16,13 +16,16 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from trident_py.errors import StateError, ZombieError
-from trident_py.state import BatchParticipant, Remembered
+from trident_py.state import BatchParticipant, Location, Remembered
 
+from ..owners import Tenure
+from . import owner
 from .columns import Column
 from .connection import Connection
 from .dialect import Dialect
@@ -39,7 +42,7 @@ _OWN = "WHERE topology = ? AND state = ?"
 
 
 def tables(options: dict[str, Any]) -> list[sa.Table]:
-    """The two tables, for `CREATE TABLE IF NOT EXISTS`."""
+    """The tables of ours, for `CREATE TABLE IF NOT EXISTS`."""
     metadata = sa.MetaData()
 
     def own() -> list[sa.Column]:
@@ -56,6 +59,7 @@ def tables(options: dict[str, Any]) -> list[sa.Table]:
                  number("started"), number("attempt"), text("time"), **options),
         sa.Table("trident_part", metadata, *own(), number("txid", True), number("part", True), number("attempt"),
                  number("partitions"), text("token"), **options),
+        owner.table(options),
     ]  # fmt: skip
 
 
@@ -223,20 +227,21 @@ class Fence:
 class Ledger(BatchParticipant):
     """The driver's side of a state in one run. One object for each run.
 
-    ``stores`` makes and checks what is missing there; ``places`` are the same and touch nothing. ``valued`` reads the
-    highest txid that the table's values carry.
+    ``location``: the table and where it is. ``stores`` makes and checks what is missing there; ``places`` are the same
+    and touch nothing. ``valued`` reads the highest txid that the table's values carry.
     """
 
     def __init__(
-        self, table: str, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]],
+        self, location: Location, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]],
         valued: Callable[[], int] = lambda: 0,
     ) -> None:  # fmt: skip
-        self.table = table
+        self.location = location
         self._stores = stores
         self._places = places
         self._valued = valued
         self._fence: Fence | None = None
         self._joins: tuple[int, bool] | None = None
+        self._tenure: Tenure | None = None
 
     @property
     def fence(self) -> Fence:
@@ -245,13 +250,16 @@ class Ledger(BatchParticipant):
         return self._fence
 
     def remembered(self, conf: dict) -> Remembered:
-        """What the ledger says in every file; of a table whose ledger is another's, what its values say."""
+        """What the ledger says in every file; of a table whose ledger is another's, what its values say. Raises
+        StateError if another state owns the table."""
+        for store in self._places():
+            owner.check(Tenure.of(self.location, conf), store)
         topology, state = conf.get("topology.name", ""), conf.get("trident.state.name", "")
         traces = [_peek(store, topology, state) for store in self._places()]
         first = traces[0].row
         lineage = "" if first is None else first.lineage
         return Remembered(
-            f"table {self.table!r} in {self._places()[0].shown}",
+            self.location.shown,
             lineage,
             written=max(map(self._written, traces)),
             whole=min(0 if each.row is None else each.row.txid for each in traces),
@@ -273,6 +281,7 @@ class Ledger(BatchParticipant):
         with stores[0].errors("open the ledger"):
             self._fence = patiently(stores[0], lambda: self._take_over(stores, conf))
         self._joins = conf.get("trident.txid", 0), conf.get("trident.forget", False)
+        self._tenure = Tenure.of(self.location, conf)
         return self._fence.generation
 
     def _take_over(self, stores: list[Store], conf: dict) -> Fence:
@@ -320,9 +329,15 @@ class Ledger(BatchParticipant):
             return
         txid, forget = self._joins
         for store in reversed(self._stores()):
-            with store.errors("join the checkpoint in the ledger"), store.writing() as connection:
-                self.fence.belongs(connection, txid, forget, store.dialect)
+            with store.errors("join the checkpoint in the ledger"):
+                patiently(store, partial(self._join, store, txid, forget))
         self._joins = None
+
+    def _join(self, store: Store, txid: int, forget: bool) -> None:
+        assert self._tenure is not None
+        with store.writing() as connection:
+            owner.claim(self._tenure, store, connection)
+            self.fence.belongs(connection, txid, forget, store.dialect)
 
 
 def _peek(store: Store, topology: str, state: str) -> Trace:

@@ -213,7 +213,7 @@ class SqlMapState(StateFactory):
         def valued() -> int:
             return 0 if existing(place.stores()[0], self.table) is None else self._backing(None).last_txid()
 
-        return Ledger(self.table, self._opened, place.stores, valued)
+        return Ledger(self.location, self._opened, place.stores, valued)
 
     def stored(self) -> dict[tuple, Any]:
         """All rows: key tuple -> plain value, TransactionalValue or OpaqueValue."""

@@ -1,0 +1,67 @@
+"""Whose a table or topic is: one state of one topology, noted in the store itself before its first batch is written.
+
+A state that reads back what it wrote takes the txids and values of another one for its own. So what `build()` cannot
+see, two topologies or two spellings of one place, is refused at the start; and of two that start at once on a new place
+the first to note itself goes on.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from trident_py.errors import StateError
+from trident_py.names import joined
+from trident_py.state import Location
+
+REPLACE = "topology.owner.replace"
+
+
+class Owner(NamedTuple):
+    """What is noted; ``shared`` as in `Location`: then it is the first of several."""
+
+    topology: str
+    state: str
+    shared: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the setting says to replace it."""
+        return joined("/", [self.topology, self.state])
+
+
+@dataclass(frozen=True)
+class Tenure:
+    """A place, who comes to update it, and the owner whom the user says to replace."""
+
+    location: Location
+    own: Owner
+    replaced: str = ""
+    by_line: bool = False
+
+    @classmethod
+    def of(cls, location: Location, conf: dict) -> Tenure:
+        """``conf`` as a participant gets it."""
+        own = Owner(conf.get("topology.name") or "", conf.get("trident.state.name") or "", location.shared)
+        return cls(location, own, conf.get(REPLACE) or "", bool(conf.get("trident.command.line")))
+
+    def stays(self, found: Owner | None) -> bool:
+        """Whether the note may stay as it is, or is to be written. Raises StateError if the place is another one's."""
+        if found is None or found == self.own:
+            return found is not None
+        if found.shared and found.shared == self.own.shared:
+            return True
+        if found[:2] == self.own[:2] or found.name == self.replaced:
+            return False
+        setting = f'conf["{REPLACE}"] = {found.name!r}'
+        if self.by_line:
+            setting = "--set " + shlex.quote(f"{REPLACE}={found.name}")
+        raise StateError(
+            f"{self.location.shown} is updated by state {found.state!r} of topology {found.topology!r}. State "
+            f"{self.own.state!r} of topology {self.own.topology!r} would take what that one writes for its own, and "
+            "tuples would be lost or counted twice; another name does not help. Nothing was changed. Let one state "
+            "update it: merge the streams before it. Or give this one a table or topic of its own; to ask that one, "
+            "use newStaticState. If the other one has another name now or will never run again, stop it and start with "
+            f"{setting}"
+        )
