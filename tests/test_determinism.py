@@ -19,6 +19,7 @@ from typing import Any
 from uuid import uuid4
 from uuid import uuid4 as fresh
 
+import determinism_forms  # noqa: F401  fills the tables of kin
 import numpy as np
 import pytest
 from determinism_cases import CHANGING_CASES, UNSEEN_CASES

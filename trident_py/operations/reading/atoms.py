@@ -21,6 +21,8 @@ IMMUTABLE = (
 )  # fmt: skip
 CONTAINERS = (list, tuple, dict, set, frozenset, deque, types.MappingProxyType)
 MOST_ELEMENTS = 64
+MOST_DEEP = 3
+ENTRIES = "[]"  # among the attributes of a defaultdict: what it makes for a new key
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class Data:
 
     ``held`` outlives the call, as an attribute does; ``inner``: what is inside outlives it. ``unordered`` is a set,
     ``view`` the keys or items of a dict, ``iterator`` is used up by reading it, ``container`` may change in place.
-    ``callables``: what is inside may be called, each of it was read. ``holds`` are objects that are inside.
+    ``callables``: what is inside may be called, each of it was read. ``holds`` are objects and sets that are inside,
+    ``keyed`` those of a dict whose keys are constants.
     """
 
     held: bool = False
@@ -40,6 +43,7 @@ class Data:
     container: bool = False
     callables: bool = False
     holds: Value = frozenset()
+    keyed: tuple[tuple[Any, Value], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -160,6 +164,8 @@ def inside(atom: Atom) -> Value:
         return elements(atom.value)
     if isinstance(atom, Known):
         return frozenset([Data(held=not isinstance(atom.value, IMMUTABLE))])
+    if isinstance(atom, Made) and ENTRIES in atom.attributes:
+        return held(atom.attributes[ENTRIES]) if atom.held else atom.attributes[ENTRIES]
     return frozenset([Data(held=isinstance(atom, Made) and atom.held)])
 
 
@@ -174,11 +180,25 @@ def elements(container: Any) -> Value:
 
 def container(found: Value) -> Value:
     """A list, tuple or dict of these, made in the call that is read."""
-    objects = frozenset(each for each in found if not isinstance(each, Data | Given | Method))
-    holds = objects.union(*(each.holds for each in found if isinstance(each, Data)))
+    holds = frozenset(_cut(each) for each in found if holds_more(each))
     inner = any(outlives(each) and not callable(getattr(each, "value", None)) for each in found)
     callables = any(not isinstance(each, Data) or each.callables for each in found)
     return frozenset([Data(container=True, inner=inner, callables=callables, holds=holds)])
+
+
+def holds_more(atom: Atom) -> bool:
+    """Whether it is more than a plain value, so that what holds it must remember it."""
+    if isinstance(atom, Data):
+        return atom.unordered or bool(atom.holds)
+    return not isinstance(atom, Given | Method)
+
+
+def _cut(atom: Atom, depth: int = MOST_DEEP) -> Atom:
+    """The same without what lies deeper than can be told apart."""
+    if not isinstance(atom, Data) or not atom.holds:
+        return atom
+    holds = frozenset(_cut(each, depth - 1) for each in atom.holds) if depth else frozenset()
+    return replace(atom, holds=holds, keyed=() if depth < MOST_DEEP else atom.keyed)
 
 
 def outlives(atom: Atom) -> bool:

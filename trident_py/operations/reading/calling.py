@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import inspect
 import operator
 import types
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from . import findings, tables
 from .atoms import (
+    ENTRIES,
     FRESH,
     NOTHING,
     PLAIN,
@@ -30,6 +33,7 @@ from .atoms import (
     Method,
     Super,
     Value,
+    container,
     held,
     inside,
     known,
@@ -37,6 +41,7 @@ from .atoms import (
     unordered,
 )
 from .findings import Finding, Place
+from .results import by_address, hands_callables, is_module, result, union
 from .sources import generated, is_ours, is_users
 
 _METACLASSES = ("builtins.type", "abc.ABCMeta", "enum.EnumType", "typing.NamedTupleMeta")
@@ -93,12 +98,14 @@ class Calls:
                 return self.method(atom.owner, atom.name, args, place)
             case Made():
                 return self._call_attribute(atom, "__call__", args, place)
+            case Data(callables=True) if any(is_module(each) for value in args.values for each in value):
+                self.report(findings.unseen(place.text if place else "a call", place))
             case Data(callables=False):
                 self.report(findings.unseen(place.text if place else "a call", place))
         return READ
 
     def _call_attribute(self, owner: Atom, name: str, args: Args, place: Place | None) -> Value:
-        return _union(self.call(each, args, place) for each in self.attribute(owner, name, place))
+        return union(self.call(each, args, place) for each in self.attribute(owner, name, place))
 
     def _call_known(self, thing: Any, args: Args, place: Place | None) -> Value:
         if self.declared(thing, place) or self._trusts(thing):
@@ -132,7 +139,7 @@ class Calls:
     def _call_function(self, thing: types.FunctionType, args: Args, place: Place | None) -> Value:
         registry = getattr(thing, "registry", None)
         if isinstance(registry, types.MappingProxyType):  # functools.singledispatch
-            return _union(self._call_known(each, args, place) for each in registry.values())
+            return union(self._call_known(each, args, place) for each in registry.values())
         if is_users(thing):
             return self.function(thing, args)
         if is_ours(thing):
@@ -157,7 +164,7 @@ class Calls:
         if isinstance(thing, types.MethodDescriptorType | types.WrapperDescriptorType):
             rest = args._replace(positional=args.positional[1:])
             owners = args.positional[0] if args.positional else PLAIN
-            return _union(self.method(each, thing.__name__, rest, place) for each in owners)
+            return union(self.method(each, thing.__name__, rest, place) for each in owners)
         if is_users(type(thing)):
             self.use(Known(thing), place)
             return self._call_attribute(Known(thing), "__call__", args, place)
@@ -185,12 +192,25 @@ class Calls:
             return SET
         name = tables.name_of(kind)
         if name.startswith(("numpy.random.", "random.Random", "pathlib.", "collections.defaultdict")):
-            return frozenset([Made(kind, place.node if place else None)])
+            made = Made(kind, place.node if place else None)
+            if name == "collections.defaultdict" and args.positional:
+                made.attributes[ENTRIES] = union(self.call(each, Args(), place) for each in args.positional[0])
+            return frozenset([made])
+        if kind is operator.methodcaller or kind is operator.attrgetter:
+            self._by_name(kind, args, place)
         if issubclass(kind, map | filter | zip | enumerate | reversed) or hasattr(kind, "__next__"):
-            return frozenset([Data(iterator=True, callables=_callables(args))])
+            return frozenset([Data(iterator=True, callables=hands_callables(args))])
         if name in tables.SCALARS:
             return PLAIN
         return found
+
+    def _by_name(self, kind: type, args: Args, place: Place | None) -> None:
+        """``methodcaller("now")`` calls what its argument names, ``attrgetter`` may lead to it."""
+        names = [each.value for each in args.nodes[:1] if isinstance(each, ast.Constant)]
+        for name in names if kind is operator.methodcaller else set(names) & set(tables.CLOCK):
+            self.method(Data(), str(name), Args(), place)
+        if not names:
+            self.report(findings.unseen(place.text if place else kind.__name__, place))
 
     # -- libraries --------------------------------------------------------------------------------------------------
 
@@ -208,13 +228,15 @@ class Calls:
         if not tables.same_again(name):
             self.report(findings.unseen(place.text if place else f"{shown(name)}", place))
             return READ
-        return _result(name, args)
+        return result(name, args)
 
     def _check_arguments(self, name: str, args: Args, place: Place | None) -> None:
         if place is None:
             return
         first = args.positional[0] if args.positional else NOTHING
-        if name in tables.TEXTS and any(map(_by_address, first)):
+        if name in tables.TEXTS and any(isinstance(each, Given) and each.role == "attempt" for each in first):
+            self.report(findings.calls("TransactionAttempt.__str__, which tells the attempt,", place))
+        if name in tables.TEXTS and any(map(by_address, first)):
             self.report(findings.calls("object.__repr__, which shows an address,", place))
         if (name in tables.FIRST_CHANGES or name.endswith(".__setattr__")) and any(
             outlives(each) and each != self.starting for each in first
@@ -272,12 +294,14 @@ class Calls:
             return SET
         if name == "copy":
             return SET if unordered(owner) else FRESH
-        if name in ("keys", "items"):
-            return frozenset([Data(view=True)]) | (inside(owner) if name == "items" else NOTHING)
-        if name in ("get", "pop", "setdefault", "values", "popitem", "popleft"):
-            given = _union(args.values)
+        if name in ("keys", "items", "values"):
+            within = {"items": container(inside(owner)), "values": inside(owner)}.get(name, NOTHING)
+            view = name != "values"
+            return frozenset(replace(each, view=view) for each in container(within) if isinstance(each, Data))
+        if name in ("get", "pop", "setdefault", "popitem", "popleft"):
+            given = union(args.values)
             return inside(owner) | (given if name in ("get", "setdefault", "pop") else NOTHING)
-        callables = _callables(args) or (isinstance(owner, Data) and owner.callables)
+        callables = hands_callables(args) or (isinstance(owner, Data) and owner.callables)
         part = outlives(owner) and isinstance(owner, Data) and owner.inner  # what it gives may be a part of it
         return frozenset([Data(callables=callables, held=part)])
 
@@ -324,6 +348,8 @@ class Calls:
         if found is _MISSING:
             self.report(findings.unseen(place.text if place else dotted, place))
             return READ
+        if dotted in ("sys.stdout", "sys.stderr"):
+            return frozenset([Given("stream")])
         if dotted in tables.CONSTANTS and not callable(found):
             self.report(findings.reads(dotted, place))
             return PLAIN
@@ -396,7 +422,9 @@ class Calls:
             return frozenset([Method(Data(held=outlives(owner)), name)])
         if isinstance(found, types.GetSetDescriptorType | types.MemberDescriptorType | types.ClassMethodDescriptorType):
             return PLAIN
-        return PLAIN if type(found).__name__ == "_tuplegetter" else known(found)
+        if type(found).__name__ == "_tuplegetter":  # of a named tuple
+            return known(getattr(owner.value, name)) if isinstance(owner, Known) else PLAIN
+        return known(found)
 
     def _super(self, owner: Super, name: str, place: Place | None) -> Value:
         kind = owner.owner.kind if isinstance(owner.owner, Made) else getattr(owner.owner, "value", object)
@@ -412,38 +440,3 @@ class Calls:
 
 _MISSING = object()
 _PLAIN_KINDS = (str, bytes, int, float, list, dict, tuple, set, frozenset)
-
-
-def _by_address(atom: Atom) -> bool:
-    """An object that says where it is in memory when it is shown."""
-    kind = atom.kind if isinstance(atom, Made) else type(atom.value) if isinstance(atom, Known) else None
-    return kind is not None and is_users(kind) and kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
-
-
-def _callables(args: Args) -> bool:
-    handed = [each for value in args.values for each in value]
-    return any(each.callables if isinstance(each, Data) else not isinstance(each, Given) for each in handed)
-
-
-def _result(name: str, args: Args) -> Value:
-    """What a library's function gives back."""
-    first = args.positional[0] if args.positional else NOTHING
-    if name in tables.SCALARS:
-        return PLAIN
-    if name == "builtins.iter":
-        return frozenset([Data(iterator=True, callables=_callables(args))])
-    if name in ("builtins.next", "builtins.min", "builtins.max", "builtins.anext"):
-        return _union(inside(each) for each in first) | _union(args.positional[1:]) | PLAIN
-    giving = name.partition(".")[0] in ("functools", "operator", "itertools", "types", "numpy")
-    holds = frozenset(each for value in args.values for each in _objects(value))
-    return frozenset([Data(container=True, callables=giving or _callables(args), holds=holds)])
-
-
-def _objects(value: Value) -> Value:
-    """Objects of the user's that go through a function such as `sorted`."""
-    own = frozenset(each for each in value if isinstance(each, Made))
-    return own.union(*(each.holds for each in value if isinstance(each, Data)))
-
-
-def _union(values: Iterable[Value]) -> Value:
-    return frozenset().union(*values)

@@ -25,6 +25,8 @@ from .atoms import (
     Super,
     Value,
     container,
+    held,
+    holds_more,
     inside,
     known,
     outlives,
@@ -126,11 +128,16 @@ class Expressions(ast.NodeVisitor):
             return
         if function.attr not in MUTATORS:
             return
-        before = self.look_up(function.value.id)
-        objects = frozenset(each for each in _union(args.values) if isinstance(each, Made))
-        if before and objects and all(isinstance(each, Data) for each in before):
-            holds = frozenset(replace(each, holds=each.holds | objects) for each in before if isinstance(each, Data))
-            self.store(function.value, holds)
+        if function.attr not in ("add", "update"):
+            self.put(function.value, _union(args.values))
+
+    def put(self, variable: ast.Name, value: Value) -> None:
+        """Something comes into the container that a variable of this call stands for."""
+        before = self.look_up(variable.id)
+        more = frozenset(each for each in value if isinstance(each, Made | Data) and holds_more(each))
+        if before and more and all(isinstance(each, Data) for each in before):
+            data = [each for each in before if isinstance(each, Data)]
+            self.store(variable, frozenset(replace(each, holds=each.holds | more, keyed=()) for each in data))
 
     def _args(self, node: ast.Call, function: Value) -> Args:
         anyhow = any(isinstance(atom, Known) and name_of(atom.value) in ORDERLESS for atom in function)
@@ -206,7 +213,12 @@ class Expressions(ast.NodeVisitor):
     def visit_Dict(self, node: ast.Dict) -> Value:
         for key in filter(None, node.keys):
             self.visit(key)
-        return self._container([self.visit(each) for each in node.values])
+        values = [self.visit(each) for each in node.values]
+        made = self._container(values)
+        if not all(isinstance(key, ast.Constant) for key in node.keys):
+            return made
+        keyed = tuple((key.value, value) for key, value in zip(node.keys, values, strict=True))  # type: ignore[union-attr]
+        return frozenset(replace(each, keyed=keyed) for each in made if isinstance(each, Data))
 
     def _element(self, node: ast.expr) -> Value:
         if isinstance(node, ast.Starred):
@@ -266,7 +278,7 @@ class Expressions(ast.NodeVisitor):
         for atom in owners:
             self.reader.touch(atom, self.place(node))
             self._fill(atom, node)
-        return self.mention(self._within(owners), node)
+        return self.mention(_union(_entry(settled(atom), node.slice) for atom in owners), node)
 
     def _fill(self, owner: Atom, node: ast.Subscript) -> None:
         """A defaultdict gets an entry by being asked."""
@@ -305,6 +317,15 @@ class Expressions(ast.NodeVisitor):
         if node.format_spec is not None:
             self.visit(node.format_spec)
         return PLAIN
+
+
+def _entry(owner: Atom, key: ast.expr) -> Value:
+    """What stands under a key; if that is a constant, perhaps this very entry."""
+    keyed = owner.keyed if isinstance(owner, Data) else ()
+    found = [value for name, value in keyed if isinstance(key, ast.Constant) and name == key.value]
+    if not found:
+        return inside(owner)
+    return held(_union(found)) if outlives(owner) else _union(found)
 
 
 def _union(values: Iterable[Value]) -> Value:

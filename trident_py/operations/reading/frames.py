@@ -59,6 +59,8 @@ class Frame(Expressions):
         elif isinstance(target, ast.Subscript):
             self.visit(target.slice)
             self.change(self.raw(target.value), target)
+            if isinstance(target.value, ast.Name):
+                self.put(target.value, value)
 
     def _store_name(self, target: ast.Name, value: Value) -> None:
         how = self.declared.get(target.id)

@@ -40,7 +40,9 @@ def is_users(thing: Any) -> bool:
         return True
     if root in sys.stdlib_module_names:
         return False
-    if isinstance(thing, type) and any(isinstance(each, _OF_C) for each in vars(thing).values()):
+    if isinstance(thing, type) and any(
+        isinstance(each, _OF_C) and each.__objclass__ is thing for each in vars(thing).values()
+    ):
         return False
     file = getattr(sys.modules.get(thing.__module__), "__file__", None) or ""
     return not (file.startswith(_LIBRARIES) or "site-packages" in file or file.endswith((".so", ".pyd")))

@@ -20,6 +20,7 @@ import logging
 import pathlib
 import random
 import re
+import string
 import struct
 import sys
 import time
@@ -59,6 +60,7 @@ SAME_AGAIN = tuple(
 )
 _NOT_SEEN = tuple(
     _words(
+        "logging.LogRecord logging.makeLogRecord logging.Formatter "
         "builtins.__import__ builtins.breakpoint builtins.compile builtins.delattr builtins.eval builtins.exec "
         "builtins.globals builtins.locals builtins.memoryview builtins.vars codecs.open codecs.register "
         "collections.abc contextlib.redirect_stdout contextlib.redirect_stderr decimal.getcontext "
@@ -116,6 +118,7 @@ def _names(*kinds: type) -> frozenset[str]:
 
 
 _DATA_TYPES = (
+    string.Template, string.Formatter,
     str, bytes, bytearray, int, float, complex, list, dict, tuple, set, frozenset, range, slice, array.array,
     memoryview, decimal.Decimal, fractions.Fraction, datetime.datetime, datetime.date, datetime.time,
     datetime.timedelta, re.Pattern, re.Match, Counter, ChainMap, OrderedDict, defaultdict, deque, uuid.UUID,

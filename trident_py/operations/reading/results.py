@@ -1,0 +1,49 @@
+"""What calls of libraries give back, and what is to be known of what they are handed."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable
+
+from . import tables
+from .atoms import NOTHING, PLAIN, Args, Atom, Data, Given, Known, Made, Value, inside
+from .sources import is_users
+
+
+def by_address(atom: Atom) -> bool:
+    """An object that says where it is in memory when it is shown."""
+    kind = atom.kind if isinstance(atom, Made) else type(atom.value) if isinstance(atom, Known) else None
+    return kind is not None and is_users(kind) and kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
+
+
+def is_module(atom: Atom) -> bool:
+    return isinstance(atom, Known) and isinstance(atom.value, types.ModuleType)
+
+
+def hands_callables(args: Args) -> bool:
+    handed = [each for value in args.values for each in value]
+    return any(each.callables if isinstance(each, Data) else not isinstance(each, Given) for each in handed)
+
+
+def result(name: str, args: Args) -> Value:
+    """What a library's function gives back."""
+    first = args.positional[0] if args.positional else NOTHING
+    if name in tables.SCALARS:
+        return PLAIN
+    if name == "builtins.iter":
+        return frozenset([Data(iterator=True, callables=hands_callables(args))])
+    if name in ("builtins.next", "builtins.min", "builtins.max", "builtins.anext"):
+        return union(inside(each) for each in first) | union(args.positional[1:]) | PLAIN
+    giving = name.partition(".")[0] in ("functools", "operator", "itertools", "types", "numpy")
+    holds = frozenset(each for value in args.values for each in objects(value))
+    return frozenset([Data(container=True, callables=giving or hands_callables(args), holds=holds)])
+
+
+def objects(value: Value) -> Value:
+    """Objects of the user's that go through a function such as `sorted`."""
+    own = frozenset(each for each in value if isinstance(each, Made))
+    return own.union(*(each.holds for each in value if isinstance(each, Data)))
+
+
+def union(values: Iterable[Value]) -> Value:
+    return frozenset().union(*values)
