@@ -11,6 +11,7 @@ import datetime
 import decimal
 import io
 import pickle
+import reprlib
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Any, TypeAlias
@@ -41,7 +42,12 @@ class Chunk:
 
     @classmethod
     def of_rows(cls, fields: Fields, rows: Sequence[Sequence[Any]], wanted: Iterable[str] | None = None) -> Chunk:
-        """Columns of emitted rows. Extra values are dropped; missing ones fail when they are read."""
+        """Columns of emitted rows. Missing values fail when they are read; more values than fields raise TridentError,
+        but for no fields: then a row is a pass, whatever it holds."""
+        if len(fields) and rows and max(map(len, rows)) > len(fields):
+            row = next(row for row in rows if len(row) > len(fields))
+            shown = reprlib.repr(list(row))
+            raise TridentError(f"emitted {len(row)} values for the {len(fields)} fields {fields}: {shown}")
         short = False
         columns: dict[str, Column] = {}
         for name in fields if wanted is None else wanted:

@@ -9,7 +9,7 @@ from .compare import rows
 
 
 class Deviation(NamedTuple):
-    """``storm`` and ``ours``: the error's phase, or what the sink ``out`` got."""
+    """``storm`` and ``ours``: the error's phase, or what the sink ``out`` got; None: whatever it is, no error."""
 
     reason: str
     storm: Any
@@ -66,12 +66,38 @@ DEVIATIONS: dict[str, Deviation] = {
         SELF, "run", [[1, [v]] for v in (1, 2, 1)] * 2 + [[3, [v]] for v in (2, None, 1, 3)] * 2
     ),
 }
+# Storm drops the values behind the last field. Here the batch fails.
+_FULL = (
+    "bad_emit_wrong_arity",
+    "made_join_COMPACT_outminus1",
+    "made_join_PRESERVE_outminus1",
+    "made_each_identity_a_b_o",
+    "made_map_identity_o",
+    "made_map_reverse_o",
+    "made_map_upper_o",
+    "made_map_constant_o",
+    "made_agg_multi_one_out",
+    "made_static_TupleCollectionGet_None_r_2",
+    "made_static_TupleCollectionGet_r_2",
+    "made_static_TupleCollectionGet_v_r_2",
+    "made_pp_log_o_log_None",
+    *(f"made_pp_log_o_log_{where}" for where in ("commit", "beginCommit", "update")),
+    *(
+        f"made_pp_put_o_{kind}_{where}"
+        for kind in ("opaque", "transactional", "nontransactional", "memory")
+        for where in ("None", "commit", "beginCommit", "update")
+    ),
+)
+DEVIATIONS |= {name: Deviation("more values emitted than there are fields are an error", None, "run") for name in _FULL}
 
 
 def check(recorded: Recorded, ours: dict[str, Any]) -> None:
     """Asserts that Storm still does what the table says, and we too."""
     deviation = DEVIATIONS[recorded.name]
-    assert _seen(recorded.result) == _rows(deviation.storm), deviation.reason
+    if deviation.storm is None:
+        assert recorded.result["error"] is None, deviation.reason
+    else:
+        assert _seen(recorded.result) == _rows(deviation.storm), deviation.reason
     assert _seen(ours) == _rows(deviation.ours), deviation.reason
 
 

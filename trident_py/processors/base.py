@@ -99,7 +99,12 @@ def name_of(thing: Any) -> str:
     return getattr(thing, "__qualname__", None) or type(thing).__name__
 
 
+def is_frame(kind: type) -> bool:
+    """A DataFrame, a Series, an Arrow table: what comes when it is iterated are names of columns, or loose values."""
+    return kind.__module__.partition(".")[0] in ("pandas", "polars", "pyarrow", "pyspark")
+
+
 def check_row(row: Any, outputs: Fields, operation: str) -> None:
     """Catches the commonest slip: a bare value emitted in place of a tuple's values."""
-    if len(outputs) and (isinstance(row, str | bytes) or not hasattr(row, "__getitem__")):
+    if len(outputs) and (isinstance(row, str | bytes) or not hasattr(row, "__getitem__") or is_frame(type(row))):
         raise TridentError(f"{operation} emitted {row!r}; emit the values of one tuple, for example [{row!r}]")

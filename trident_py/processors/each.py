@@ -15,7 +15,7 @@ from ..chunks import Chunk, typed
 from ..errors import TridentError
 from ..operations.base import TridentCollector
 from ..tuples import Fields
-from .base import NodeContext, Processor, check_row, name_of
+from .base import NodeContext, Processor, check_row, is_frame, name_of
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class CallableProcessor(FunctionProcessor):
         kinds = set(map(type, results))
         if kinds <= {list, tuple}:
             return results
-        wrong = kinds & {str, bytes, dict}
+        wrong = {kind for kind in kinds if kind in (str, bytes, dict) or is_frame(kind)}
         if wrong or not all(kind is type(None) or hasattr(kind, "__iter__") for kind in kinds):
             bad = next(r for r in results if type(r) in wrong or (r is not None and not hasattr(r, "__iter__")))
             raise TridentError(
