@@ -156,9 +156,12 @@ def test_a_renamed_topology_does_not_take_its_batches_for_replays(make: Make, ki
     participant, conf = driven(factory, "old")
     participant.prepare(1, 0, 1)
     add(task(factory, conf), 1, 4)
-    with pytest.raises(LineageError, match=r"values with txids up to 1.*topology\.txid\.base"):
+    with pytest.raises(StateError, match=r"'s' of topology 'old'.*topology.owner.replace"):
         driven(factory, "new")
-    participant, conf = driven(factory, "new", **{"topology.txid.base": "continue"})
+    renamed = {"topology.owner.replace": "old/s"}
+    with pytest.raises(LineageError, match=r"values with txids up to 1.*topology\.txid\.base"):
+        driven(factory, "new", **renamed)
+    participant, conf = driven(factory, "new", **renamed, **{"topology.txid.base": "continue"})
     participant.prepare(2, 0, 1)
     add(task(factory, conf, 2), 2, 5)
     assert folded(factory.bootstrap, factory.topic) == {("a",): 9}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import PlainContract
+from contract import AppendContract
 from crashing import POINTS, in_attempt, in_child, main
 from kafka_contract import KafkaContract
 from topic_reading import read
@@ -31,7 +31,7 @@ class Readable(TransactionalTopicState):
         return dict(Counter((row["word"], row["n"]) for row in rows))
 
 
-class TestTransactionalTopic(KafkaContract, PlainContract):
+class TestTransactionalTopic(KafkaContract, AppendContract):
     bad_row = ("x", float("nan"))
     bad_words = ("row 13", "n is nan", "no JSON form", "Nothing of the batch is written")
 

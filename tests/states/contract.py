@@ -410,6 +410,13 @@ class PlainContract(StateContract):
     def values(self, txid: int) -> list[tuple]:
         return [(f"w{n % 5}", n % 3) for n in range(txid, txid + 13)]
 
+    def expected(self, batches: list[list[tuple]]) -> dict[tuple, Any]:
+        return dict(Counter(row for batch in batches for row in batch))
+
+
+class AppendContract(PlainContract):
+    """A state of rows without a key that tells a replay by the number of its partition."""
+
     def coming(self, factory: Any, way: str) -> Driver:
         return self.driver(factory, **{"trident.way": f"digest-of-{way} {way}"})
 
@@ -435,8 +442,5 @@ class PlainContract(StateContract):
         self.batch(self.coming(factory, "batchGlobal"), 2)
         self.holds(factory, range(1, 3))
 
-    def expected(self, batches: list[list[tuple]]) -> dict[tuple, Any]:
-        return dict(Counter(row for batch in batches for row in batch))
 
-
-__all__ = ["KeyedContract", "MapContract", "PlainContract", "RowContract", "StateContract"]
+__all__ = ["AppendContract", "KeyedContract", "MapContract", "PlainContract", "RowContract", "StateContract"]

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from contract import PlainContract
+from contract import AppendContract
 from crashing import Driver, partition_of
 
 from states.sql import AppendState, RowUpdater
@@ -20,7 +20,7 @@ from trident_py.testing import FixedBatchSpout
 from trident_py.tuples import TridentTuple
 
 
-class TestAppend(PlainContract):
+class TestAppend(AppendContract):
     def make(self, url: str) -> AppendState:
         return AppendState(url, "rows", ["word string", "n bigint"])
 
