@@ -15,7 +15,7 @@ from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.operations.builtin import Count
 from trident_py.program import compile_plan
 from trident_py.spouts import FileSpout
-from trident_py.state import State, StateFactory, StateUpdater
+from trident_py.state import BatchParticipant, State, StateFactory, StateUpdater
 from trident_py.testing import MemoryMapState
 
 WORD = Fields("word string", "n bigint")
@@ -140,7 +140,7 @@ class Telling(StateFactory):
         return Listening(self.folder)
 
 
-class Listening:
+class Listening(BatchParticipant):
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
