@@ -20,6 +20,7 @@ from ..transactions import topology_error
 from .checkpoint import Checkpoint
 from .component import SparkComponent
 from .session import OwnSession, silence
+from .shipping import pickled
 from .source import data_source
 from .stage import import_paths
 
@@ -72,6 +73,8 @@ class SparkCluster:
             "trident.home": self._home.address,
         }
         programs = compile_plan(topology.plan, settings)
+        for program in programs:
+            pickled(program)  # what cannot be sent is told here, before anything starts
         running = SparkRunningTopology(self, name, run, programs, availableNow)
         self._running = [other for other in self._running if other.isActive] + [running]
         running.start()

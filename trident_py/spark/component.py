@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from .. import home
@@ -26,6 +25,7 @@ from .checkpoint import Checkpoint
 from .lowering import python_spouts, streaming_plan, with_streamed_spouts
 from .planner import BatchPlanner
 from .session import query_settings
+from .shipping import pickled
 from .stage import BATCH, DESCRIPTORS, RETRY, Shipped, import_paths
 
 LOST_ATTEMPTS = 4
@@ -119,7 +119,7 @@ class SparkComponent:
         self._raise(ended_by)
 
     def _start(self) -> Any:
-        program = cloudpickle.dumps(with_streamed_spouts(self.program))
+        program = pickled(with_streamed_spouts(self.program))
         shipped = Shipped(self.key, program, self.service.address, import_paths())
         with query_settings(self.spark, self.checkpoint.location):
             plan = streaming_plan(self.spark, self.program, self.source, shipped)

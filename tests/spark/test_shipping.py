@@ -1,0 +1,53 @@
+"""What cannot be sent to a worker is told by its name: the operation, the variable, the next step."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from trident_py import DefinitionError, TridentTopology
+from trident_py.operations import BaseFunction
+from trident_py.program import compile_plan
+from trident_py.spark.shipping import pickled
+from trident_py.testing import FixedBatchSpout
+
+
+class Counting(BaseFunction):
+    def __init__(self) -> None:
+        self.guards = {"lock": threading.Lock()}
+
+    def execute(self, tuple: Any, collector: Any) -> None: ...
+
+
+def refused(operation: Any) -> str:
+    topology = TridentTopology()
+    topology.newStream("s", FixedBatchSpout("n", 1, (1,))).each("n", operation, "x")
+    (program,) = compile_plan(topology.build().plan, {"topology.name": "t"})
+    with pytest.raises(DefinitionError) as told:
+        pickled(program)
+    return str(told.value)
+
+
+def test_the_variable_of_a_closure_is_named() -> None:
+    connection = threading.Lock()
+
+    def ask(n: int) -> list:
+        return [n, connection][:1]
+
+    told = refused(ask)
+    assert "ask" in told and "connection holds a lock" in told and "prepare()" in told
+
+
+def test_the_attribute_of_an_object_is_named() -> None:
+    told = refused(Counting())
+    assert "each Counting" in told and "guards.lock holds a lock" in told
+
+
+@pytest.mark.spark
+def test_it_is_told_before_anything_starts(spark_cluster: Any) -> None:
+    topology = TridentTopology()
+    topology.newStream("s", FixedBatchSpout("n", 1, (1,))).each("n", Counting(), "x")
+    with spark_cluster() as cluster, pytest.raises(DefinitionError, match=r"guards\.lock holds a lock"):
+        cluster.submitTopology("t", {}, topology.build())

@@ -1,0 +1,67 @@
+"""Programs as bytes for the workers, and what is wrong with one that cannot be sent: which function, which variable."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import cloudpickle
+
+from ..errors import DefinitionError
+from ..plan import describe
+from ..program import Program
+
+_DEPTH = 4
+
+
+def pickled(program: Program) -> bytes:
+    """On the driver, before a run starts. Raises DefinitionError that names the operation and the variable."""
+    try:
+        return cloudpickle.dumps(program)
+    except Exception as error:
+        raise DefinitionError(_told(program, error)) from error
+
+
+def _told(program: Program, error: Exception) -> str:
+    for node in program.lowered.plan.nodes:
+        if not _travels(node):
+            path, culprit = _culprit(node, "", _DEPTH)
+            return (
+                f"{describe(node)} cannot be sent to Spark's workers: {path or 'it'} holds a {type(culprit).__name__} "
+                f"({error}). Make it where it is used: in prepare() or open() of an operation, in makeState of a state"
+            )
+    return f"the topology cannot be sent to Spark's workers: {error}"
+
+
+def _travels(thing: Any) -> bool:
+    try:
+        cloudpickle.dumps(thing)
+    except Exception:
+        return False
+    return True
+
+
+def _culprit(thing: Any, path: str, depth: int) -> tuple[str, Any]:
+    """The innermost thing that does not travel, and the way to it."""
+    for name, part in _parts(thing) if depth else ():
+        if not _travels(part):
+            return _culprit(part, f"{path}.{name}" if path else name, depth - 1)
+    return path, thing
+
+
+def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
+    if inspect.ismethod(thing):
+        yield "self", thing.__self__
+    if inspect.isfunction(thing):
+        variables = inspect.getclosurevars(thing)
+        yield from {**variables.nonlocals, **variables.globals}.items()
+    elif dataclasses.is_dataclass(thing):
+        yield from ((field.name, getattr(thing, field.name)) for field in dataclasses.fields(thing))
+    elif isinstance(thing, dict):
+        yield from ((str(key), value) for key, value in thing.items())
+    elif isinstance(thing, list | tuple):
+        yield from ((str(i), value) for i, value in enumerate(thing))
+    else:
+        yield from vars(thing).items() if hasattr(thing, "__dict__") else ()
