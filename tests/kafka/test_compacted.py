@@ -330,7 +330,8 @@ def test_what_another_program_wrote_is_told_with_the_topic(make: Make) -> None:
 def test_an_open_producer_of_an_older_driver_writes_nothing_any_more(make: Make) -> None:
     """It was in the middle of a batch when the newer one began."""
     factory = make()
-    _, conf = driven(factory)
+    participant, conf = driven(factory)
+    participant.prepare(1, 0, 1)
     old = factory.makeState(conf, None, 0, 1)
     write(old, 1, ["word", "n"], ("a", 1))
     participant, conf = driven(factory)

@@ -31,14 +31,6 @@ class TestBatch(PlainContract):
     def make(self, url: str) -> BatchState:
         return BatchState(url, "rows", ["word string", "n bigint"])
 
-    def test_rows_that_come_another_way_are_not_mixed_with_those_of_a_half_written_batch(self, factory: Any) -> None:
-        """What the attempt before has staged is never shown, so the rows may come as they like."""
-        self.batch(self.coming(factory, "shuffle"), 1)
-        self.coming(factory, "shuffle").run(self.rows(2), 2, only={0})
-        self.batch(self.coming(factory, "batchGlobal"), 2)
-        self.batch(self.coming(factory, "shuffle"), 3)
-        self.holds(factory, range(1, 4))
-
 
 class TestBatchWithKey(StateContract):
     fields, updater, bad_row, bad_words = RowContract.fields, RowContract.updater, RowContract.bad_row, ("row 12",)

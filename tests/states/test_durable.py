@@ -62,7 +62,7 @@ def test_a_server_killed_behind_publish_knows_that_the_batch_is_complete(own_ser
     driver.batch([], 2)
     server.kill()
     server.restart()
-    assert driver.factory.participant().last_txid(driver.conf) == 2
+    assert driver.factory.participant().remembered(driver.conf).written == 2
 
 
 def written(driver: Driver, state: str) -> int:
