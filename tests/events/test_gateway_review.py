@@ -178,7 +178,7 @@ def half_bodies(port: int, count: int, size: int) -> list[socket.socket]:
 
 @pytest.mark.slow
 def test_clients_that_stop_in_the_middle_of_a_body_block_no_other(own: Callable[..., Gateway]) -> None:
-    gateway = own(limits={"allBytes": 4_500_000})
+    gateway = own(limits={"allBytes": 4_200_000})
     slow = half_bodies(gateway.port, 5, 1_000_000)
     until(lambda: select.select(slow, [], [], 0)[0], gateway)  # there is no room for five
     codes = [gateway.post(event(number, text="x" * 300_000)).status_code for number in range(5)]
