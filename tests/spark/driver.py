@@ -1,7 +1,7 @@
 """A driver process of its own, for tests that kill it: python -m spark.driver CHECKPOINTS OUT BATCHES [HOW].
 
 Prints a line for each event. HOW: "divide" fails in txid 3 with an error, "cycle" never ends, "retry" has a
-session whose tasks are tried three times, and a worker that dies once.
+session whose tasks are tried three times, and a worker that dies once, "hostile" one with all settings at other values.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from trident_py import SparkCluster
 from trident_py.spark.session import OwnSession
 
 from .folder import copy_topology, numbers
+from .hostile import HOSTILE
+
+SETTINGS = {"retry": {"spark.master": "local[2,3]"}, "hostile": HOSTILE}
 
 
 def divide(n: int) -> list[float]:
@@ -43,7 +46,7 @@ def main(checkpoints: str, out: str, batches: int, how: str = "") -> None:
 
     spout = numbers(batches * 2).setCycle(how == "cycle")
     topology = copy_topology(Path(out), spout, function(how, out))
-    own = OwnSession({"spark.master": "local[2,3]"}) if how == "retry" else None
+    own = OwnSession(SETTINGS[how]) if how in SETTINGS else None
     with SparkCluster(own.spark if own is not None else None, checkpoints=checkpoints) as cluster:
         running = cluster.submitTopology("t", {}, topology)
         running.addListener(told)

@@ -19,7 +19,7 @@ from ..topology.submission import check_submission
 from ..transactions import topology_error
 from .checkpoint import Checkpoint
 from .component import SparkComponent
-from .session import OwnSession, silence
+from .session import lease
 from .shipping import pickled
 from .source import data_source
 from .stage import import_paths
@@ -28,19 +28,17 @@ from .stage import import_paths
 class SparkCluster:
     """Runs topologies on Spark. A context manager; `shutdown` stops every topology that still runs.
 
-    ``spark=None`` makes a ``local[*]`` session and ends it, with its Java process, at shutdown; a session that
-    is given stays as it is. ``checkpoints`` is the folder where every topology, by its name, keeps what it
-    needs to go on: a topology that is submitted again under the same name goes on where it stopped. Without it
-    nothing is kept after shutdown.
+    ``spark=None`` makes a ``local[*]`` session; the last cluster that uses it ends it at shutdown, with its Java
+    process. Where the process has a session already, that is taken. A session that is not ours stays as it is.
+    ``checkpoints`` is the folder where every topology, by its name, keeps what it needs to go on: a
+    topology that is submitted again under the same name goes on where it stopped. Without it nothing is kept.
     """
 
     def __init__(self, spark: SparkSession | None = None, checkpoints: str | None = None) -> None:
         self._scratch = tempfile.mkdtemp(prefix="trident-checkpoints-") if checkpoints is None else None
         self.checkpoints: str = checkpoints if self._scratch is None else self._scratch  # type: ignore[assignment]
-        self._own = OwnSession() if spark is None else None
-        self.spark: SparkSession = spark if self._own is None else self._own.spark  # type: ignore[assignment]
-        if self._own is None:
-            silence(self.spark)
+        self._lease = lease(spark)
+        self.spark = self._lease.spark
         self._home: HomeService | None = HomeService()
         self._source = f"trident_{uuid.uuid4().hex[:12]}"
         self._running: list[SparkRunningTopology] = []
@@ -88,9 +86,7 @@ class SparkCluster:
         if self._home is not None:
             self._home.close()
             self._home = None
-        if self._own is not None:
-            self._own.stop()
-            self._own = None
+        self._lease.end()
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
 

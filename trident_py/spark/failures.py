@@ -29,6 +29,12 @@ _TWO_DRIVERS = (
     "another query with same id is already active",
 )
 _CANCELLED = ("cancelled", "InterruptedException", "interrupted", "SparkContext was shut down")
+_JAVA_GONE = (
+    "Connection refused",
+    "Error while sending or receiving",
+    "Answer from Java side is empty",
+    "Error while obtaining a new communication channel",
+)
 _TEXT = 20_000
 
 
@@ -71,6 +77,11 @@ def translated(texts: list[str], checkpoint: str) -> TridentError:
         return LineageError(
             f"the checkpoint {checkpoint} has batches but no file 'metadata', so it cannot be told whose they are. "
             "Restore that file from a copy, or move the whole checkpoint away and begin a new lineage"
+        )
+    if any(mark in told for mark in _JAVA_GONE):
+        return TridentError(
+            "Spark's Java process is gone: it was killed, or ran out of memory (spark.driver.memory). Nothing of the "
+            "batch that ran is lost: start the topology again, it goes on where it stopped"
         )
     return TridentError(f"Spark failed: {_short(texts)}")
 

@@ -10,23 +10,29 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from ..errors import TridentError
+from ..leftovers import own_folder
 
 MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 RAW_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
 
 # Adaptive execution costs 20 ms a batch and has nothing to decide: every partition count is the program's.
+# What Spark writes into a checkpoint, and expects there after a restart, must not depend on the session's settings: the
+# second format of the offset log keeps sources by name, ours have none.
 QUERY = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.offsetLog.formatVersion": "1",
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "false",
     "spark.sql.streaming.stopActiveRunOnRestart": "false",
     "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
 }
@@ -62,24 +68,73 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}
 logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
 logger.shell.level = error
 """
+SCRATCH = "trident-spark-"
 _SOCKET_PATH = 60
 HASH_SEED = "PYTHONHASHSEED"
 _confs = threading.RLock()
+_sessions = threading.RLock()
+
+
+class Lease:
+    """A session that somebody else ends: given to a cluster, or already there in this process."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+
+    def end(self) -> None:
+        """It stays as it is."""
+
+
+class SharedLease(Lease):
+    """One of perhaps several users of a session of ours; the last one ends it."""
+
+    def __init__(self, own: OwnSession) -> None:
+        super().__init__(own.spark)
+        self._own = own
+        own.users += 1
+
+    def end(self) -> None:
+        with _sessions:
+            self._own.users -= 1
+            if self._own.users == 0:
+                self._own.stop()
+
+
+def lease(given: SparkSession | None) -> Lease:
+    """The session of a cluster: as given, else that of this process, else a new one of ours."""
+    if given is not None:
+        return Lease(given)
+    with _sessions:
+        active = SparkContext._active_spark_context
+        if active is None:
+            return SharedLease(OwnSession())
+        if OwnSession.current is not None and OwnSession.current.spark.sparkContext is active:
+            return SharedLease(OwnSession.current)
+        return Lease(SparkSession.builder.getOrCreate())
 
 
 class OwnSession:
-    """A ``local[*]`` session and its scratch folder; `stop` leaves neither process nor file behind."""
+    """A ``local[*]`` session and its scratch folder; `stop` leaves neither process nor file behind.
+
+    ``users`` counts the clusters that share it. Whoever makes one itself counts as none, and stops it.
+    """
+
+    current: ClassVar[OwnSession | None] = None
 
     def __init__(self, settings: dict[str, str] | None = None) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="trident-spark-"))
+        self.users = 0
+        self._closing = ExitStack()  # the folder goes with the session, or at the next start if this process is killed
+        self._folder = self._closing.enter_context(own_folder(SCRATCH))
         log = self._folder / "log4j2.properties"
         log.write_text(_LOG + _silenced_lines())
         self._interrupt = signal.getsignal(signal.SIGINT)
         try:
-            self.spark = _start(_settings(self._folder, log) | (settings or {}))
+            with temporary_files_in(self._folder):
+                self.spark = _start(_settings(self._folder, log) | (settings or {}))
         except BaseException as error:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._closing.close()
             raise _no_spark(error) from error
+        OwnSession.current = self
         # pyspark's own handler cancels the jobs first, and a batch would look failed; ours ends the run in order
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, self._interrupt)
@@ -92,7 +147,8 @@ class OwnSession:
         with suppress(Exception):  # another cluster of this process may have ended the session they shared
             self.spark.stop()
         _end_gateway(gateway, process)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._closing.close()
+        OwnSession.current = None
 
 
 def _settings(folder: Path, log: Path) -> dict[str, str]:
@@ -103,7 +159,7 @@ def _settings(folder: Path, log: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log.as_uri()}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log.as_uri()} -Djava.io.tmpdir={folder}",
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.shuffle.partitions": str(max(2, min(8, os.cpu_count() or 2))),
@@ -127,17 +183,32 @@ def _start(settings: dict[str, str]) -> SparkSession:
         return session
 
 
+@contextmanager
+def temporary_files_in(folder: Path) -> Iterator[None]:
+    """What PySpark makes while it starts Java goes there, and so with it."""
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
 def _no_spark(error: BaseException) -> TridentError:
-    return TridentError(
-        f"Spark did not start: {error}. It needs Java 17 on the PATH or in JAVA_HOME; "
-        "on Debian: apt-get install openjdk-17-jre-headless"
-    )
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        return TridentError(
+            f"Spark did not start: {error}. It needs Java 17 on the PATH or in JAVA_HOME; "
+            "on Debian: apt-get install openjdk-17-jre-headless"
+        )
+    if isinstance(error, OSError) or raised_by_pyspark(error):
+        return TridentError(
+            f"Spark did not start: its Java process ended at once, or was killed ({error}). Look at what it "
+            "said above; it needs Java 17 or newer (java -version) and a free gigabyte of memory"
+        )
+    return TridentError(f"Spark did not start: {error}")
 
 
 def _end_gateway(gateway: Any, process: Any) -> None:
     """Ends the Java process too: a stopped session would leave it until Python exits."""
-    from pyspark import SparkContext
-
     with suppress(Exception):  # it may be gone already
         gateway.shutdown()
     if process is not None and process.poll() is None:
@@ -162,14 +233,6 @@ def _end_python(java: int) -> None:
 
 def _silenced_lines() -> str:
     return "".join(f"logger.quiet{i}.name = {name}\nlogger.quiet{i}.level = off\n" for i, name in enumerate(SILENCED))
-
-
-def silence(spark: SparkSession) -> None:
-    """The same loggers off in a session that was given to us."""
-    jvm: Any = spark.sparkContext._jvm
-    off = jvm.org.apache.logging.log4j.Level.OFF
-    for name in SILENCED:
-        jvm.org.apache.logging.log4j.core.config.Configurator.setLevel(name, off)
 
 
 @contextmanager

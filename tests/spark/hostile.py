@@ -1,0 +1,62 @@
+"""Settings of a session at other values than Spark's own: whatever may change a checkpoint, an exchange or a value."""
+
+from __future__ import annotations
+
+# Not turned over: "realTimeMode" and "continuous" are other engines; "checkpointLocation" is ours to name.
+_TURNED_ON = (
+    "spark.sql.ansi.doubleQuotedIdentifiers",
+    "spark.sql.ansi.enforceReservedKeywords",
+    "spark.sql.ansi.relationPrecedence",
+    "spark.sql.adaptive.forceOptimizeSkewedJoin",
+    "spark.sql.adaptive.convertSortMergeJoinToShuffledHashJoin.lookThroughOperators.enabled",
+    "spark.sql.execution.arrow.cache.prefetch.enabled",
+    "spark.sql.execution.arrow.pyspark.enabled",
+    "spark.sql.execution.arrow.pyspark.selfDestruct.enabled",
+    "spark.sql.execution.arrow.pyspark.validateSchema.enabled",
+    "spark.sql.execution.arrow.useLargeVarTypes",
+    "spark.sql.files.ignoreCorruptFiles",
+    "spark.sql.files.ignoreMissingFiles",
+    "spark.sql.pyspark.jvmStacktrace.enabled",
+    "spark.sql.shuffle.spreadNullJoinKeys.enabled",
+    "spark.sql.shuffle.orderIndependentChecksum.enabled",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch",
+    "spark.sql.shuffleDependency.fileCleanup.enabled",
+    "spark.sql.shuffleDependency.skipMigration.enabled",
+    "spark.sql.streaming.forceDeleteTempCheckpointLocation",
+    "spark.sql.streaming.metricsEnabled",
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution",
+    "spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition",
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart",
+)
+_TURNED_OFF = (
+    "spark.sql.ansi.enabled",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst",
+    "spark.sql.adaptive.localShuffleReader.enabled",
+    "spark.sql.codegen.wholeStage",
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled",
+    "spark.sql.execution.pythonUDF.arrow.enabled",
+    "spark.sql.streaming.stateStore.commitValidation.enabled",
+    "spark.sql.streaming.stateStore.stateSchemaCheck",
+    "spark.sql.streaming.stopActiveRunOnRestart",
+    "spark.sql.streaming.validateEventTimeWatermarkColumn",
+    "spark.python.worker.reuse",
+    "spark.shuffle.compress",
+    "spark.shuffle.spill.compress",
+)
+HOSTILE = {
+    "spark.master": "local[2]",
+    **dict.fromkeys(_TURNED_ON, "true"),
+    **dict.fromkeys(_TURNED_OFF, "false"),
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.execution.arrow.compression.codec": "zstd",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+    "spark.sql.execution.python.udf.maxRecordsPerBatch": "1",
+    "spark.sql.session.timeZone": "Asia/Kolkata",
+    "spark.sql.shuffle.partitions": "7",
+    "spark.sql.streaming.minBatchesToRetain": "2",
+    "spark.sql.streaming.multipleWatermarkPolicy": "max",
+    "spark.sql.streaming.numRecentProgressUpdates": "1",
+    "spark.sql.streaming.offsetLog.formatVersion": "2",
+    "spark.sql.streaming.stateStore.encodingFormat": "avro",
+}
