@@ -205,9 +205,9 @@ def test_no_secret_is_in_an_error(broken: str, tmp_path: Path, monkeypatch: pyte
         (f"c: {MAP}, key: [a string,\n    b strng]}}", 2, "column 'b': unknown type 'strng'; there are: bigint, "),
         (f"c: {MAP}, key: []}}", 2, "states.c.key: found a list or mapping: needs at least one field"),
         (f"c: {MAP}, key: [a int, a int]}}", 2, "duplicate field 'a'"),
-        (f"c: {MAP}, options: {{files: 0}}}}", 2, "states.c.options.files: found '0': input should be greater"),
+        (f"c: {MAP}, options: {{files: 0}}}}", 2, "states.c.options.files: found '0': at least 1 is wanted"),
         (f"c: {MAP}, options: {{files: yes}}}}", 2, "states.c.options.files: found 'yes': a whole number is needed"),
-        ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: 5, key: a}", 2, "states.c.table: found '5': input"),
+        ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: 5, key: a}", 2, "table: found '5': a text is wanted"),
         ("c: {type: insert-ignore, url: 'oracle://a/b', table: t, key: a}", 2, "no dialect for 'oracle'"),
         ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: t, key: a, columns: [b]}", 2, "the key ['a'] is not"),
         (f"c: {MAP}, key: 2026-02-31}}", 2, "states.c.key: found '2026-02-31', which is no timestamp"),
@@ -343,7 +343,7 @@ def test_another_package_adds_a_type(other: Any, tmp_path: Path) -> None:
         tmp_path, "states:\n  r: {type: redis-map, host: h, hots: 1}"
     )
     told = refused(tmp_path, "states:\n  r: {type: redis-map, host: h, password: 12345}")
-    assert "states.r.password: found ***: input should be a valid string" in told
+    assert "states.r.password: found ***: a text is wanted" in told
     refused_by_make = refused(tmp_path, "states:\n  r: {type: redis-map, host: h, port: 1, password: '${HOME}x'}")
     assert "states.r: cannot be made: OSError: no ${HOME}x at 1" in refused_by_make
 

@@ -36,8 +36,46 @@ def _words(document: Document, at: Where, settings: type[BaseModel], type_name: 
     if kind == "literal_error":
         known = [part.strip(" '") for part in context["expected"].replace(" or ", ", ").split(",")]
         return f"found {document.found(at)}; there are: {', '.join(known)}{_meant(document, at, known)}"
-    text = document.hide(each["msg"].removeprefix("Value error, "), words=True)
+    text = document.hide(wanted(kind, context) or each["msg"].removeprefix("Value error, "), words=True)
     return f"found {document.found(at)}: {text[:1].lower()}{text[1:]}"
+
+
+_WANTED = {
+    "bool": "true or false is wanted",
+    "int": "a whole number is wanted",
+    "float": "a number is wanted",
+    "decimal": "a number is wanted",
+    "string": "a text is wanted",
+    "list": "a list is wanted",
+    "tuple": "a list is wanted",
+    "set": "a list is wanted",
+    "dict": "a mapping is wanted",
+    "mapping": "a mapping is wanted",
+    "model": "a mapping is wanted",
+    "none": "nothing is wanted",
+}
+_BOUNDS = {
+    "greater_than_equal": ("ge", "at least {} is wanted"),
+    "greater_than": ("gt", "more than {} is wanted"),
+    "less_than_equal": ("le", "at most {} is wanted"),
+    "less_than": ("lt", "less than {} is wanted"),
+    "string_too_short": ("min_length", "a text of at least {} characters is wanted"),
+    "string_too_long": ("max_length", "a text of at most {} characters is wanted"),
+    "too_short": ("min_length", "at least {} of them are wanted"),
+    "too_long": ("max_length", "at most {} of them are wanted"),
+}
+
+
+def wanted(kind: str, context: dict[str, Any]) -> str | None:
+    """What pydantic's kind of an error asks for, in words of ours; None for one that a validator of ours raised."""
+    if kind in _BOUNDS:
+        name, words = _BOUNDS[kind]
+        return words.format(context[name])
+    if kind == "finite_number":
+        return "a finite number is wanted"
+    if kind == "string_pattern_mismatch":
+        return f"it does not match {context['pattern']}"
+    return _WANTED.get(kind.partition("_")[0]) if kind.endswith(("_type", "_parsing", "_from_float")) else None
 
 
 def keys_of(settings: type[BaseModel], inside: Iterable[Any]) -> list[str]:
