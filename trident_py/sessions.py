@@ -32,7 +32,7 @@ _DURABLE = "set_config('synchronous_commit', replace(current_setting('synchronou
 ENCODINGS = (
     "UTF8", "LATIN1", "LATIN2", "LATIN3", "LATIN4", "LATIN5", "LATIN6", "LATIN7", "LATIN8", "LATIN9", "LATIN10",
     "ISO_8859_5", "ISO_8859_6", "ISO_8859_7", "ISO_8859_8", "WIN1250", "WIN1251", "WIN1252", "WIN1253", "WIN1254",
-    "WIN1255", "WIN1256", "WIN1257", "WIN1258", "WIN866", "WIN874", "KOI8R", "KOI8U", "EUC_CN", "EUC_KR", "EUC_TW",
+    "WIN1255", "WIN1256", "WIN1257", "WIN1258", "WIN866", "WIN874", "KOI8R", "KOI8U", "EUC_CN", "EUC_KR",
 )  # fmt: skip
 
 _MYSQL_MODE = (

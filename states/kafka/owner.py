@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from trident_py.errors import StateError
+from trident_py.kafka.asking import asked
 from trident_py.kafka.clients import ASKING, Cluster
 from trident_py.state import Location
 
@@ -106,34 +107,34 @@ class TopicOwner:
         if not self._fenced:
             self._write_plainly(self._offsets(tenure.own))
             return
-        producer = TransactionalProducer(self._place, DRIVER, self._settings)
+        writer = TransactionalProducer(self._place, DRIVER, self._settings)
         try:
-            producer.open()
+            writer.open()
             found = self._place.owner(settled=True)
             if not tenure.stays(found):
                 if found is not None and found[:2] != tenure.own[:2]:
                     self._shut_out(found)
-                producer.commit(Note(tenure.own))  # type: ignore[arg-type]
+                writer.commit(Note(tenure.own))  # type: ignore[arg-type]
         finally:
-            producer.close()
+            writer.close()
 
     def _write_plainly(self, offsets: list[Any]) -> None:
         consumer = self._place.cluster.consumer({**ASKING, "group.id": self._place.name(DRIVER)})
         try:
             with kafka_errors(self._place.cluster, f"note whose topic {self._place.topic!r} is"):
-                consumer.commit(offsets=offsets, asynchronous=False)
+                asked(consumer.commit, offsets=offsets, asynchronous=False)
         finally:
             consumer.close()
 
     def _shut_out(self, old: Owner) -> None:
         """As a newer driver of that one would: its mark first, then its partitions."""
         place = Place(self._place.cluster, self._place.topic, old.topology, old.state)
-        producer = TransactionalProducer(place, DRIVER, self._settings)
+        writer = TransactionalProducer(place, DRIVER, self._settings)
         try:
-            producer.open()
+            writer.open()
             mark = place.read(DRIVER) or Mark()
-            producer.commit(mark._replace(generation=mark.generation + 1))
+            writer.commit(mark._replace(generation=mark.generation + 1))
             with Partitions(place, self._settings) as parts:
                 parts.shut_out(mark.partitions)
         finally:
-            producer.close()
+            writer.close()

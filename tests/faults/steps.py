@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from states.sql.store import Store
+from trident_py.operations import deterministic
 from trident_py.state import StateFactory, StateUpdater
 from trident_py.state.participants import participant_of
 
@@ -156,9 +157,10 @@ class Stepped(StateFactory):
         return state
 
 
+@deterministic
 @dataclass(frozen=True)
 class InHalves(StateUpdater):
-    """Where the batch at hand is to be hurt half-way, the updater gets its rows in two calls."""
+    """Where the batch at hand is to be hurt half-way, the updater gets its rows in two calls, to write the same."""
 
     inner: StateUpdater
 

@@ -43,7 +43,7 @@ class Run:
         self.proxy: CuttingProxy = broker.proxy
         topic = broker.create_topic()
         self.factory = TransactionalTopicState(broker.bootstrap, topic, value="v", settings=settings)
-        self.end_txn = end_txn_of(Place(self.factory.cluster, topic, "contract", "s").name(0))
+        self.end_txn = end_txn_of(Place(self.factory.cluster, topic, "contract", "s").transactional_id(0))
         self.start()
 
     def start(self) -> None:

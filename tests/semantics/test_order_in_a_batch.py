@@ -64,7 +64,7 @@ def test_an_aggregate_in_the_states_bolt_completes_in_the_commit_phase(cluster: 
     first, second = LoggingBackingMap.Factory(OPAQUE), LoggingBackingMap.Factory(OPAQUE)
     stream = source(topology, [[("a", 1)]])
     stream.partitionPersist(first, ["k", "v"], Put(), stateName="first")
-    seen = stream.partitionAggregate(["k", "v"], Collects(), "all").map(lambda row: (calls.append(len(first.calls)), 0))
+    seen = stream.partitionAggregate(["k", "v"], Collects(), "all").map(lambda row: (calls.append(len(first.calls)),))
     seen.partitionPersist(second, ["all"], Nothing(), stateName="second")
     run(cluster, topology)
     assert calls == [len(first.calls)] and first.calls[-1] == ["commit", 1]

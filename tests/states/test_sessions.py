@@ -213,11 +213,11 @@ def test_an_encoding_that_changes_texts_is_refused(postgresql: Any, encoding: st
 @pytest.mark.parametrize("encoding", ENCODINGS[1:])
 def test_an_encoding_that_is_taken_gives_back_every_character(postgresql: Any, encoding: str) -> None:
     with connection(postgresql.url) as server:
-        server.exec_driver_sql(f"SET check.encoding = '{encoding}'")
+        server.exec_driver_sql(f"SET trident.encoding = '{encoding}'")
         server.exec_driver_sql(EXACT.replace("%", "%%"))
 
 
-EXACT = """DO $$ DECLARE code int; found bytea; enc text := current_setting('check.encoding'); BEGIN
+EXACT = """DO $$ DECLARE code int; found bytea; enc text := current_setting('trident.encoding'); BEGIN
 FOR code IN SELECT n FROM generate_series(1, 65535) n WHERE n NOT BETWEEN 55296 AND 57343 LOOP
     BEGIN found := convert_to(chr(code), enc); EXCEPTION WHEN untranslatable_character THEN CONTINUE; END;
     IF convert_from(found, enc) <> chr(code) THEN RAISE 'U+% comes back as %', code, convert_from(found, enc); END IF;

@@ -164,6 +164,9 @@ class TridentTopology:
         )
         outer = tuple(JoinType(t) is JoinType.OUTER for t in types)
         joiner = Joiner(outer, tuple(map(len, others)), preserve, places)
+        made = sum(map(len, others)) + (sum(map(len, groups)) if preserve else len(groups[0]))
+        if len(outputs) < made:
+            raise DefinitionError(f"the join makes {made} values, but there are {len(outputs)} output fields {outputs}")
         grouped = [stream.groupBy(group) for stream, group in zip(streams, groups, strict=True)]
         return self._grouped_reduce(others, grouped, joiner, outputs)
 
