@@ -21,9 +21,10 @@ from trident_py import (
     TridentError,
     TridentTopology,
 )
+from trident_py.errors import StateError
 from trident_py.operations import Function, TridentCollector
 from trident_py.operations.builtin import Count, FilterNull
-from trident_py.state import OpaqueValue, TransactionalValue
+from trident_py.state import BaseStateUpdater, OpaqueValue, TransactionalValue
 from trident_py.state.keys import ExactKey
 from trident_py.testing import (
     CountAsAggregator,
@@ -325,3 +326,18 @@ def test_count_as_aggregator_counts_an_empty_batch_too() -> None:
         )
     )
     assert running.collected("n") == {1: [(0,)], 2: [(1,)]}
+
+
+def test_a_key_that_two_partitions_hold_hides_no_row() -> None:
+    factory, topology = MemoryMapState.Factory(), TridentTopology()
+
+    class Put(BaseStateUpdater):
+        def updateState(self, state: Any, tuples: Any, collector: Any) -> None:
+            state.multiPut([("k",)], [len(tuples)])
+
+    stream = topology.newStream("s", FixedBatchSpout("n", 3, (1,), (2,), (3,))).shuffle()
+    stream.partitionPersist(factory, "n", Put()).parallelismHint(2)
+    with LocalCluster() as cluster:
+        assert cluster.submitTopology("t", {}, topology.build()).awaitTermination(30)
+    with pytest.raises(StateError, match=r"key \('k',\) is in partitions 0 and 1 of the state"):
+        stored(factory)

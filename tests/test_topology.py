@@ -141,3 +141,18 @@ def test_static_states_may_share_a_name_states_that_are_updated_may_not() -> Non
     stream.persistentAggregate(factory, Count(), "n")
     with pytest.raises(DefinitionError, match="two states, both named"):
         topology.build()
+
+
+def test_hints_for_storms_scheduler_are_accepted() -> None:
+    topology = TridentTopology().setResourceDefaults({"cpu": 10}).setMasterCoordResources({"cpu": 10})
+    topology.newStream("s", FixedBatchSpout("a", 1)).setCPULoad(10).setMemoryLoad(128)
+    assert topology.build()
+
+
+def test_a_cluster_keeps_no_topology_that_is_over() -> None:
+    topology = TridentTopology()
+    topology.newStream("s", FixedBatchSpout("a", 1, (1,)))
+    with LocalCluster() as cluster:
+        for i in range(5):
+            assert cluster.submitTopology(f"t{i}", {}, topology.build()).awaitTermination(30)
+        assert len(cluster._running) == 1

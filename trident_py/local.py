@@ -55,7 +55,7 @@ class LocalCluster:
         settings = {**(conf or {}), "topology.name": name, "trident.run": run, "trident.home": None}
         programs = compile_plan(topology.plan, settings)
         running = LocalRunningTopology(name, run, programs, self.checkpoints)
-        self._running.append(running)
+        self._running = [other for other in self._running if other.isActive] + [running]
         running.start()
         return running
 

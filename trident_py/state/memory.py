@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from .. import home
 from ..canonical import key_of
-from ..errors import DefinitionError
+from ..errors import DefinitionError, StateError
 from .base import (
     BackingMap,
     ITupleCollection,
@@ -107,10 +107,22 @@ class MemoryStore:
             return self._map(partition).items()
 
     def stored(self) -> dict[tuple, Any]:
-        """Every key of every partition with its OpaqueValue; the global key is ("$GLOBAL$",)."""
+        """Every key of every partition with its OpaqueValue; the global key is ("$GLOBAL$",).
+
+        Raises StateError for a key that two partitions hold: one row would hide the other.
+        """
+        found: dict[tuple, tuple[int, Any]] = {}
         with self._lock:
-            rows = [row for each in self._maps.values() for row in each.items()]
-        return {("$GLOBAL$",) if key == (GLOBAL_KEY,) else ExactKey(key): value for key, value in rows}
+            rows = [(partition, *row) for partition, each in self._maps.items() for row in each.items()]
+        for partition, key, value in rows:
+            name = ("$GLOBAL$",) if key == (GLOBAL_KEY,) else ExactKey(key)
+            if name in found:
+                raise StateError(
+                    f"key {tuple(name)!r} is in partitions {found[name][0]} and {partition} of the state: the tuples "
+                    "were not sent by their key (partitionBy, groupBy). Give the state one partition to see it whole"
+                )
+            found[name] = partition, value
+        return {name: value for name, (_, value) in found.items()}
 
 
 class _Partition(BackingMap):

@@ -85,6 +85,14 @@ class TridentTopology:
         """Not there yet. Raises DefinitionError."""
         raise not_there_yet("newDRPCStream", "read a state from its store, or by newStaticState")
 
+    def setResourceDefaults(self, *defaults: Any) -> TridentTopology:
+        """Accepted for ported lines; Spark places tasks itself."""
+        return self
+
+    def setMasterCoordResources(self, *resources: Any) -> TridentTopology:
+        """Accepted for ported lines; there is no coordinator to be placed."""
+        return self
+
     def newStaticState(self, factory: StateFactory | StateSpec) -> TridentState:
         """A state that nothing in this topology updates, for stateQuery."""
         self._static += 1
