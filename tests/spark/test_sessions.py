@@ -22,6 +22,7 @@ __all__ = ["start"]  # the fixture
 TWO_CLUSTERS = """
 from pathlib import Path
 from trident_py import SparkCluster
+from trident_py.spark.session import OwnSession
 from spark.folder import copy_topology, numbers
 
 def run(cluster, name):
@@ -35,6 +36,11 @@ with SparkCluster() as outer:
     run(outer, "outer")
 with SparkCluster() as again:
     run(again, "again")
+own = OwnSession()
+with SparkCluster() as guest:
+    run(guest, "guest")
+assert own.spark.range(3).count() == 3, "a guest does not end the session of its maker"
+own.stop()
 """
 GIVEN = """
 from pathlib import Path

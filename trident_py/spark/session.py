@@ -91,7 +91,6 @@ class SharedLease(Lease):
     def __init__(self, own: OwnSession) -> None:
         super().__init__(own.spark)
         self._own = own
-        own.users += 1
 
     def end(self) -> None:
         with _sessions:
@@ -109,6 +108,7 @@ def lease(given: SparkSession | None) -> Lease:
         if active is None:
             return SharedLease(OwnSession())
         if OwnSession.current is not None and OwnSession.current.spark.sparkContext is active:
+            OwnSession.current.users += 1
             return SharedLease(OwnSession.current)
         return Lease(SparkSession.builder.getOrCreate())
 
@@ -116,13 +116,13 @@ def lease(given: SparkSession | None) -> Lease:
 class OwnSession:
     """A ``local[*]`` session and its scratch folder; `stop` leaves neither process nor file behind.
 
-    ``users`` counts the clusters that share it. Whoever makes one itself counts as none, and stops it.
+    ``users`` counts whoever made it, and the clusters that share it. The maker may `stop` it at any time.
     """
 
     current: ClassVar[OwnSession | None] = None
 
     def __init__(self, settings: dict[str, str] | None = None) -> None:
-        self.users = 0
+        self.users = 1
         self._closing = ExitStack()  # the folder goes with the session, or at the next start if this process is killed
         self._folder = self._closing.enter_context(own_folder(SCRATCH))
         log = self._folder / "log4j2.properties"
