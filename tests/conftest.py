@@ -167,3 +167,10 @@ def _without(kind: str, error: ServiceMissing) -> NoReturn:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     for line in _missing.values():
         terminalreporter.write_line(line, red=True, bold=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Who uses the session needs a JVM, whether or not it says so."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
