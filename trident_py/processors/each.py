@@ -130,29 +130,26 @@ class CallableProcessor(FunctionProcessor):
                 f"{self.spec.operation} returned {bad!r}; a callable in place of a Function returns an iterable "
                 "of results (or None), for example a list or a generator"
             )
-        lists: list[Sequence[Any]] = []
-        try:
-            lists.extend(() if r is None else r if isinstance(r, list | tuple) else list(in_order(r)) for r in results)
-        except BaseException as error:
-            self._blame(error, columns, len(lists))
-            raise
-        return lists
+        lists = (() if r is None else r if isinstance(r, list | tuple) else list(in_order(r)) for r in results)
+        return self._gathered(lists, columns)
 
     def _called(self, columns: list[list], length: int) -> list[Any]:
         if not columns:
             return [self.function() for _ in range(length)]
-        results: list[Any] = []
-        try:
-            results.extend(map(self.function, *columns))  # what was made before an exception stays
-        except BaseException as error:
-            self._blame(error, columns, len(results))
-            raise
-        return results
+        return self._gathered(map(self.function, *columns), columns)
 
-    def _blame(self, error: BaseException, columns: list[list], row: int) -> None:
-        """``int`` and generator expressions have no arguments in their traceback that say which tuple it was."""
-        if not arguments(error.__traceback__):
-            note(error, Blame(values=named_values(self.spec.inputs, [column[row] for column in columns])))
+    def _gathered(self, made: Iterable[Any], columns: list[list]) -> list[Any]:
+        """What is made of each row. An exception gets the row's values, where its traceback has no arguments that tell
+        them: those of ``int`` and of generator expressions have none."""
+        rows: list[Any] = []
+        try:
+            rows.extend(made)  # what was made before an exception stays, so its length says which row it was
+        except BaseException as error:
+            if not arguments(error.__traceback__):
+                at = [column[len(rows)] for column in columns]
+                note(error, Blame(values=named_values(self.spec.inputs, at)))
+            raise
+        return rows
 
     def _columns(self, items: list[Any]) -> Chunk:
         outputs = self.spec.outputs

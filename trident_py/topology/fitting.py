@@ -12,7 +12,7 @@ from ..tuples import Fields
 
 def check_fits(factory: Any, user: Any) -> None:
     """Raises DefinitionError where an updater or a query calls what the factory's states do not have."""
-    factory = factory.stateFactory if isinstance(factory, StateSpec) else factory
+    factory = _bare(factory)
     if not isinstance(factory, StateFactory) or not isinstance(user, StateUpdater | QueryFunction):
         return
     kind = factory.state_type
@@ -22,6 +22,10 @@ def check_fits(factory: Any, user: Any) -> None:
             f"{type(user).__name__} does not fit {factory!r}: it calls {missing[0]}(), which {kind.__name__} does not "
             f"have. {_next_step(missing[0])}"
         )
+
+
+def _bare(factory: Any) -> Any:
+    return factory.stateFactory if isinstance(factory, StateSpec) else factory
 
 
 def _next_step(call: str) -> str:
@@ -37,7 +41,7 @@ def keys_of(factory: Any, group: Fields) -> Fields:
 
     Raises DefinitionError if the state's key has other fields.
     """
-    factory = factory.stateFactory if isinstance(factory, StateSpec) else factory
+    factory = _bare(factory)
     wanted = factory.key_fields if isinstance(factory, StateFactory) else None
     if wanted is None or (len(wanted) == 1 and len(group) == 1):
         return group
