@@ -13,7 +13,8 @@ from typing import Any
 
 from trident_py.errors import StateError
 from trident_py.kafka.asking import asked
-from trident_py.kafka.clients import ASKING, Cluster, code_of
+from trident_py.kafka.clients import ASKING, Cluster, means
+from trident_py.kafka.codes import Meaning
 from trident_py.state import BatchParticipant, Location, Remembered
 
 from ..findings import Finding
@@ -76,7 +77,7 @@ class Compaction:
             try:
                 return settings_of(admin, self.topic), len(partitions_of(admin, self.topic))
             except KafkaException as error:
-                if code_of(error) not in ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"):
+                if not means(error, Meaning.MISSING):
                     raise
                 return None
 

@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 from trident_py.errors import FailedException, StateError
 from trident_py.kafka.asking import answer, asked
-from trident_py.kafka.clients import ASKING, Cluster
+from trident_py.kafka.clients import ASKING, Cluster, means
+from trident_py.kafka.codes import Meaning
 
 from .advice import kafka_errors
 from .marks import ANSWER
@@ -223,7 +224,7 @@ class LocalTable:
                     f"topic {self._topic!r}: its records at {message.offset()} are gone; it was made anew, or records "
                     "were deleted. It is read again from its beginning, and the batch is tried again"
                 )
-            elif not error.retriable() and error.fatal():
+            elif means(KafkaException(error), Meaning.REFUSED):  # a record that nobody can read is not passed over
                 raise KafkaException(error)
         self._write(rows)
         self._at.update((part, max(offset, self._at[part])) for part, offset in at.items())

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.kafka.asking import answer, asked, reached
-from trident_py.kafka.clients import Cluster, code_of
+from trident_py.kafka.clients import Cluster, code_of, means
+from trident_py.kafka.codes import Meaning
 
 from ..findings import Finding
 from .advice import kafka_errors
@@ -81,7 +82,7 @@ def _described(place: Place, admin: Any) -> list[int] | None:
         try:
             return partitions_of(admin, place.topic)
         except KafkaException as error:
-            if code_of(error) == "UNKNOWN_TOPIC_OR_PART":
+            if means(error, Meaning.MISSING):
                 return None
             raise
 

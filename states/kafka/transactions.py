@@ -16,7 +16,8 @@ from typing import Any
 
 from trident_py.errors import FailedException, StateError
 from trident_py.kafka.asking import asked
-from trident_py.kafka.clients import code_of, is_fenced, is_passing, kafka_error
+from trident_py.kafka.clients import is_fenced, is_passing, kafka_error, means
+from trident_py.kafka.codes import Meaning
 
 from .advice import kafka_errors
 from .marks import ANSWER, Mark, Place
@@ -25,7 +26,6 @@ from .sending import Sender
 
 PATIENCE = 10.0
 LONGEST = 20.0
-ENDED = "INVALID_TXN_STATE"
 
 
 class TransactionalProducer:
@@ -142,8 +142,8 @@ class TransactionalProducer:
         """Why a replay may help after this error, whose ``first`` refused record may be its reason; else nothing."""
         if is_fenced(cause):
             return _FENCED
-        if ENDED in (code_of(cause), "" if first is None else code_of(first)):
-            return "Somebody else has ended the transaction: an administrator, or a request that came late"
+        if any(each is not None and means(each, Meaning.ENDED) for each in (cause, first)):
+            return "The transaction was ended by the broker, by an administrator, or by a request that came late"
         if first is not None and is_passing(first):
             return "The broker is away or busy"
         return ""

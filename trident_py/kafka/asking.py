@@ -12,7 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
-from .clients import ASKING, REFUSING, Cluster
+from .clients import ASKING, Cluster
+from .codes import Meaning, meaning_of
 
 T = TypeVar("T")
 REACH = 10.0
@@ -56,13 +57,13 @@ class Complaints:
         """Called by librdkafka from within `poll`."""
         if error.name() == _DOWN:
             self.down = True
-        elif self.last is None or self.last.name() not in REFUSING:
+        elif not self.refused:
             self.last = error
 
     @property
     def refused(self) -> bool:
         """Whether the brokers are there, and do not let this user in."""
-        return self.last is not None and self.last.name() in REFUSING
+        return self.last is not None and meaning_of(self.last.name()) is Meaning.SHUT
 
     def forget(self) -> None:
         """The brokers have answered."""

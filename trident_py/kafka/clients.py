@@ -14,6 +14,7 @@ from typing import Any
 
 from ..errors import DefinitionError, FailedException, StateError, TridentError
 from ..secrets import hidden, is_secret
+from .codes import PASSING, Meaning, is_known, meaning_of
 
 log = logging.getLogger("trident_py.kafka")
 
@@ -40,19 +41,9 @@ ASKING = {
     "enable.auto.commit": False, "enable.sparse.connections": False, "retry.backoff.ms": 5, "retry.backoff.max.ms": 100,
 }  # fmt: skip
 
-_PASSING = (
-    "_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT", "_RESOLVE", "_WAIT_COORD",
-    "_IN_PROGRESS", "_STATE", "_RETRY", "REQUEST_TIMED_OUT", "LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION",
-    "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR", "NETWORK_EXCEPTION",
-    "NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "BROKER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE",
-    "KAFKA_STORAGE_ERROR", "NOT_CONTROLLER", "CONCURRENT_TRANSACTIONS", "UNSTABLE_OFFSET_COMMIT",
-    "PREFERRED_LEADER_NOT_AVAILABLE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE",
-    "THROTTLING_QUOTA_EXCEEDED", "_QUEUE_FULL",
-)  # fmt: skip
-REFUSING = ("_AUTHENTICATION", "_SSL", "SASL_AUTHENTICATION_FAILED")
 AWAY = "The broker is away or busy, or its address is wrong; it is asked again"
+UNKNOWN = "This library does not know the code and takes it for one that passes; it is asked again"
 _REFUSED = "Check security.protocol, sasl.mechanism, sasl.username and sasl.password (or the ssl settings)"
-_FENCED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING")
 
 
 @dataclass(frozen=True)
@@ -126,14 +117,20 @@ def kafka_error(error: BaseException) -> Any:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether the broker is away, starting, or busy: the same call may succeed later."""
+    """Whether the broker is away, starting, or busy: the same call may succeed later (`trident_py.kafka.codes`)."""
     found = kafka_error(error)
-    return found is not None and (found.retriable() or found.name() in _PASSING)
+    return found is not None and (found.retriable() or meaning_of(found.name()) in PASSING)
 
 
 def is_fenced(error: BaseException) -> bool:
     """Whether another producer with the same transactional id has taken over, or the transaction timed out."""
-    return code_of(error) in _FENCED
+    return means(error, Meaning.FENCED)
+
+
+def means(error: BaseException, meaning: Meaning) -> bool:
+    """Whether it is an error of Kafka's with a code of this meaning."""
+    found = kafka_error(error)
+    return found is not None and meaning_of(found.name()) is meaning
 
 
 @contextlib.contextmanager
@@ -148,6 +145,6 @@ def errors(cluster: Cluster, doing: str, raised: type[TridentError] = StateError
         told = str(error) if found is None else f"{found.name()}: {found.str()}"
         text = cluster.hidden(f"Kafka at {cluster.bootstrap}: could not {doing}: {told}")
         if is_passing(error):
-            raise FailedException(f"{text}. {AWAY}") from error
-        refused = f". {_REFUSED}" if code_of(error) in REFUSING else ""
+            raise FailedException(f"{text}. {AWAY if is_known(code_of(error)) else UNKNOWN}") from error
+        refused = f". {_REFUSED}" if means(error, Meaning.SHUT) else ""
         raise raised(text + refused) from error

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from ..errors import FailedException, SpoutError
 from .asking import asked
 from .batches import Place, Range
-from .clients import Cluster, errors, is_passing
-from .watch import ANSWER, UNKNOWN
+from .clients import Cluster, errors, is_passing, means
+from .codes import Meaning
+from .watch import ANSWER
 
 TAKE = 10_000
 WAIT = 0.010
@@ -214,10 +215,10 @@ class RangeReader:
             part.live = True
         elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             self._out_of_range(place, part, wanted)
-        elif is_passing(KafkaException(error)) or error.name() in UNKNOWN:
+        elif is_passing(told := KafkaException(error)) or means(told, Meaning.MISSING):
             self._error = f" ({error.name()}: {error.str()})"
         else:
-            raise KafkaException(error)
+            raise told
 
     def _out_of_range(self, place: Place, part: Part, wanted: Range) -> None:
         from confluent_kafka import TopicPartition

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import FailedException, SpoutError
 from .asking import Complaints, answer, asked, committed
 from .batches import Place
-from .clients import code_of, errors, is_passing, log
+from .clients import code_of, errors, is_passing, log, means
+from .codes import Meaning
 
 if TYPE_CHECKING:
     from .spout import KafkaSpout
 
 ANSWER = 2.0
-NO_LEADER = "_NOENT"  # what librdkafka says of a partition that no broker leads
-UNKNOWN = ("UNKNOWN_TOPIC_OR_PART", "UNKNOWN_TOPIC_ID", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION")
 
 
 class Seen(NamedTuple):
@@ -93,7 +92,7 @@ class Watch:
                 try:
                     told = answer(future, ANSWER)
                 except KafkaException as error:
-                    if code_of(error) not in UNKNOWN:
+                    if not means(error, Meaning.MISSING):
                         raise
                     continue
                 found[name] = Seen(str(told.topic_id), len(told.partitions))
@@ -140,10 +139,10 @@ class Watch:
                 try:
                     found[partition.topic, partition.partition] = answer(future, ANSWER).offset
                 except KafkaException as error:
-                    if not (is_passing(error) or code_of(error) in (*UNKNOWN, NO_LEADER)):
+                    if not (is_passing(error) or means(error, Meaning.MISSING)):
                         raise
                     away = error
-        if away is not None and not found and code_of(away) not in UNKNOWN:
+        if away is not None and not found and not means(away, Meaning.MISSING):
             told = self._said.instead_of(away)
             text = self._spout.cluster.hidden(f"{code_of(told)}: {told.args[0].str()}")
             raise FailedException(f"Kafka at {self._spout.bootstrap}: no partition answers: {text}")
@@ -184,6 +183,6 @@ class Watch:
         """Not to be allowed to read the settings is no reason not to read the topic."""
         if is_passing(error):
             raise error
-        if code_of(error) not in UNKNOWN and not self._unchecked:
+        if not means(error, Meaning.MISSING) and not self._unchecked:
             self._unchecked = True
             log.warning("whether topic %s is compacted cannot be checked: %s", name, code_of(error))
