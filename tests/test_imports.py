@@ -18,7 +18,7 @@ LAYERS = [
     {"errors", "calls", "leftovers", "secrets"},
     {"canonical"},
     {"config"},
-    {"tuples", "patience", "sessions", "names"},
+    {"tuples", "patience", "sessions", "sqlcodes", "names"},
     {"blame"},
     {"chunks", "home", "documents"},
     {"operations"},
@@ -52,7 +52,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ENTRANCES = {"__init__", "__main__"}
 STATES_MAY_IMPORT = {
     "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents", "kafka",
-    "sessions", "names",
+    "sessions", "sqlcodes", "names",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {

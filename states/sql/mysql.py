@@ -14,6 +14,7 @@ from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
 from trident_py.sessions import pin_mysql
+from trident_py.sqlcodes import lost_a_lock_on_mysql, mysql_is_away
 
 from .columns import DECODERS, Column
 from .connection import Connection, driver_connection, pinned
@@ -24,9 +25,6 @@ from .server import ServerDialect
 
 _KEYS_PER_READ = 1_000
 _KEY_LENGTH = 190
-_LOCKS = {1205, 1213, 3572}
-_FULL = {1040, 1203, 1226}  # too many connections, of all or of one user: not for long
-_LOST = _FULL | {0, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2002, 2003, 2006, 2013, 2014, 2055, 4031}
 _DUPLICATES = {1050, 1062, 1586}
 _WIDTH = r"(?:\(\d+\))?"
 _DECLARED = [
@@ -97,10 +95,12 @@ class MySql(ServerDialect, MySqlMaps, MySqlBulk):
         connection.execute("START TRANSACTION")
 
     def is_lock(self, error: BaseException) -> bool:
-        return code_of(error) in _LOCKS
+        return lost_a_lock_on_mysql(code_of(error))
 
     def is_lost(self, error: BaseException) -> bool:
-        return code_of(error) in _LOST or isinstance(error, OSError)
+        code = code_of(error)
+        broken = code is None and type(error).__name__ == "InternalError"  # PyMySQL: packets out of order
+        return mysql_is_away(code) or broken or isinstance(error, OSError)
 
     def is_duplicate(self, error: BaseException) -> bool:
         return code_of(error) in _DUPLICATES

@@ -11,6 +11,7 @@ from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
 from trident_py.sessions import local_postgresql, pin_postgresql
+from trident_py.sqlcodes import lost_a_lock_on_postgresql, postgresql_is_away
 
 from .columns import DECODERS, Column
 from .connection import Connection, driver_connection, pinned
@@ -19,9 +20,7 @@ from .postgresql_maps import CASTS, PostgreSqlMaps
 from .postgresql_table import type_names, unfit, unique_keys
 from .server import ServerDialect
 
-_LOCKS = {"40001", "40P01", "55P03"}
 _DUPLICATES = {"23505", "42P07", "42710"}  # two that make one table at once see any of the three
-_GONE = {"25P03", "25P04", "53300"}  # idle or too long in a transaction, too many connections
 _PASSING = re.compile(
     "starting up|shutting down|recovery|too many|connection slots|not yet accepting|terminating connection"
     "|no more connections|try again|timeout|cannot connect"  # of a pooler
@@ -88,12 +87,12 @@ class PostgreSql(ServerDialect, PostgreSqlMaps, PostgreSqlBulk):
         connection.execute(local_postgresql(max(int(seconds * 1000), 1)))
 
     def is_lock(self, error: BaseException) -> bool:
-        return getattr(error, "sqlstate", None) in _LOCKS
+        return lost_a_lock_on_postgresql(getattr(error, "sqlstate", None) or "")
 
     def is_lost(self, error: BaseException) -> bool:
         state = getattr(error, "sqlstate", None)
         if state is not None:
-            return (state[:2] in ("08", "57") and state != "57014") or state in _GONE
+            return postgresql_is_away(state)
         if _FINAL.search(str(error)) and not _PASSING.search(str(error)):
             return False  # a wrong password, an unknown database: the server is there and says no
         return type(error).__name__ in ("OperationalError", "InterfaceError") or isinstance(error, OSError)

@@ -105,7 +105,8 @@ class Store:
                 why = f"Another process has it locked (waited up to {LOCK_SECONDS:g} s)"
                 raise FailedException(f"{text}. {why}") from cause
             if self.dialect.is_lost(cause):
-                raise ConnectionLost(f"{text}. The server or the connection to it is gone") from cause
+                why = "The server or the connection to it is gone, or it cannot do this now"
+                raise ConnectionLost(f"{text}. {why}") from cause
             advice = self.dialect.advice(self.url, cause)
             raise StateError(f"{text}: {advice}" if advice else text) from error
 

@@ -10,8 +10,11 @@ from sqlalchemy.exc import DBAPIError
 from ..errors import DefinitionError
 from ..secrets import shown
 from ..sessions import pin_engine
+from ..sqlcodes import lost_a_lock_on_mysql, lost_a_lock_on_postgresql, mysql_is_away, postgresql_is_away
 
 PATIENCE = 5.0
+_TOOK_LONG = "57014"  # our own statement_timeout
+_READ_ONLY = 1290
 
 
 class SqlDialect:
@@ -22,7 +25,6 @@ class SqlDialect:
     driver = "psycopg"
     mark = "%s"
     threads = 2
-    passing: tuple[Any, ...] = ("40001", "40P01", "55P03", "57P01", "57P02", "57P03", "53300")
     arguments: dict[str, Any] = {"connect_timeout": 3, "options": f"-c statement_timeout={int(PATIENCE * 1000)}"}  # noqa: RUF012
 
     def engine(self, url: URL) -> Engine:
@@ -83,7 +85,9 @@ class SqlDialect:
         if not isinstance(error, DBAPIError):
             return True  # no connection in time: the pool's TimeoutError, a socket's OSError
         code = getattr(error.orig, "sqlstate", None)
-        return error.connection_invalidated or code is None or code in self.passing or code.startswith("08")
+        if error.connection_invalidated or code is None or code == _TOOK_LONG:
+            return True
+        return lost_a_lock_on_postgresql(code) or postgresql_is_away(code)
 
 
 class MySql(SqlDialect):
@@ -92,8 +96,6 @@ class MySql(SqlDialect):
     now = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)"
     key = "VARBINARY(700)"
     driver = "pymysql"
-    # lost, away, starting, read only, lock wait, deadlock, too many connections, killed
-    passing: tuple[Any, ...] = (0, 1040, 1053, 1205, 1213, 1290, 1317, 1927, 2003, 2006, 2013, 2055)
     arguments = {"connect_timeout": 3, "read_timeout": PATIENCE, "write_timeout": PATIENCE, "charset": "utf8mb4"}  # noqa: RUF012
 
     def tables(self, table: str) -> list[str]:
@@ -113,7 +115,8 @@ class MySql(SqlDialect):
         if not isinstance(error, DBAPIError) or error.connection_invalidated:
             return True
         arguments: tuple[Any, ...] = getattr(error.orig, "args", ())
-        return bool(arguments) and arguments[0] in self.passing
+        code = arguments[0] if arguments else None
+        return lost_a_lock_on_mysql(code) or mysql_is_away(code) or code == _READ_ONLY
 
 
 class Sqlite(SqlDialect):

@@ -1,0 +1,58 @@
+"""Which errors of a database server pass, by rule: a batch, or an event, that meets one is tried again.
+
+PostgreSQL's codes are SQLSTATEs, whose first two characters are a class; MySQL and MariaDB count theirs. Everything
+else is final: most of a database's codes object to a statement or a row, for ever. So are a full disk, a server that
+only reads and a statement's time limit, which last until somebody acts, and should be seen at once.
+"""
+
+from __future__ import annotations
+
+_AWAY_BUT = {
+    "57014",  # a statement's time limit, or a cancel
+    "53100",  # the disk is full
+    "53400",  # a limit in the configuration
+}
+_AWAY_TOO = {
+    "25P03", "25P04",  # idle, or too long, in a transaction: the session is over
+    "40003",  # nobody knows how the statement ended
+}  # fmt: skip
+
+
+def lost_a_lock_on_postgresql(sqlstate: str) -> bool:
+    """Whether a transaction lost against another one (class 40; 55P03 lock not available; 72 snapshot too old)."""
+    return sqlstate == "55P03" or (sqlstate[:2] in ("40", "72") and sqlstate not in ("40002", "40003"))
+
+
+def postgresql_is_away(sqlstate: str) -> bool:
+    """Whether the connection or its server is gone (classes 08 and 57), or lacks connections or memory (53)."""
+    return sqlstate in _AWAY_TOO or (sqlstate[:2] in ("08", "53", "57") and sqlstate not in _AWAY_BUT)
+
+
+_LOCKS = {
+    1020,  # MariaDB: the record has changed since it was read
+    1205, 1206, 1213, 3572, 1402, 1613, 1614, 3058,  # waits, deadlocks, no room for locks
+    1412,  # the table's definition has changed; "please retry transaction"
+    3101,  # group replication has rolled the transaction back
+}  # fmt: skip
+_AWAY = {
+    0,  # PyMySQL: the connection is closed
+    1040, 1129, 1203, 1226, 1637,  # too many connections, of all or of one user; too many failed ones; transactions
+    1037, 1041, 1135,  # no memory, no threads
+    1297,  # a temporary error of a storage engine
+    1042, 1047,  # the host's name cannot be found; Galera: not ready for use
+    1053, 1077, 1078, 1079, 1080, 3168, 3169,  # the server stops, the session was ended
+    1152, 1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1184, 1927, 4031,  # the connection broke
+    1180, 1181,  # COMMIT or ROLLBACK failed: nobody knows how far it came
+    1317,  # somebody has stopped the statement
+    2001, 2002, 2003, 2004, 2005, 2006, 2012, 2013, 2014, 2027, 2055,  # the client could not reach it, or lost it
+}  # fmt: skip
+
+
+def lost_a_lock_on_mysql(code: int | None) -> bool:
+    """Whether a transaction lost against another one."""
+    return code in _LOCKS
+
+
+def mysql_is_away(code: int | None) -> bool:
+    """Whether the connection or its server is gone, or lacks connections, threads or memory for now."""
+    return code in _AWAY
