@@ -31,8 +31,8 @@ class Data:
 
     ``held`` outlives the call, as an attribute does; ``inner``: what is inside outlives it. ``unordered`` is a set,
     ``view`` the keys or items of a dict, ``iterator`` is used up by reading it, ``container`` may change in place.
-    ``callables``: what is inside may be called, each of it was read. ``holds`` are objects and sets that are inside,
-    ``keyed`` those of a dict whose keys are constants.
+    ``callables``: what is inside may be called, each of it was read. ``naive`` is a time without a zone. ``holds`` are
+    objects, sets and iterators that are inside, ``keyed`` those of a dict whose keys are constants.
     """
 
     held: bool = False
@@ -42,6 +42,7 @@ class Data:
     iterator: bool = False
     container: bool = False
     callables: bool = False
+    naive: bool = False
     holds: Value = frozenset()
     keyed: tuple[tuple[Any, Value], ...] = ()
 
@@ -125,6 +126,7 @@ class Args(NamedTuple):
     keywords: tuple[tuple[str, Value], ...] = ()
     nodes: tuple[ast.expr, ...] = ()
     unknown: bool = False
+    call: ast.Call | None = None
 
     @property
     def key(self) -> tuple:
@@ -186,6 +188,12 @@ def container(found: Value) -> Value:
     return frozenset([Data(container=True, inner=inner, callables=callables, holds=holds)])
 
 
+def pair(values: Value) -> Value:
+    """A key and a value of a dict."""
+    made = frozenset(each for each in container(values) if isinstance(each, Data))
+    return frozenset(replace(each, keyed=((0, PLAIN), (1, values))) for each in made)
+
+
 def holds_more(atom: Atom) -> bool:
     """Whether it is more than a plain value, so that what holds it must remember it."""
     if isinstance(atom, Data):
@@ -212,6 +220,14 @@ def unordered(atom: Atom) -> bool:
     if isinstance(atom, Known):
         return isinstance(atom.value, set | frozenset)
     return isinstance(atom, Data) and atom.unordered
+
+
+def deep(value: Value) -> Iterator[Atom]:
+    """These, and what is within them."""
+    for each in value:
+        yield each
+        if isinstance(each, Data):
+            yield from deep(each.holds)
 
 
 def settled(atom: Atom) -> Atom:

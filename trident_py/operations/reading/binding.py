@@ -1,12 +1,24 @@
-"""The names of a call: what its parameters and cells stand for."""
+"""The names of a call: what its parameters and cells stand for, and the names around it."""
 
 from __future__ import annotations
 
 import ast
 import types
+from dataclasses import dataclass, field
 from typing import Any
 
 from .atoms import NOTHING, PLAIN, Data, Value
+
+
+@dataclass
+class Names:
+    """The names around a function: closure, globals, and what `super()` needs."""
+
+    file: str
+    globals: dict[str, Any]
+    closure: dict[str, Any] = field(default_factory=dict)
+    owner: Any = None
+    source: Any = None  # of the function whose closure it is
 
 
 def cells(function: types.FunctionType) -> dict[str, Any]:

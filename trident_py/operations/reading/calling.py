@@ -8,13 +8,12 @@ import functools
 import inspect
 import operator
 import types
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from . import findings, tables
+from . import findings, machine, tables
 from .atoms import (
     ENTRIES,
     FRESH,
@@ -22,6 +21,7 @@ from .atoms import (
     PLAIN,
     READ,
     SET,
+    UNKNOWN,
     Args,
     Atom,
     Bound,
@@ -31,18 +31,19 @@ from .atoms import (
     Local,
     Made,
     Method,
-    Super,
     Value,
     container,
-    held,
+    deep,
     inside,
     known,
     outlives,
+    pair,
     unordered,
 )
-from .findings import Finding, Place
+from .attributes import Attributes
+from .findings import Place
 from .results import by_address, hands_callables, is_module, result, union
-from .sources import generated, is_ours, is_users
+from .sources import is_ours, is_users
 
 _METACLASSES = ("builtins.type", "abc.ABCMeta", "enum.EnumType", "typing.NamedTupleMeta")
 _SHOWN = {"genericpath.": "os.path.", "posixpath.": "os.path."}
@@ -54,33 +55,8 @@ def shown(name: str) -> str:
     return name.removeprefix("builtins.")
 
 
-class Calls:
-    """The part of the reader that knows objects. ``starting`` is the object whose `__init__` or `prepare` is read."""
-
-    def __init__(self, trusted: Iterable[str]) -> None:
-        self.trusted = tuple(trusted)
-        self.starting: Known | Made | None = None
-        self.attributes: dict[tuple[Any, str], Value] = {}
-        self.prepared: set[tuple[Any, str]] = set()
-        self.preparing = False
-
-    report: Callable[[Finding], None]
-    function: Callable[..., Value]
-    local: Callable[..., Value]
-    construct_users: Callable[..., Value]
-    use: Callable[[Atom, Place | None], None]
-    touch: Callable[[Atom, Place | None], None]
-    origin_in_class: Callable[[type, str], None]
-
-    def declared(self, thing: Any, place: Place | None) -> bool:
-        raise NotImplementedError
-
-    def remember(self, owner: Known, name: str, value: Value) -> None:
-        """An attribute that `__init__` or `prepare` stores: there it may be changed, later it is held."""
-        key = (id(owner.value), name)
-        self.attributes[key] = self.attributes.get(key, NOTHING) | held(value)
-        if self.preparing:
-            self.prepared.add(key)
+class Calls(Attributes):
+    """The part of the reader that knows what calls give."""
 
     # -- calls ------------------------------------------------------------------------------------------------------
 
@@ -196,6 +172,8 @@ class Calls:
             if name == "collections.defaultdict" and args.positional:
                 made.attributes[ENTRIES] = union(self.call(each, Args(), place) for each in args.positional[0])
             return frozenset([made])
+        if kind is object:
+            return frozenset([Made(kind, place.node if place else None)])
         if kind is operator.methodcaller or kind is operator.attrgetter:
             self._by_name(kind, args, place)
         if issubclass(kind, map | filter | zip | enumerate | reversed) or hasattr(kind, "__next__"):
@@ -211,6 +189,13 @@ class Calls:
             self.method(Data(), str(name), Args(), place)
         if not names:
             self.report(findings.unseen(place.text if place else kind.__name__, place))
+
+    def item_of_class(self, atom: Atom, place: Place | None) -> None:
+        """``Kind[...]`` of a class of the user's."""
+        if isinstance(atom, Known) and isinstance(atom.value, type) and is_users(atom.value):
+            found = inspect.getattr_static(atom.value, "__class_getitem__", None)
+            if isinstance(found, classmethod) and is_users(found.__func__):
+                self._call_known(getattr(atom.value, "__class_getitem__"), UNKNOWN, place)  # noqa: B009
 
     # -- libraries --------------------------------------------------------------------------------------------------
 
@@ -236,15 +221,18 @@ class Calls:
         first = args.positional[0] if args.positional else NOTHING
         if name in tables.TEXTS and any(isinstance(each, Given) and each.role == "attempt" for each in first):
             self.report(findings.calls("TransactionAttempt.__str__, which tells the attempt,", place))
-        if name in tables.TEXTS and any(map(by_address, first)):
+        if name in tables.TEXTS and any(map(by_address, deep(first))):
             self.report(findings.calls("object.__repr__, which shows an address,", place))
         if (name in tables.FIRST_CHANGES or name.endswith(".__setattr__")) and any(
             outlives(each) and each != self.starting for each in first
         ):
             self.report(findings.keeps(place.text, place))
-        sets = any(unordered(each) for value in args.values for each in value)
+        within = deep if name in tables.GO_DEEP else iter
+        sets = any(unordered(each) for value in args.values for each in within(value))
+        if name == "builtins.next" and Data() in first:
+            self.report(findings.unseen(place.text, place))
         by_key = name in tables.BY_KEY and any(each == "key" for each, _ in args.keywords)
-        sorting = name in tables.ORDERLESS or name.partition(".")[0] == "logging"
+        sorting = name in tables.ORDERLESS | tables.COPIES or name.partition(".")[0] == "logging"
         if sets and (by_key or not sorting):
             self.report(findings.set_order(place))
 
@@ -261,11 +249,13 @@ class Calls:
                 self.report(findings.calls(f"Path.{name}", place))
             return frozenset([Made(kind, None)])
         if isinstance(owner, Given):
-            return self._given(owner, name, place)
+            return self._given(owner, name, args, place)
         self._check_method(owner, name, args, place)
         return self._of_method(owner, name, args)
 
-    def _given(self, owner: Given, name: str, place: Place | None) -> Value:
+    def _given(self, owner: Given, name: str, args: Args, place: Place | None) -> Value:
+        if owner.role == "collector" and name == "emit":
+            self.emitted(union(args.values), place)
         if owner.role == "context" and name == "transaction":
             return frozenset([Given("attempt")])
         fine = {"context": ("numPartitions",), "attempt": ("txid", "getTransactionId")}
@@ -273,19 +263,32 @@ class Calls:
             self.report(findings.calls(name, place))
         return PLAIN
 
+    def emitted(self, value: Value, place: Place | None) -> None:
+        """It travels in tuples: a set is in another order elsewhere; a method of an object may pass for that of a
+        plain value, where the tuple is read."""
+        for atom in deep(value):
+            if unordered(atom) and place is not None:
+                self.report(findings.set_order(place))
+            if isinstance(atom, Made) and is_users(atom.kind):
+                for name in sorted(tables.data_methods() & set(dir(atom.kind))):
+                    found = inspect.getattr_static(atom.kind, name)
+                    if isinstance(found, types.FunctionType) and is_users(found):
+                        self.function(found, UNKNOWN, atom)
+
     def _check_method(self, owner: Atom, name: str, args: Args, place: Place | None) -> None:
         plain = isinstance(owner, Data) or isinstance(getattr(owner, "value", None), (*_PLAIN_KINDS, np.ndarray))
         fits = name in tables.data_methods() if plain else not name.startswith("_")
-        if name in tables.CLOCK and (plain or isinstance(owner, Made)):
-            self.report(findings.calls(name, place))
-        elif not fits and not (name.startswith("__") and name.endswith("__")):
+        local = machine.method(owner, name, args) if plain else None
+        if local or (name in tables.CLOCK and (plain or isinstance(owner, Made))):
+            self.report(findings.calls(local or name, place))
+        elif (name in tables.STREAMS and owner == Data()) or not (fits or _is_special(name)):
             self.report(findings.unseen(place.text if place else f"method {name}", place))
         if place is None:
             return
         starting = self.starting is not None and (isinstance(owner, Data | Made) or owner == self.starting)
         if name in tables.MUTATORS and outlives(owner) and not starting:
             self.report(findings.keeps(place.text, place))
-        through = name in tables.GO_THROUGH and any(unordered(each) for value in args.values for each in value)
+        through = name in tables.GO_THROUGH and any(unordered(each) for value in args.values for each in deep(value))
         if through or (name == "pop" and unordered(owner)):
             self.report(findings.set_order(place))
 
@@ -295,148 +298,21 @@ class Calls:
         if name == "copy":
             return SET if unordered(owner) else FRESH
         if name in ("keys", "items", "values"):
-            within = {"items": container(inside(owner)), "values": inside(owner)}.get(name, NOTHING)
+            within = {"items": pair(inside(owner)), "values": inside(owner)}.get(name, NOTHING)
             view = name != "values"
             return frozenset(replace(each, view=view) for each in container(within) if isinstance(each, Data))
         if name in ("get", "pop", "setdefault", "popitem", "popleft"):
             given = union(args.values)
             return inside(owner) | (given if name in ("get", "setdefault", "pop") else NOTHING)
+        if machine.keeps_naive(owner, name, args):
+            return frozenset([Data(naive=True)])
         callables = hands_callables(args) or (isinstance(owner, Data) and owner.callables)
         part = outlives(owner) and isinstance(owner, Data) and owner.inner  # what it gives may be a part of it
         return frozenset([Data(callables=callables, held=part)])
 
-    # -- attributes -------------------------------------------------------------------------------------------------
 
-    def attribute(self, owner: Atom, name: str, place: Place | None) -> Value:
-        """What ``owner.name`` leads to; nothing of the user's is run for it."""
-        if isinstance(owner, Super):
-            return self._super(owner, name, place)
-        if isinstance(owner, Known):
-            return self._of_known(owner, name, place)
-        if isinstance(owner, Made) and is_users(owner.kind):
-            return self._of_instance(owner, owner.kind, name, place)
-        if isinstance(owner, Given):
-            if owner.role == "context" and name == "transaction":
-                return frozenset([Given("attempt")])
-            return frozenset([Method(owner, name)])
-        if isinstance(owner, Bound | Local):
-            return PLAIN
-        return frozenset([Method(owner, name)])
-
-    def _of_known(self, owner: Known, name: str, place: Place | None) -> Value:
-        value = owner.value
-        if isinstance(value, types.ModuleType):
-            return self._of_module(value, name, place)
-        if name == "__class__":
-            return known(type(value))
-        if isinstance(value, type):
-            return self._of_class(value, name, place)
-        if is_users(type(value)):
-            return self._of_instance(owner, type(value), name, place)
-        own = getattr(value, "__dict__", {})
-        if is_ours(type(value)):
-            return known(own[name]) if name in own else READ
-        if isinstance(value, types.FunctionType | functools.partial) or name in own:
-            return known(own[name]) if name in own else PLAIN
-        return frozenset([Method(owner, name)])
-
-    def _of_module(self, module: types.ModuleType, name: str, place: Place | None) -> Value:
-        dotted = f"{tables.ALIASES.get(module.__name__, module.__name__)}.{name}"
-        found = vars(module).get(name, _MISSING)
-        if found is _MISSING and not is_users(module):
-            found = getattr(module, name, _MISSING)
-        if found is _MISSING:
-            self.report(findings.unseen(place.text if place else dotted, place))
-            return READ
-        if dotted in ("sys.stdout", "sys.stderr"):
-            return frozenset([Given("stream")])
-        if dotted in tables.CONSTANTS and not callable(found):
-            self.report(findings.reads(dotted, place))
-            return PLAIN
-        return known(found)
-
-    def _of_class(self, kind: type, name: str, place: Place | None) -> Value:
-        found = inspect.getattr_static(kind, name, _MISSING)
-        if found is _MISSING:
-            return PLAIN if name.startswith("__") else self._lost(place, name)
-        if isinstance(found, staticmethod | classmethod) or not is_users(kind):
-            found = getattr(kind, name)
-        return known(found)
-
-    def _lost(self, place: Place | None, name: str) -> Value:
-        self.report(findings.unseen(place.text if place else name, place))
-        return READ
-
-    def _of_instance(self, owner: Known | Made, kind: type, name: str, place: Place | None) -> Value:
-        """An attribute of an object of the user's: a method, a property, what it holds, what its class holds."""
-        if name in ("__class__", "__dict__"):
-            return known(kind) if name == "__class__" else frozenset([Data(held=outlives(owner), inner=True)])
-        if any("__getattribute__" in vars(each) for each in kind.__mro__ if is_users(each)):
-            return self._lost(place, name)
-        found = next(((vars(each)[name], each) for each in kind.__mro__ if name in vars(each)), None)
-        if found is not None and isinstance(found[0], property | types.FunctionType):
-            return self._bound(found[0], owner, found[1], name, place)
-        self.origin_in_class(kind, name)
-        own = self._own(owner, name)
-        if own:
-            return own
-        if found is not None:
-            return self._bound(found[0], owner, found[1], name, place)
-        if any("__getattr__" in vars(each) for each in kind.__mro__ if is_users(each)):
-            return self._lost(place, name)
-        return frozenset([Data(held=outlives(owner))])
-
-    def _own(self, owner: Known | Made, name: str) -> Value:
-        """What the object itself holds: what its attributes are now, and what reading has seen stored."""
-        key = owner.value if isinstance(owner, Known) else None
-        stored = self.attributes.get((id(key), name), NOTHING)  # by `prepare`, or while `__init__` is read
-        if isinstance(owner, Made):
-            return owner.attributes.get(name, NOTHING)
-        own = getattr(owner.value, "__dict__", {})
-        if name not in own and hasattr(type(owner.value), "__slots__"):
-            with_slot = inspect.getattr_static(owner.value, name, None)
-            own = {name: getattr(owner.value, name)} if isinstance(with_slot, types.MemberDescriptorType) else own
-        if name not in own:
-            return stored
-        if owner == self.starting and isinstance(own[name], list | dict | set):
-            return stored or FRESH
-        return known(own[name]) | (stored if (id(key), name) in self.prepared else NOTHING)
-
-    def _bound(self, found: Any, owner: Known | Made, kind: type, name: str, place: Place | None) -> Value:
-        if isinstance(found, functools.cached_property):
-            found = property(found.func)
-        if isinstance(found, property):
-            getter = found.fget
-            users = isinstance(getter, types.FunctionType) and is_users(getter) and not self.declared(getter, place)
-            return self.function(getter, Args(), owner) if users else PLAIN
-        if isinstance(found, types.FunctionType):
-            if not is_users(found):
-                return READ if is_ours(found) or tables.same_again(tables.name_of(found)) else known(found)
-            return READ if generated(found, kind) else frozenset([Bound(found, owner)])
-        if isinstance(found, staticmethod):
-            return known(found.__func__)
-        if isinstance(found, classmethod):
-            inner = found.__func__
-            return frozenset([Bound(inner, Known(kind))]) if isinstance(inner, types.FunctionType) else known(inner)
-        if isinstance(found, types.MethodDescriptorType | types.WrapperDescriptorType):
-            return frozenset([Method(Data(held=outlives(owner)), name)])
-        if isinstance(found, types.GetSetDescriptorType | types.MemberDescriptorType | types.ClassMethodDescriptorType):
-            return PLAIN
-        if type(found).__name__ == "_tuplegetter":  # of a named tuple
-            return known(getattr(owner.value, name)) if isinstance(owner, Known) else PLAIN
-        return known(found)
-
-    def _super(self, owner: Super, name: str, place: Place | None) -> Value:
-        kind = owner.owner.kind if isinstance(owner.owner, Made) else getattr(owner.owner, "value", object)
-        kind = kind if isinstance(kind, type) else type(kind)
-        mro = kind.__mro__
-        rest = mro[mro.index(owner.after) + 1 :] if owner.after in mro else ()
-        for each in rest:
-            if name in vars(each):
-                assert isinstance(owner.owner, Known | Made)
-                return self._bound(vars(each)[name], owner.owner, each, name, place)
-        return self._lost(place, name)
-
-
-_MISSING = object()
 _PLAIN_KINDS = (str, bytes, int, float, list, dict, tuple, set, frozenset)
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")

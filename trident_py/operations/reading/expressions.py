@@ -6,7 +6,7 @@ import ast
 import builtins
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from . import findings
@@ -25,6 +25,7 @@ from .atoms import (
     Super,
     Value,
     container,
+    deep,
     held,
     holds_more,
     inside,
@@ -33,22 +34,12 @@ from .atoms import (
     settled,
     unordered,
 )
+from .binding import Names
 from .findings import Place
 from .tables import MUTATORS, ORDERLESS, name_of
 
 _SET_OPERATORS = ast.BitAnd | ast.BitOr | ast.BitXor | ast.Sub
 _COMPREHENSIONS = ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp
-
-
-@dataclass
-class Names:
-    """The names around a function: closure, globals, and what `super()` needs."""
-
-    file: str
-    globals: dict[str, Any]
-    closure: dict[str, Any] = field(default_factory=dict)
-    owner: Any = None
-    source: Any = None  # of the function whose closure it is
 
 
 class Expressions(ast.NodeVisitor):
@@ -145,7 +136,7 @@ class Expressions(ast.NodeVisitor):
         named = [(each.arg or "**", self.visit(each.value)) for each in node.keywords]
         starred = any(isinstance(each, ast.Starred) for each in node.args) or any(n == "**" for n, _ in named)
         nodes = tuple(node.args) or tuple(each.value for each in node.keywords)
-        return Args(positional, tuple((name, v) for name, v in named if name != "**"), nodes, starred)
+        return Args(positional, tuple((name, v) for name, v in named if name != "**"), nodes, starred, node)
 
     def _argument(self, node: ast.expr, anyhow: bool) -> Value:
         if anyhow and isinstance(node, ast.GeneratorExp | ast.ListComp):
@@ -208,7 +199,11 @@ class Expressions(ast.NodeVisitor):
     def visit_List(self, node: ast.List | ast.Tuple) -> Value:
         return self._container([self._element(each) for each in node.elts])
 
-    visit_Tuple = visit_List
+    def visit_Tuple(self, node: ast.Tuple) -> Value:
+        values = [self._element(each) for each in node.elts]
+        if any(isinstance(each, ast.Starred) for each in node.elts):
+            return self._container(values)
+        return frozenset(replace(each, keyed=tuple(enumerate(values))) for each in self._container(values))  # type: ignore[arg-type]
 
     def visit_Dict(self, node: ast.Dict) -> Value:
         for key in filter(None, node.keys):
@@ -278,6 +273,7 @@ class Expressions(ast.NodeVisitor):
         for atom in owners:
             self.reader.touch(atom, self.place(node))
             self._fill(atom, node)
+            self.reader.item_of_class(atom, self.place(node))
         return self.mention(_union(_entry(settled(atom), node.slice) for atom in owners), node)
 
     def _fill(self, owner: Atom, node: ast.Subscript) -> None:
@@ -305,7 +301,7 @@ class Expressions(ast.NodeVisitor):
             views = any(isinstance(each, Data) and each.view for each in both)
             if views or any(map(unordered, both)):
                 return SET
-        elif any(map(unordered, right)):
+        elif any(map(unordered, deep(right) if isinstance(node.op, ast.Mod) else right)):
             self.reader.report(findings.set_order(self.place(node)))
         data = [each for each in both if isinstance(each, Data)]
         return container(both) if any(each.container or each.callables for each in data) else PLAIN
@@ -317,6 +313,12 @@ class Expressions(ast.NodeVisitor):
         if node.format_spec is not None:
             self.visit(node.format_spec)
         return PLAIN
+
+
+def nth(value: Value, place: int) -> Value:
+    """What stands at this place of a tuple; nothing if that is not known."""
+    found = [entry for each in value if isinstance(each, Data) for name, entry in each.keyed if name is place]
+    return _union(found) if len(found) == len(value) else NOTHING
 
 
 def _entry(owner: Atom, key: ast.expr) -> Value:

@@ -33,18 +33,23 @@ class Finding:
 
     kind: str
     what: str
+    name: str = ""  # of what is called or read
 
 
 def calls(name: str, place: Place | None) -> Finding:
-    return Finding(CHANGING, f"calls {name} ({place})" if place else f"is {name}")
+    return Finding(CHANGING, f"calls {name} ({place})" if place else f"is {name}", name)
 
 
 def reads(name: str, place: Place | None) -> Finding:
-    return Finding(CHANGING, f"reads {name} ({place})")
+    return Finding(CHANGING, f"reads {name} ({place})", name)
 
 
 def keeps(what: str, place: Place) -> Finding:
     return Finding(CHANGING, f"keeps {what} from call to call ({place})")
+
+
+def changed(name: str, place: Place) -> Finding:
+    return Finding(CHANGING, f"reads {name}, to which its module gives another value ({place})")
 
 
 def set_order(place: Place) -> Finding:

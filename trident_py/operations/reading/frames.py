@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import findings
-from .atoms import FRESH, PLAIN, READ, Data, Known, Local, Made, Value, inside, outlives, settled
-from .expressions import Expressions, Names
+from .atoms import FRESH, PLAIN, READ, Data, Known, Local, Made, Value, holds_more, inside, outlives, settled
+from .binding import Names
+from .expressions import Expressions, nth
 from .findings import Place
 from .sources import FunctionNode
 
@@ -32,7 +33,8 @@ class Frame(Expressions):
             return self.visit(self.node.body)
         self.body(self.node.body)
         if self.generates:
-            return frozenset([Data(iterator=True, callables=any(_calls(each) for each in self.returns))])
+            holds = frozenset(each for each in self.returns if holds_more(each))
+            return frozenset([Data(iterator=True, callables=any(map(_calls, self.returns)), holds=holds)])
         return self.returns or PLAIN
 
     def body(self, statements: Iterable[ast.stmt]) -> None:
@@ -50,8 +52,9 @@ class Frame(Expressions):
         if isinstance(target, ast.Name):
             self._store_name(target, value)
         elif isinstance(target, ast.Tuple | ast.List):
-            for each in target.elts:
-                self.store(each, FRESH if isinstance(each, ast.Starred) else self.iterate(value, target))
+            items = self.iterate(value, target)
+            for place, each in enumerate(target.elts):
+                self.store(each, FRESH if isinstance(each, ast.Starred) else nth(value, place) or items)
         elif isinstance(target, ast.Starred):
             self.store(target.value, value)
         elif isinstance(target, ast.Attribute):
@@ -181,6 +184,8 @@ class Frame(Expressions):
     def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
         for item in node.items:
             value = self.visit(item.context_expr)
+            if Data() in value:  # nothing that a tuple holds is one
+                self.reader.report(findings.unseen(self.place(item.context_expr).text, self.place(item.context_expr)))
             if item.optional_vars is not None:
                 self.store(item.optional_vars, value)
         self.body(node.body)

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import dataclasses
 import enum
 import functools
-import importlib
-import importlib.util
-import sys
 import types
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -37,24 +33,17 @@ from .atoms import (
     Value,
     elements,
     known,
-    unordered,
 )
-from .binding import bound_names, cells, positional
-from .calling import Calls, shown
-from .expressions import Names
+from .binding import Names, bound_names, cells, positional
+from .calling import shown
 from .findings import Finding, Place
 from .frames import Frame
+from .origins import Lenient, Origins
 from .sources import (
-    assigned,
-    assigned_around,
-    assigned_in_class,
-    changed_by,
     generated,
-    imported_from,
     is_ours,
     is_users,
     source_of,
-    text_of,
 )
 
 DECLARED = "__trident_deterministic__"
@@ -71,14 +60,18 @@ _RETURNED = ("execute", "__call__")
 def read(operation: Any, trusted: Iterable[str] = ()) -> list[Finding]:
     """What may give another result each time; empty if all of it was read and gives the same again.
 
-    ``trusted`` names modules, classes and functions that are taken as deterministic.
+    ``trusted`` names modules, classes and functions that are taken as deterministic. Raises nothing: of code at which
+    reading itself breaks, say of an object whose `__eq__` raises, nothing is seen.
     """
     reader = Reader(trusted)
-    reader.root(operation)
+    try:
+        reader.root(operation)
+    except Exception as error:
+        reader.report(findings.unseen(f"reading it ended with {error!r}", None))
     return list(reader.found)
 
 
-class Reader(Calls):
+class Reader(Origins):
     """One reading. Every call is read once for what it is handed."""
 
     def __init__(self, trusted: Iterable[str]) -> None:
@@ -122,8 +115,8 @@ class Reader(Calls):
     def _returned(self, value: Value, function: types.FunctionType) -> None:
         """What a function returns is gone through by us."""
         source = source_of(function)
-        if source is not None and any(map(unordered, value)):
-            self.report(findings.set_order(Place(source.file, source.node)))
+        if source is not None:
+            self.emitted(value, Place(source.file, source.node))
 
     def operation(self, thing: Any) -> None:
         """An object that a cluster calls: its methods, in the order of their calls."""
@@ -134,7 +127,7 @@ class Reader(Calls):
             if self.declared(function, None):
                 continue
             self.preparing = name == "prepare"
-            with self._starts(owner if name in _STARTS else None):
+            with self.starts(owner if name in _STARTS else None):
                 returned = self.function(function, UNKNOWN, owner, roles=self._roles(kind, name, function), entry=True)
             if name in ("init", "zero") and returned != PLAIN:
                 self.accumulated |= returned
@@ -157,7 +150,7 @@ class Reader(Calls):
         return roles
 
     @contextmanager
-    def _starts(self, owner: Known | Made | None) -> Iterator[None]:
+    def starts(self, owner: Known | Made | None) -> Iterator[None]:
         before, self.starting = self.starting, owner
         yield
         self.starting = before
@@ -254,7 +247,7 @@ class Reader(Calls):
             return READ
         names = Names(source.file, function.__globals__, cells(function), owner, source)
         for default in (*source.node.args.defaults, *filter(None, source.node.args.kw_defaults)):
-            _Lenient(self, Names(source.file, function.__globals__), None, {}).visit(default)
+            Lenient(self, Names(source.file, function.__globals__), None, {}).visit(default)
         frame = Frame(self, names, source.node, {})
         frame.env = self._bind(source.node.args, function, args, owner, roles or {}, entry)
         for name, value in frame.env.items():
@@ -316,90 +309,18 @@ class Reader(Calls):
         made = Made(kind, place.node if place else None)
         if issubclass(kind, enum.Enum):
             return frozenset([made])
+        made.attributes.update(_generated_attributes(kind, args))
         for name in _STARTS[:3]:
             found = next((vars(each)[name] for each in kind.__mro__ if name in vars(each) and is_users(each)), None)
             found = getattr(found, "__func__", found)
             if isinstance(found, types.FunctionType) and not generated(found, kind):
                 owner: Atom = Known(kind) if name == "__new__" else made
-                with self._starts(made):
+                with self.starts(made):
                     self.function(found, args if name != "__post_init__" else Args(), owner)
         self._factories(kind)
         for function in _operators(kind):
             self.function(function, UNKNOWN, made)
         return frozenset([made])
-
-    # -- names ------------------------------------------------------------------------------------------------------
-
-    def unnamed(self, name: str, place: Place) -> None:
-        self.report(findings.unseen(name, place))
-
-    def module(self, name: str, place: Place, level: int = 0, names: dict[str, Any] | None = None) -> Value:
-        """A module that a function imports itself. The user's are not imported for this, only looked for."""
-        if level:
-            name = importlib.util.resolve_name("." * level + name, (names or {}).get("__package__") or "")
-        root = name.partition(".")[0]
-        if name not in sys.modules and (root in sys.stdlib_module_names or tables.same_again(name)):
-            importlib.import_module(name)
-        if name in sys.modules:
-            return known(sys.modules[name])
-        self.report(findings.unseen(place.text, place))
-        return READ
-
-    def origin_in_module(self, around: Names, name: str, place: Place) -> None:
-        """A value that a module made while it was imported is made anew in each process."""
-        names = around.globals
-        key = ("global", id(names), name)
-        if key in self.done or isinstance(names[name], types.ModuleType):
-            return
-        self.done[key] = NOTHING
-        file, text = text_of(names)
-        if not text and around.source is not None:  # a cell of a notebook
-            file, text = around.file, around.source.text
-        if (function := changed_by(text).get(name)) is not None:
-            self.report(findings.unseen(f"{name}, which {function} changes", place))
-        if callable(names[name]):
-            return
-        for expression in assigned(text, name):
-            Frame(self, Names(file, names), None, {}).visit(expression)
-        source = imported_from(text, name)
-        if source is not None and source[0] in sys.modules and is_users(_Of(source[0])):
-            there = vars(sys.modules[source[0]])
-            if source[1] in there:
-                self.origin_in_module(Names("", there), source[1], place)
-
-    def origin_in_class(self, kind: type, name: str) -> None:
-        for each in kind.__mro__:
-            key = ("class", each, name)
-            if key in self.done or not is_users(each) or each.__module__ not in sys.modules:
-                continue
-            self.done[key] = NOTHING
-            names = vars(sys.modules[each.__module__])
-            file, text = text_of(names)
-            for expression in assigned_in_class(text, each.__name__, name):
-                _Lenient(self, Names(file, names), None, {}).visit(expression)
-
-    def origin_in_closure(self, names: Names, name: str) -> None:
-        key = ("closure", id(names.source.function), name)
-        if key in self.done or callable(names.closure[name]):
-            return
-        self.done[key] = NOTHING
-        for expression in assigned_around(names.source, name):
-            _Lenient(self, Names(names.file, names.globals), None, {}).visit(expression)
-
-
-class _Lenient(Frame):
-    """An expression of the function around, whose other variables are not known."""
-
-    def look_up(self, name: str) -> Value | None:
-        unknown = name not in self.env and name not in self.names.globals and not hasattr(builtins, name)
-        return READ if unknown else super().look_up(name)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Of:
-    """Something of a module of this name."""
-
-    __module__: str
 
 
 def nearest(kind: type) -> bool | None:
@@ -431,9 +352,15 @@ def _entries(kind: type) -> list[tuple[str, types.FunctionType]]:
     return [(name, each) for name, each in found if name in names or name[:2] == "__"]
 
 
+def _generated_attributes(kind: type, args: Args) -> dict[str, Value]:
+    """What the `__init__` of a dataclass, or the `__new__` of a named tuple, stores: it has no source."""
+    names = [each.name for each in dataclasses.fields(kind) if each.init] if dataclasses.is_dataclass(kind) else []
+    own = isinstance(kind.__init__, types.FunctionType) and generated(kind.__init__, kind)  # type: ignore[misc]
+    names = names if own else list(getattr(kind, "_fields", ()))
+    return {**dict(zip(names, args.positional, strict=False)), **{n: v for n, v in args.keywords if n in names}}
+
+
 def _operators(kind: type) -> Iterator[types.FunctionType]:
     for name, function in _methods(kind):
         if name[:2] == "__" and name not in (*_STARTS, "__call__"):
             yield function
-
-

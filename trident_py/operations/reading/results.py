@@ -5,14 +5,20 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable
 
-from . import tables
-from .atoms import NOTHING, PLAIN, Args, Atom, Data, Given, Known, Made, Value, inside
+from . import machine, tables
+from .atoms import NOTHING, PLAIN, SET, Args, Atom, Bound, Data, Given, Known, Local, Made, Value, inside, unordered
 from .sources import is_users
 
 
 def by_address(atom: Atom) -> bool:
     """An object that says where it is in memory when it is shown."""
+    if isinstance(atom, Bound | Local) or (isinstance(atom, Data) and atom.iterator):
+        return True
+    if isinstance(atom, Known) and isinstance(atom.value, types.FunctionType | types.MethodType):
+        return True
     kind = atom.kind if isinstance(atom, Made) else type(atom.value) if isinstance(atom, Known) else None
+    if kind is object:
+        return True
     return kind is not None and is_users(kind) and kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
 
 
@@ -30,6 +36,10 @@ def result(name: str, args: Args) -> Value:
     first = args.positional[0] if args.positional else NOTHING
     if name in tables.SCALARS:
         return PLAIN
+    if name in tables.COPIES and any(map(unordered, first)):
+        return SET
+    if machine.makes_naive(name, args):
+        return frozenset([Data(naive=True)])
     if name == "builtins.iter":
         return frozenset([Data(iterator=True, callables=hands_callables(args))])
     if name in ("builtins.next", "builtins.min", "builtins.max", "builtins.anext"):

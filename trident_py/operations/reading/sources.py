@@ -1,4 +1,4 @@
-"""The source of a function, if it is found and still the one that runs; and what a module does with its globals."""
+"""The source of a function, if it is found and still the one that runs; and whose it is."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import linecache
 import sys
 import sysconfig
 import types
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .tables import MUTATORS, OURS
+from .tables import OURS
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _LIBRARIES = tuple(
@@ -24,7 +23,8 @@ _MADE_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE; the class of an exec without __
 
 
 def is_ours(thing: Any) -> bool:
-    return str(getattr(thing, "__module__", "")).partition(".")[0] in OURS
+    name = thing.__name__ if isinstance(thing, types.ModuleType) else getattr(thing, "__module__", "")
+    return str(name).partition(".")[0] in OURS
 
 
 def is_users(thing: Any) -> bool:
@@ -34,7 +34,8 @@ def is_users(thing: Any) -> bool:
     if isinstance(thing, types.FunctionType):
         file = thing.__code__.co_filename
         return not (file.startswith((*_LIBRARIES, "<frozen ")) or "site-packages" in file)
-    root = str(getattr(thing, "__module__", "")).partition(".")[0]
+    module = str((thing.__name__ if isinstance(thing, types.ModuleType) else getattr(thing, "__module__", "")) or "")
+    root = module.partition(".")[0]
     made = root == "builtins" and isinstance(thing, type) and getattr(builtins, thing.__name__, None) is not thing
     if root == "__main__" or (made and thing.__flags__ & _MADE_IN_PYTHON):
         return True
@@ -44,7 +45,7 @@ def is_users(thing: Any) -> bool:
         isinstance(each, _OF_C) and each.__objclass__ is thing for each in vars(thing).values()
     ):
         return False
-    file = getattr(sys.modules.get(thing.__module__), "__file__", None) or ""
+    file = getattr(sys.modules.get(module), "__file__", None) or ""
     return not (file.startswith(_LIBRARIES) or "site-packages" in file or file.endswith((".so", ".pyd")))
 
 
@@ -128,111 +129,3 @@ def _functions(text: str) -> dict[tuple[int, str], list[FunctionNode]]:
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             found.setdefault((first, node.name), []).append(node)
     return found
-
-
-# -- globals and closures -------------------------------------------------------------------------------------------
-
-
-def text_of(names: dict[str, Any]) -> tuple[str, str]:
-    """File name and text of the module with these globals; empty where there is none."""
-    file = names.get("__file__") or ""
-    return Path(file).name, "".join(linecache.getlines(file, names)) if file else ""
-
-
-def assigned(text: str, name: str) -> list[ast.expr]:
-    """What a module assigns to a global while it is imported."""
-    return _assignments(text).get(name, [])
-
-
-@lru_cache(maxsize=64)
-def _assignments(text: str) -> dict[str, list[ast.expr]]:
-    found: dict[str, list[ast.expr]] = {}
-    tree = tree_of(text)
-    for statement in _statements(tree.body if tree else []):
-        for name, value in _targets(statement):
-            found.setdefault(name, []).append(value)
-    return found
-
-
-def assigned_in_class(text: str, kind: str, name: str) -> list[ast.expr]:
-    """What the body of a class assigns to one of its names."""
-    classes = [node for node in ast.walk(tree_of(text) or ast.Module([], [])) if isinstance(node, ast.ClassDef)]
-    bodies = [node.body for node in classes if node.name == kind]
-    return [value for body in bodies for each in _statements(body) for found, value in _targets(each) if found == name]
-
-
-def imported_from(text: str, name: str) -> tuple[str, str] | None:
-    """The module and the name there, for a global that came by ``from module import name``."""
-    tree = tree_of(text)
-    for statement in tree.body if tree else []:
-        if isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
-            for alias in statement.names:
-                if (alias.asname or alias.name) == name:
-                    return statement.module, alias.name
-    return None
-
-
-def assigned_around(source: Source, name: str) -> list[ast.expr]:
-    """What the function around this one assigns to a variable of its own."""
-    functions = [
-        node
-        for node in ast.walk(tree_of(source.text) or ast.Module([], []))
-        if isinstance(node, ast.FunctionDef) and node is not source.node
-    ]
-    around = [node for node in functions if any(each is source.node for each in ast.walk(node))]
-    return [value for node in around for each in _statements(node.body) for n, value in _targets(each) if n == name]
-
-
-def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements, those within `if`, `try`, `with` and loops too, but not those of functions and classes."""
-    for statement in body:
-        yield statement
-        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            for part in ("body", "orelse", "finalbody"):
-                yield from _statements(getattr(statement, part, []))
-
-
-def _targets(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    if isinstance(statement, ast.Assign):
-        for target in statement.targets:
-            for each in ast.walk(target):
-                if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
-                    yield each.id, statement.value
-    elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
-        yield statement.target.id, statement.value
-
-
-@lru_cache(maxsize=64)
-def changed_by(text: str) -> dict[str, str]:
-    """Globals that functions of a module change, each with the name of such a function."""
-    found: dict[str, str] = {}
-    for function in ast.walk(tree_of(text) or ast.Module([], [])):
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            own = _own_names(function)
-            for name in _changed(function):
-                if name not in own:
-                    found.setdefault(name, function.name)
-    return found
-
-
-def _own_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    declared = {name for node in ast.walk(function) if isinstance(node, ast.Global) for name in node.names}
-    stored = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return ({each.arg for each in ast.walk(function) if isinstance(each, ast.arg)} | stored) - declared
-
-
-def _changed(function: ast.AST) -> Iterator[str]:
-    for node in ast.walk(function):
-        if isinstance(node, ast.Global):
-            yield from node.names
-        elif isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            yield from _root(node.value)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
-            yield from _root(node.func.value)
-
-
-def _root(node: ast.expr) -> Iterator[str]:
-    while isinstance(node, ast.Subscript | ast.Attribute):
-        node = node.value
-    if isinstance(node, ast.Name):
-        yield node.id

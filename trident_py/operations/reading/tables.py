@@ -36,6 +36,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...tuples import TridentTuple
+from . import machine
 from .atoms import Args
 
 
@@ -67,6 +68,7 @@ _NOT_SEEN = tuple(
         "decimal.setcontext functools.singledispatchmethod json.dump json.load numpy.ctypeslib numpy.fromfile "
         "numpy.genfromtxt numpy.load numpy.memmap numpy.save numpy.random numpy.f2py pandas.io pandas.read_ "
         "pyarrow.OSFile pyarrow.csv pyarrow.dataset pyarrow.flight pyarrow.fs pyarrow.input_stream "
+        "numpy.set_printoptions numpy.seterr numpy.seterrcall numpy.setbufsize calendar.setfirstweekday "
         "pyarrow.memory_map pyarrow.orc pyarrow.parquet pyarrow.output_stream traceback.format_exc types.CodeType "
         "types.FunctionType warnings.catch_warnings xml.etree.ElementTree.parse"
     )
@@ -90,14 +92,15 @@ _CHANGING = _words(
     "secrets.token_urlsafe secrets.randbelow secrets.randbits secrets.choice random.SystemRandom gzip.compress "
     "os.environ os.environb sys.argv sys.path sys.modules sys.stdin sys.flags"
 )
+_SETTINGS = _words("builtins.input os.getenv os.environ os.environb sys.argv sys.path sys.modules sys.stdin sys.flags")
+_OF_THE_PROCESS = ("os.getpid", "os.getppid", "socket.gethostname", "platform.node", "uuid.getnode")
 _WITHOUT_ARGUMENTS = _words(
     "random.Random time.localtime time.gmtime time.ctime time.asctime numpy.random.default_rng "
     "numpy.random.RandomState numpy.random.SeedSequence numpy.random.PCG64 numpy.random.PCG64DXSM "
     "numpy.random.MT19937 numpy.random.Philox numpy.random.SFC64 numpy.datetime64"
 )
-CONSTANTS = ("time.timezone", "time.altzone", "time.tzname", "time.daylight", *_CHANGING)
 CLOCK = ("now", "utcnow", "today", "utctoday")
-ALIASES = {"posix": "os", "thread": "thread", "sre": "re", "nt": "os"}
+ALIASES = {"blake2": "hashlib", "posix": "os", "thread": "thread", "sre": "re", "nt": "os"}
 
 
 def _objects(names: list[str]) -> dict[int, tuple[Any, str]]:
@@ -154,11 +157,16 @@ ORDERLESS = frozenset(
     _words(
         "builtins.sorted builtins.len builtins.min builtins.max builtins.any builtins.all builtins.set "
         "builtins.frozenset builtins.bool builtins.isinstance builtins.type builtins.callable builtins.print "
-        "copy.copy copy.deepcopy math.fsum"
+        "math.fsum"
     )
 )
 BY_KEY = frozenset(_words("builtins.sorted builtins.min builtins.max heapq.nlargest heapq.nsmallest"))
 TEXTS = frozenset(("builtins.str", "builtins.repr", "builtins.ascii", "builtins.format"))
+COPIES = frozenset(("copy.copy", "copy.deepcopy"))
+# functions that go through all that is within their argument
+GO_DEEP = TEXTS | frozenset(("json.dumps", "pickle.dumps", "pprint.pformat", "reprlib.repr"))
+# what a value of a tuple never is: a file, an iterator
+STREAMS = frozenset(_words("read readline readlines readinto read1 send throw __next__ truncate seek tell"))
 SCALARS = frozenset(
     f"builtins.{name}" for name in _words("int float str bool bytes len round abs sum ord chr complex repr")
 )
@@ -231,6 +239,8 @@ def changing(thing: Any, args: Args) -> str | None:
         return "time.strftime"
     if _asks_the_clock(args) and callable(thing) and module_of(thing).partition(".")[0] == "pandas":
         return name_of(thing)
+    if callable(thing) and (local := machine.zone(thing, name_of(thing), args)) is not None:
+        return local
     owner, name = getattr(thing, "__self__", None), str(getattr(thing, "__name__", ""))
     if isinstance(owner, type) and name in CLOCK:
         return f"{owner.__name__}.{name}"
@@ -242,6 +252,13 @@ def changing(thing: Any, args: Args) -> str | None:
 def _asks_the_clock(args: Args) -> bool:
     first = args.nodes[0] if args.nodes else None
     return getattr(first, "value", None) in ("now", "today")
+
+
+def is_chance(name: str) -> bool:
+    """Whether it is a clock, a draw or a mark of this process: another value at each start, meant by nobody."""
+    shown = [each.removeprefix("builtins.") for each in _CHANGING if each not in _SETTINGS]
+    drawn = name.startswith(("random.", "numpy.random.", "secrets."))
+    return drawn or name in (*shown, *_OF_THE_PROCESS) or name.rpartition(".")[2] in CLOCK or name in _WITHOUT_ARGUMENTS
 
 
 def drawn(kind: type, name: str) -> str:

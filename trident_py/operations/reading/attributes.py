@@ -1,0 +1,209 @@
+"""What an attribute leads to, for everything that an expression may stand for. Nothing of the user's is run for it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from . import findings, machine, tables
+from .atoms import (
+    FRESH,
+    NOTHING,
+    PLAIN,
+    READ,
+    Args,
+    Atom,
+    Bound,
+    Data,
+    Given,
+    Known,
+    Local,
+    Made,
+    Method,
+    Super,
+    Value,
+    held,
+    known,
+    outlives,
+)
+from .binding import Names
+from .findings import Finding, Place
+from .sources import generated, is_ours, is_users
+
+_MISSING = object()
+_INSIDE = ("__globals__", "__closure__", "__code__", "__builtins__", "__subclasses__", "__self__", "__func__")
+
+
+class Attributes:
+    """What the reader knows of attributes. ``starting`` is the object whose `__init__` or `prepare` is read."""
+
+    def __init__(self, trusted: Iterable[str]) -> None:
+        self.trusted = tuple(trusted)
+        self.starting: Known | Made | None = None
+        self.attributes: dict[tuple[Any, str], Value] = {}
+        self.prepared: set[tuple[Any, str]] = set()
+        self.preparing = False
+
+    report: Callable[[Finding], None]
+    function: Callable[..., Value]
+    local: Callable[..., Value]
+    construct_users: Callable[..., Value]
+    use: Callable[[Atom, Place | None], None]
+    touch: Callable[[Atom, Place | None], None]
+    origin_in_class: Callable[..., None]
+    origin_of_arguments: Callable[[type], None]
+    origin_in_module: Callable[[Names, str, Place], None]
+    origin_of_tag: Callable[[types.FunctionType, str, Place | None], None]
+
+    def declared(self, thing: Any, place: Place | None) -> bool:
+        raise NotImplementedError
+
+    def remember(self, owner: Known, name: str, value: Value) -> None:
+        """An attribute that `__init__` or `prepare` stores: there it may be changed, later it is held."""
+        key = (id(owner.value), name)
+        self.attributes[key] = self.attributes.get(key, NOTHING) | held(value)
+        if self.preparing:
+            self.prepared.add(key)
+
+    def attribute(self, owner: Atom, name: str, place: Place | None) -> Value:
+        """What ``owner.name`` leads to; nothing of the user's is run for it."""
+        if isinstance(owner, Super):
+            return self._super(owner, name, place)
+        if isinstance(owner, Known):
+            return self._of_known(owner, name, place)
+        if isinstance(owner, Made) and is_users(owner.kind):
+            return self._of_instance(owner, owner.kind, name, place)
+        if isinstance(owner, Given):
+            if owner.role == "context" and name == "transaction":
+                return frozenset([Given("attempt")])
+            return frozenset([Method(owner, name)])
+        if isinstance(owner, Bound | Local):
+            return PLAIN
+        return frozenset([Method(owner, name)])
+
+    def _of_known(self, owner: Known, name: str, place: Place | None) -> Value:
+        value = owner.value
+        if isinstance(value, types.ModuleType):
+            return self._of_module(value, name, place)
+        if name == "__class__":
+            return known(type(value))
+        if isinstance(value, type):
+            return self._of_class(value, name, place)
+        if is_users(type(value)):
+            return self._of_instance(owner, type(value), name, place)
+        own = getattr(value, "__dict__", {})
+        if is_ours(type(value)):
+            return known(own[name]) if name in own else READ
+        if name in _INSIDE and callable(value):
+            return self._lost(place, name)
+        if isinstance(value, types.FunctionType) and name in own and is_users(value):
+            self.origin_of_tag(value, name, place)
+        if isinstance(value, types.FunctionType | functools.partial) or name in own:
+            return known(own[name]) if name in own else PLAIN
+        return frozenset([Method(owner, name)])
+
+    def _of_module(self, module: types.ModuleType, name: str, place: Place | None) -> Value:
+        dotted = f"{tables.ALIASES.get(module.__name__, module.__name__)}.{name}"
+        found = vars(module).get(name, _MISSING)
+        if found is _MISSING and not is_users(module):
+            found = getattr(module, name, _MISSING)
+        if found is _MISSING:
+            self.report(findings.unseen(place.text if place else dotted, place))
+            return READ
+        if dotted in ("sys.stdout", "sys.stderr"):
+            return frozenset([Given("stream")])
+        if machine.of_the_machine(dotted, found):
+            self.report(findings.reads(dotted, place))
+            return PLAIN
+        if is_users(module):
+            self.origin_in_module(Names("", vars(module)), name, place or Place(module.__name__))
+        return known(found)
+
+    def _of_class(self, kind: type, name: str, place: Place | None) -> Value:
+        found = inspect.getattr_static(kind, name, _MISSING)
+        if found is _MISSING:
+            return PLAIN if name.startswith("__") else self._lost(place, name)
+        if is_users(kind) and not isinstance(found, types.FunctionType):
+            self.origin_in_class(kind, name, place)
+        if isinstance(found, staticmethod | classmethod) or not is_users(kind):
+            found = getattr(kind, name)
+        return known(found)
+
+    def _lost(self, place: Place | None, name: str) -> Value:
+        self.report(findings.unseen(place.text if place else name, place))
+        return READ
+
+    def _of_instance(self, owner: Known | Made, kind: type, name: str, place: Place | None) -> Value:
+        """An attribute of an object of the user's: a method, a property, what it holds, what its class holds."""
+        if name in ("__class__", "__dict__"):
+            return known(kind) if name == "__class__" else frozenset([Data(held=outlives(owner), inner=True)])
+        if any("__getattribute__" in vars(each) for each in kind.__mro__ if is_users(each)):
+            return self._lost(place, name)
+        found = next(((vars(each)[name], each) for each in kind.__mro__ if name in vars(each)), None)
+        if found is not None and isinstance(found[0], property | types.FunctionType):
+            return self._bound(found[0], owner, found[1], name, place)
+        self.origin_in_class(kind, name, place)
+        own = self._own(owner, name)
+        if own:
+            return own
+        if found is not None:
+            return self._bound(found[0], owner, found[1], name, place)
+        if any("__getattr__" in vars(each) for each in kind.__mro__ if is_users(each)):
+            return self._lost(place, name)
+        return frozenset([Data(held=outlives(owner))])
+
+    def _own(self, owner: Known | Made, name: str) -> Value:
+        """What the object itself holds: what its attributes are now, and what reading has seen stored."""
+        key = owner.value if isinstance(owner, Known) else None
+        stored = self.attributes.get((id(key), name), NOTHING)  # by `prepare`, or while `__init__` is read
+        if isinstance(owner, Made):
+            return owner.attributes.get(name, NOTHING)
+        own = getattr(owner.value, "__dict__", {})
+        if name not in own and hasattr(type(owner.value), "__slots__"):
+            with_slot = inspect.getattr_static(owner.value, name, None)
+            own = {name: getattr(owner.value, name)} if isinstance(with_slot, types.MemberDescriptorType) else own
+        if name not in own:
+            return stored
+        if owner != self.starting:
+            self.origin_of_arguments(type(owner.value))
+        if owner == self.starting and isinstance(own[name], list | dict | set):
+            return stored or FRESH
+        return known(own[name]) | (stored if (id(key), name) in self.prepared else NOTHING)
+
+    def _bound(self, found: Any, owner: Known | Made, kind: type, name: str, place: Place | None) -> Value:
+        if isinstance(found, functools.cached_property):
+            found = property(found.func)
+        if isinstance(found, property):
+            getter = found.fget
+            users = isinstance(getter, types.FunctionType) and is_users(getter) and not self.declared(getter, place)
+            return self.function(getter, Args(), owner) if users else PLAIN
+        if isinstance(found, types.FunctionType):
+            if not is_users(found):
+                return READ if is_ours(found) or tables.same_again(tables.name_of(found)) else known(found)
+            return READ if generated(found, kind) else frozenset([Bound(found, owner)])
+        if isinstance(found, staticmethod):
+            return known(found.__func__)
+        if isinstance(found, classmethod):
+            inner = found.__func__
+            return frozenset([Bound(inner, Known(kind))]) if isinstance(inner, types.FunctionType) else known(inner)
+        if isinstance(found, types.MethodDescriptorType | types.WrapperDescriptorType):
+            return frozenset([Method(Data(held=outlives(owner)), name)])
+        if isinstance(found, types.GetSetDescriptorType | types.MemberDescriptorType | types.ClassMethodDescriptorType):
+            return PLAIN
+        if type(found).__name__ == "_tuplegetter":  # of a named tuple
+            return known(getattr(owner.value, name)) if isinstance(owner, Known) else PLAIN
+        return known(found)
+
+    def _super(self, owner: Super, name: str, place: Place | None) -> Value:
+        kind = owner.owner.kind if isinstance(owner.owner, Made) else getattr(owner.owner, "value", object)
+        kind = kind if isinstance(kind, type) else type(kind)
+        mro = kind.__mro__
+        rest = mro[mro.index(owner.after) + 1 :] if owner.after in mro else ()
+        for each in rest:
+            if name in vars(each):
+                assert isinstance(owner.owner, Known | Made)
+                return self._bound(vars(each)[name], owner.owner, each, name, place)
+        return self._lost(place, name)
