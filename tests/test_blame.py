@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import pickle
 import re
 from collections.abc import Callable
@@ -9,119 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import users_code
+from users_code import PLACES, RAISING, WITH_THE_TUPLE, fail, interrupt, leave, numbers, stop
 
-from trident_py import Fields, LocalCluster, TopologyError, TridentTopology
-from trident_py.blame import LONGEST, notes_of
-from trident_py.operations import BaseAggregator, BaseFilter, BaseFunction, CombinerAggregator, ReducerAggregator
-from trident_py.spouts import IBatchSpout
-from trident_py.state import BaseStateUpdater, State, StateFactory
+import trident_py
+from states.kafka.records import RecordForm
+from trident_py import LocalCluster, TopologyError, TridentTopology, TridentTuple
+from trident_py.blame import LONGEST, NOTHING_LEFT, notes_of
+from trident_py.chunks import CHUNK_ROWS
+from trident_py.state import BaseStateUpdater
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 
 HERE = Path(__file__)
+USERS_CODE = Path(users_code.__file__)
 
 
 def line_of(text: str) -> int:
-    return next(i for i, line in enumerate(HERE.read_text().splitlines(), 1) if line.strip() == text)
-
-
-def fail(divisor: int) -> Any:
-    return 1 // divisor
-
-
-class Halve(BaseFunction):
-    def execute(self, tuple: Any, collector: Any) -> None:
-        collector.emit([fail(tuple.getLong(0))])
-
-
-class Keep(BaseFilter):
-    def isKeep(self, tuple: Any) -> bool:
-        return bool(fail(tuple[0]))
-
-
-class Add(CombinerAggregator):
-    def init(self, tuple: Any) -> Any:
-        return fail(tuple[0])
-
-    def combine(self, a: Any, b: Any) -> Any:
-        return a + b
-
-    def zero(self) -> Any:
-        return 0
-
-
-class Reduce(ReducerAggregator):
-    def init(self) -> Any:
-        return 0
-
-    def reduce(self, curr: Any, tuple: Any) -> Any:
-        return fail(tuple[0])
-
-
-class Gather(BaseAggregator):
-    def init(self, batchId: Any, collector: Any) -> Any:
-        return []
-
-    def aggregate(self, value: Any, tuple: Any, collector: Any) -> Any:
-        fail(tuple[0])
-
-    def complete(self, value: Any, collector: Any) -> None:
-        raise AssertionError("not reached")
-
-
-class Refusing(State):
-    def beginCommit(self, txid: int | None) -> None:
-        fail(0)
-
-    def commit(self, txid: int | None) -> None: ...
-
-
-class RefusingFactory(StateFactory):
-    def makeState(self, conf: Any, metrics: Any, partitionIndex: int, numPartitions: int) -> State:
-        return Refusing()
-
-
-class Update(BaseStateUpdater):
-    def updateState(self, state: Any, tuples: Any, collector: Any) -> None:
-        for tuple in tuples:
-            fail(tuple[0])
-
-
-class Emit(IBatchSpout):
-    def open(self, conf: Any, context: Any) -> None: ...
-
-    def emitBatch(self, batchId: int, collector: Any) -> None:
-        fail(0)
-
-    def ack(self, batchId: int) -> None: ...
-
-    def close(self) -> None: ...
-
-    def getOutputFields(self) -> Fields:
-        return Fields("n")
-
-
-def numbers(topology: TridentTopology) -> Any:
-    return topology.newStream("numbers", FixedBatchSpout("n", 5, (3,), (0,)))
-
-
-PLACES: dict[str, Callable[[TridentTopology], Any]] = {
-    "function": lambda t: numbers(t).each("n", Halve(), "half"),
-    "callable": lambda t: numbers(t).each("n", lambda n: [fail(n)], "half"),
-    "generator": lambda t: numbers(t).each("n", lambda n: (fail(each) for each in [n]), "half"),
-    "filter": lambda t: numbers(t).filter("n", Keep()),
-    "map": lambda t: numbers(t).map(lambda tuple: [fail(tuple[0])]),
-    "flatMap": lambda t: numbers(t).flatMap(lambda tuple: [[fail(tuple[0])]]),
-    "peek": lambda t: numbers(t).peek(lambda tuple: fail(tuple[0])),
-    "combiner": lambda t: numbers(t).aggregate("n", Add(), "sum"),
-    "reducer": lambda t: numbers(t).aggregate("n", Reduce(), "sum"),
-    "aggregator": lambda t: numbers(t).aggregate("n", Gather(), "sum"),
-    "grouped aggregator": lambda t: numbers(t).groupBy("n").aggregate("n", Gather(), "sum"),
-    "grouping": lambda t: numbers(t).partition(lambda values: fail(values[0])).peek(print).parallelismHint(2),
-    "updater": lambda t: numbers(t).partitionPersist(MemoryMapState.Factory(), "n", Update()),
-    "state": lambda t: numbers(t).partitionPersist(RefusingFactory(), "n", Update()),
-    "spout": lambda t: t.newStream("numbers", Emit()),
-}
-WITH_THE_TUPLE = set(PLACES) - {"updater", "state", "spout"}
+    return next(i for i, line in enumerate(USERS_CODE.read_text().splitlines(), 1) if line.strip() == text)
 
 
 def ended(place: str, conf: dict | None = None, cluster: Any = None) -> TopologyError:
@@ -137,7 +43,7 @@ def ended(place: str, conf: dict | None = None, cluster: Any = None) -> Topology
 def test_an_exception_of_the_users_code_is_told_with_its_line(place: str) -> None:
     error = ended(place)
     assert "ZeroDivisionError: integer division or modulo by zero\n" in str(error)
-    assert f"at {HERE}:{line_of('return 1 // divisor')} in fail: return 1 // divisor\n" in str(error)
+    assert f"at {USERS_CODE}:{line_of('return 1 // divisor')} in fail: return 1 // divisor\n" in str(error)
     assert any("return 1 // divisor" in note for note in notes_of(error.__cause__))
     assert "return 1 // divisor" in error.trace and "Traceback" in error.trace
     assert "/trident_py/" not in error.trace
@@ -145,11 +51,11 @@ def test_an_exception_of_the_users_code_is_told_with_its_line(place: str) -> Non
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("place", ["function", "callable", "combiner", "updater", "spout"])
+@pytest.mark.parametrize("place", ["function", "callable", "combiner", "updater", "IBatchSpout"])
 def test_the_users_line_comes_back_from_sparks_workers(place: str, spark_cluster: Any) -> None:
     error = ended(place, cluster=spark_cluster())
     assert "ZeroDivisionError: integer division or modulo by zero\n" in str(error)
-    assert f"at {HERE}:{line_of('return 1 // divisor')} in fail: return 1 // divisor\n" in str(error)
+    assert f"at {USERS_CODE}:{line_of('return 1 // divisor')} in fail: return 1 // divisor\n" in str(error)
     assert any("return 1 // divisor" in note for note in notes_of(error.__cause__))
 
 
@@ -207,42 +113,125 @@ def test_an_exception_that_cannot_be_pickled_keeps_the_users_lines() -> None:
     assert any(f"at {HERE}:" in note for note in notes_of(back.error))
 
 
-def leave(*_: Any) -> Any:
-    raise SystemExit("bad configuration")
-
-
-def interrupt(*_: Any) -> Any:
-    raise KeyboardInterrupt
-
-
-class Cancelled(BaseException):
-    pass
-
-
-def cancel(*_: Any) -> Any:
-    raise Cancelled("cancelled")
-
-
-@pytest.mark.parametrize("raising", [leave, interrupt, cancel])
+@pytest.mark.parametrize("raising", RAISING)
 @pytest.mark.parametrize("place", PLACES)
 def test_whatever_the_users_code_raises_the_run_is_no_success(
     place: str, raising: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(globals(), "fail", raising)
-    error = ended(place)
-    assert type(error.__cause__) in (SystemExit, KeyboardInterrupt, Cancelled)
-    assert str(error.__cause__) in str(error)
+    monkeypatch.setattr(users_code, "fail", raising)
+    told = str(ended(place))
+    assert RAISING[raising] in told
+    assert f"at {USERS_CODE}:" in told and f" in {raising.__name__}: " in told
 
 
-@pytest.mark.parametrize("raising", [leave, interrupt, cancel])
-def test_a_factory_that_leaves_the_process_fails_the_run(raising: Callable[..., Any]) -> None:
-    class Factory(RefusingFactory):
-        def makeState(self, *_: Any) -> State:
-            return raising()
+ROW_BY_ROW: dict[str, Callable[[Any, Callable[[int], Any]], Any]] = {
+    "callable": lambda stream, look: stream.each("n", look, "out"),
+    "filter": lambda stream, look: stream.filter("n", look),
+    "map": lambda stream, look: stream.map(lambda tuple: look(tuple[0])),
+    "flatMap": lambda stream, look: stream.flatMap(lambda tuple: [look(tuple[0])]),
+    "two fields": lambda stream, look: (
+        stream.each("n", lambda n: [n], "m").each(["n", "m"], lambda n, m: look(n), "out")
+    ),
+}
 
+
+@pytest.mark.parametrize("missing", [1, 2, 3])
+@pytest.mark.parametrize("made", ROW_BY_ROW)
+def test_no_tuple_behind_a_stop_iteration_is_dropped_in_silence(made: str, missing: int) -> None:
     topology = TridentTopology()
-    numbers(topology).partitionPersist(Factory(), "n", Update())
-    with LocalCluster() as cluster, pytest.raises(TopologyError):
+    stream = topology.newStream("numbers", FixedBatchSpout("n", 5, (1,), (2,), (3,)))
+    ROW_BY_ROW[made](stream, lambda n: next(iter([[n]] if n != missing else [])))
+    with LocalCluster() as cluster, pytest.raises(TopologyError) as caught:
+        cluster.submitTopology("t", {}, topology.build()).awaitTermination(30)
+    assert str(caught.value).startswith("StopIteration\n") and NOTHING_LEFT in str(caught.value)
+    assert f"with n={missing}\n" in str(caught.value) or made in ("map", "flatMap", "two fields")
+
+
+LAZY = {"map": 0, "filter": 0, "starmap": 0, "takewhile": 0, "dropwhile": 0, "filterfalse": 0, "groupby": 1}
+OURS_OR_A_LIBRARYS = {
+    "states/kafka/codec.py": {"text"},
+    "states/kafka/local_table.py": {"found.get"},
+    "states/kafka/partitions.py": {"call"},
+    "states/kafka/sending.py": {"self.producer.produce"},
+    "states/kafka/texts.py": {"simple"},
+    "states/sequencing_rows.py": {"arrived.position"},
+    "states/sql/location.py": {"dialect.address", "dialect.folded"},
+    "states/sql/privileges.py": {"_GRANT.match"},
+    "states/sql/rows.py": {"position"},
+    "trident_py/chunks.py": {"made"},
+    "trident_py/events/linter.py": {"within"},
+    "trident_py/kafka/reader.py": {"lambda message: (message.topic(), message.partition())"},
+    "trident_py/kafka/records.py": {"RAW[name]"},
+    "trident_py/operations/reading/expressions.py": {"self.visit"},
+    "trident_py/state/maps.py": {"_transactional", "_opaque"},
+}
+
+
+def defined(tree: ast.Module) -> set[str]:
+    """The functions, classes and imports of a module, and the methods of its classes as ``self.name``."""
+    made = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    methods = [f"self.{each.name}" for c in made for each in c.body if isinstance(each, ast.FunctionDef)]
+    return {*dir(builtins), *methods, *(n.name for n in made), *(a.asname or a.name for i in imports for a in i.names)}
+
+
+def is_ours(function: ast.expr, known: set[str]) -> bool:
+    """Whether it can be no user's: a thing of the module or of Python, a method of such a thing, or what one makes."""
+    if isinstance(function, ast.Call) and ast.unparse(function.func) != "getattr":
+        return is_ours(function.func, known)
+    if isinstance(function, ast.Attribute) and not function.attr.startswith("__"):
+        return ast.unparse(function) in known or is_ours(function.value, known)
+    return isinstance(function, ast.Constant | ast.Attribute) or ast.unparse(function) in known
+
+
+def test_no_function_of_the_user_is_given_to_what_takes_a_stop_iteration_for_the_end() -> None:
+    root = Path(trident_py.__file__).parent.parent
+    found: dict[str, set[str]] = {}
+    for path in [*root.glob("trident_py/**/*.py"), *root.glob("states/**/*.py")]:
+        tree = ast.parse(path.read_text())
+        known = defined(tree)
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            at = LAZY.get(ast.unparse(call.func).removeprefix("itertools."))
+            if at is not None and not is_ours(call.args[at], known):
+                found.setdefault(path.relative_to(root).as_posix(), set()).add(ast.unparse(call.args[at]))
+    assert found == OURS_OR_A_LIBRARYS, "call a user's function in a loop: processors.base.called, or a comprehension"
+
+
+def test_no_record_behind_a_stop_iteration_of_a_topic_selector_is_dropped_in_silence() -> None:
+    tuples = [TridentTuple.of("n", [str(n)]) for n in range(3)]
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        list(RecordForm.of("topic", "n", selector=stop).blocks(tuples))
+
+
+class Careless(users_code.Source):
+    """Its emitter goes on whatever ``emit`` raises, as a parser does that skips bad lines."""
+
+    def isExhaustedAt(self, txid: int) -> bool:
+        return txid > 1
+
+    def getEmitter(self, *_: Any) -> Any:
+        return self
+
+    def emitBatch(self, tx: Any, metadata: Any, collector: Any) -> None:
+        for n in range(2 * CHUNK_ROWS):
+            try:
+                collector.emit([n])
+            except BaseException:
+                continue
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda stream: stream.each("n", lambda n: [1 // (n - 7)], "out"),
+        lambda stream: stream.partition(lambda values: 1 // (values[0] - 7)).peek(print).parallelismHint(2),
+    ],
+    ids=["function", "grouping"],
+)
+def test_a_spout_that_catches_everything_does_not_hide_the_failure_of_a_step_behind_it(made: Any) -> None:
+    topology = TridentTopology()
+    made(topology.newStream("s", Careless()))
+    with LocalCluster() as cluster, pytest.raises(TopologyError, match="ZeroDivisionError"):
         cluster.submitTopology("t", {}, topology.build()).awaitTermination(30)
 
 
@@ -257,9 +246,10 @@ class Leave(BaseStateUpdater):
     [
         (lambda stream: stream.each("n", leave, "out"), SystemExit),
         (lambda stream: stream.each("n", interrupt, "out"), KeyboardInterrupt),
+        (lambda stream: stream.each("n", stop, "out"), StopIteration),
         (lambda stream: stream.partitionPersist(MemoryMapState.Factory(), "n", Leave()), SystemExit),
     ],
-    ids=["function leaves", "function interrupts", "updater leaves"],
+    ids=["function leaves", "function interrupts", "function has nothing left", "updater leaves"],
 )
 def test_leaving_the_process_is_a_failure_on_spark_too(made: Any, kind: type, spark_cluster: Any) -> None:
     topology = TridentTopology()

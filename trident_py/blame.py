@@ -26,18 +26,20 @@ _MADE_UP = ("<frozen ", "<__array_function__", "<attrs ")
 _PLAIN = (str, bytes, int, float, type(None), decimal.Decimal, datetime.date, datetime.time, list, tuple, dict, set)
 FRAMES = 5
 LONGEST = 400
+NOTHING_LEFT = "next() found nothing left: give it a default, as next(values, None), or catch StopIteration"
 
 
 @dataclass(frozen=True)
 class Blame:
     """``frames``: the user's lines, from the outside in. ``values``: what the first of them was called with, or "".
 
-    ``trace``: the whole traceback, of the causes too, without frames of ours.
+    ``trace``: the whole traceback, of the causes too, without frames of ours. ``hint``: what to do, if that is known.
     """
 
     frames: tuple[str, ...] = ()
     values: str = ""
     trace: str = ""
+    hint: str = ""
 
     @property
     def origin(self) -> str:
@@ -45,15 +47,31 @@ class Blame:
         return self.frames[-1] if self.frames else ""
 
     def lines(self) -> list[str]:
-        """For a message: the last frames, then the values."""
-        return [f"at {frame}" for frame in self.frames[-FRAMES:]] + ([f"with {self.values}"] if self.values else [])
+        """For a message: the last frames, then the values, then what to do."""
+        shown = [f"at {frame}" for frame in self.frames[-FRAMES:]] + ([f"with {self.values}"] if self.values else [])
+        return shown + ([self.hint] if self.hint else [])
 
 
 def blame(error: BaseException, values: bool = True) -> Blame:
     """Reads the traceback of an exception, in the process that raised it. ``values=False`` leaves the values out."""
-    users_own = [frame for frame in traceback.extract_tb(error.__traceback__) if is_users(frame.filename)]
-    shown = arguments(error.__traceback__) if values else ""
-    return Blame(tuple(map(_told, users_own)), shown, _trace(error))
+    raised = _raised(error)
+    frames = [frame for each in raised for frame in traceback.extract_tb(each.__traceback__)]
+    users_own = [_told(frame) for frame in frames if is_users(frame.filename)]
+    hint = NOTHING_LEFT if isinstance(raised[-1], StopIteration) else ""
+    return Blame(tuple(users_own), arguments(error) if values else "", _trace(error), hint)
+
+
+def said(error: BaseException) -> str:
+    """Its type and its text, where it has one."""
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _raised(error: BaseException) -> list[BaseException]:
+    """The exception; behind it the one that it was raised as, where it has left a generator (PEP 479)."""
+    cause = error.__cause__
+    stopped = isinstance(error, RuntimeError) and isinstance(cause, StopIteration | StopAsyncIteration)
+    return [error, cause] if stopped and cause is not None else [error]
 
 
 def note(error: BaseException, found: Blame) -> None:
@@ -74,9 +92,10 @@ def is_users(filename: str) -> bool:
     return not (path.startswith(OURS + _INSTALLED + _MADE_UP) or "/site-packages/" in path)
 
 
-def arguments(trace: TracebackType | None) -> str:
+def arguments(error: BaseException) -> str:
     """The arguments of the user's function that our code called, as ``name=value``; tuples by their fields."""
-    entry = next((frame for frame in _frames(trace) if is_users(frame.f_code.co_filename)), None)
+    frames = (frame for each in _raised(error) for frame in _frames(each.__traceback__))
+    entry = next((frame for frame in frames if is_users(frame.f_code.co_filename)), None)
     if entry is None:
         return ""
     code = entry.f_code

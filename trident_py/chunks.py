@@ -54,6 +54,8 @@ class Chunk:
             i = fields.index(name)
             try:
                 column = list(map(itemgetter(i), rows))
+                if len(column) < len(rows):  # a row of the user's own class raised StopIteration, which ends a map
+                    column = [row[i] for row in rows]
             except IndexError:
                 column = [_value(row, i) for row in rows]
                 short = True

@@ -22,7 +22,7 @@ from typing import Any
 import click
 
 from .agreement import COMMAND_LINE
-from .blame import blame
+from .blame import blame, said
 from .cli_states import check, states
 from .config import Config
 from .display import JsonLines, ProgressLine, exit_code, follow, terminable
@@ -199,7 +199,7 @@ def guarded(body: Callable[[], int], full: bool) -> int:
     except TopologyError as error:
         return tell(str(error), FAILED, error.trace if full else "")
     except TridentError as error:
-        return tell(f"{type(error).__name__}: {error}{origin(error)}", FAILED, trace_of(error, full))
+        return tell(f"{said(error)}{origin(error)}", FAILED, trace_of(error, full))
     except Exception as error:  # the user's own module failed while it was imported or built
         text = f"{describe(error)}\nerror: the module or its build function failed"
         return tell(text, WRONG, trace_of(error, full))

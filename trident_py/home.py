@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 
 import cloudpickle
 
-from .blame import blame, note
+from .blame import blame, note, said
 from .calls import Calls
 from .errors import TridentError
 
@@ -384,5 +384,5 @@ def _dump_error(error: BaseException) -> bytes:
         pickle.loads(reply)
         return reply
     except Exception:
-        told = HomeError(f"{type(error).__name__}: {error} (an exception that cannot be pickled)")
+        told = HomeError(f"{said(error)} (an exception that cannot be pickled)")
         return dumps((False, told))

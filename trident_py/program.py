@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import cloudpickle
 
-from .blame import blame, note, notes_of
+from .blame import blame, note, notes_of, said
 from .errors import FailedException, TridentError
 from .lowering import Lowered, lower
 from .names import joined
@@ -142,9 +142,8 @@ def encode_failure(failure: Failure) -> bytes:
         pickle.loads(block)
         return block
     except Exception:
-        text = f"{type(failure.error).__name__}: {failure.error}"
         kind = FailedException if failure.replay else TridentError
-        told = kind(text)
+        told = kind(said(failure.error))
         for line in notes_of(failure.error):
             told.add_note(line)
         return cloudpickle.dumps(failure._replace(error=told))

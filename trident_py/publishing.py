@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .blame import notes_of
+from .blame import notes_of, said
 from .errors import FailedException, StateError, TopologyError, ZombieError
 from .patience import Stopped, back_off_seconds
 from .program import BatchInfo, Failure, Program, failure_of
@@ -107,5 +107,5 @@ def _stuck(batch: BatchInfo, error: BaseException) -> TopologyError:
 def topology_error(failure: Failure, txid: int | None, tries: str = "") -> TopologyError:
     """The error that ends a run: the user's own exception, the user's lines and values, and where that was."""
     where = f"in {failure.operation}, txid {txid}, partition {failure.partition}{tries}"
-    message = "\n  ".join([f"{type(failure.error).__name__}: {failure.error}", *notes_of(failure.error), where])
+    message = "\n  ".join([said(failure.error), *notes_of(failure.error), where])
     return TopologyError(message, failure.operation, txid, failure.partition, failure.trace)

@@ -139,7 +139,8 @@ class RecordForm:
         if isinstance(self.selector, str):
             found = chunk.pylist(self.selector)
         else:
-            found = list(map(getattr(self.selector, "getTopic", self.selector), chunk.tuples(fields)))
+            choose = getattr(self.selector, "getTopic", self.selector)
+            found = [choose(values) for values in chunk.tuples(fields)]  # no map: it ends at a StopIteration
         for row, topic in enumerate(found):
             if topic is not None and (not isinstance(topic, str) or not topic):
                 raise UnwritableError(row, f"the topic selector names {topic!r}, which is no topic")

@@ -12,6 +12,7 @@ from typing import IO, Any, NamedTuple
 
 import cloudpickle
 
+from ..blame import said
 from ..chunks import Chunk
 from ..errors import TridentError
 from ..operations.base import TridentOperationContext
@@ -118,7 +119,7 @@ def _again(run: Run) -> Again:
         processor.finish()
         processor.close()
     except BaseException as error:
-        return Again(blocks, f"{type(error).__name__}: {error}")
+        return Again(blocks, said(error))
     return Again(blocks)
 
 

@@ -94,6 +94,16 @@ def no_collection() -> Iterator[None]:
         gc.enable()
 
 
+def called(function: Callable[..., Any], *columns: Iterable[Any]) -> list[Any]:
+    """What a function of the user returns for each row.
+
+    A loop, for to ``map`` a StopIteration that leaves the function would be the end of the rows; and no slower.
+    """
+    if len(columns) == 1:
+        return [function(value) for value in columns[0]]
+    return [function(*values) for values in zip(*columns, strict=True)]
+
+
 def name_of(thing: Any) -> str:
     """How an operation is called in plans and errors."""
     return getattr(thing, "__qualname__", None) or type(thing).__name__

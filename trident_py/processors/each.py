@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import length_hint
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from ..chunks import Chunk, typed
 from ..errors import TridentError
 from ..operations.base import TridentCollector
 from ..tuples import Fields
-from .base import NodeContext, Processor, check_row, is_frame, name_of
+from .base import NodeContext, Processor, called, check_row, is_frame, name_of
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ class FunctionProcessor(Processor):
         if self.carried and parents is not None:
             carried = carried.take(parents())
         length = len(arrays[0]) if arrays else carried.length
+        if any(len(array) != length for array in arrays) or (carried.columns and carried.length != length):
+            raise TridentError(f"{self.spec.operation} gave columns of different lengths for {carried.length} rows")
         if length:
             self.emit(Chunk({**carried.columns, **made}, length, chunk.short))
         return True
@@ -119,37 +122,33 @@ class CallableProcessor(FunctionProcessor):
 
     def _results(self, chunk: Chunk) -> list[Sequence[Any]]:
         columns = [chunk.pylist(name) for name in self.spec.inputs]
-        results = self._called(columns, chunk.length)
-        kinds = set(map(type, results))
+        made = self._each_row(self.function, columns, columns) if columns else self._calls(chunk.length)
+        kinds = set(map(type, made))
         if kinds <= {list, tuple}:
-            return results
+            return made
         wrong = {kind for kind in kinds if kind in (str, bytes, dict) or is_frame(kind)}
         if wrong or not all(kind is type(None) or hasattr(kind, "__iter__") for kind in kinds):
-            bad = next(r for r in results if type(r) in wrong or (r is not None and not hasattr(r, "__iter__")))
+            bad = next(r for r in made if type(r) in wrong or (r is not None and not hasattr(r, "__iter__")))
             raise TridentError(
                 f"{self.spec.operation} returned {bad!r}; a callable in place of a Function returns an iterable "
                 "of results (or None), for example a list or a generator"
             )
-        lists = (() if r is None else r if isinstance(r, list | tuple) else list(in_order(r)) for r in results)
-        return self._gathered(lists, columns)
+        return self._each_row(_listed, [made], columns)
 
-    def _called(self, columns: list[list], length: int) -> list[Any]:
-        if not columns:
-            return [self.function() for _ in range(length)]
-        return self._gathered(map(self.function, *columns), columns)
+    def _calls(self, length: int) -> list[Any]:
+        return [self.function() for _ in range(length)]
 
-    def _gathered(self, made: Iterable[Any], columns: list[list]) -> list[Any]:
-        """What is made of each row. An exception gets the row's values, where its traceback has no arguments that tell
-        them: those of ``int`` and of generator expressions have none."""
-        rows: list[Any] = []
+    def _each_row(self, function: Callable[..., Any], given: list[list], columns: list[list]) -> list[Any]:
+        """What the function makes of each row. An exception gets the row's values, where its traceback has no
+        arguments that tell them: those of ``int`` and of generator expressions have none."""
+        first = iter(given[0])
         try:
-            rows.extend(made)  # what was made before an exception stays, so its length says which row it was
+            return called(function, first, *given[1:])
         except BaseException as error:
-            if not arguments(error.__traceback__):
-                at = [column[len(rows)] for column in columns]
-                note(error, Blame(values=named_values(self.spec.inputs, at)))
+            if not arguments(error):
+                row = len(given[0]) - length_hint(first) - 1
+                note(error, Blame(values=named_values(self.spec.inputs, [column[row] for column in columns])))
             raise
-        return rows
 
     def _columns(self, items: list[Any]) -> Chunk:
         outputs = self.spec.outputs
@@ -161,6 +160,10 @@ class CallableProcessor(FunctionProcessor):
             if len(outputs) and (not isinstance(item, Sequence) or len(item) != len(outputs)):
                 raise TridentError(f"{self.spec.operation} yielded {item!r}; each result has {len(outputs)} values")
         return Chunk.of_rows(outputs, items, self._produced())
+
+
+def _listed(result: Any) -> Sequence[Any]:
+    return () if result is None else result if isinstance(result, list | tuple) else list(in_order(result))
 
 
 def repeat(chunk: Chunk, counts: np.ndarray) -> Chunk:

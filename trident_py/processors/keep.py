@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from ..chunks import Chunk
+from ..errors import TridentError
 from ..tuples import Fields
-from .base import NodeContext, Processor, name_of
+from .base import NodeContext, Processor, called, name_of
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class FilterProcessor(Processor):
 
     def execute(self, port: int, chunk: Chunk) -> None:
         keeps = self._keeps(chunk)
+        if len(keeps) != chunk.length:
+            raise TridentError(f"{self.spec.operation} gave {len(keeps)} answers for {chunk.length} rows")
         chosen = [i for i, keep in enumerate(keeps) if keep]
         carried = chunk.only(self.carried)
         if len(chosen) == chunk.length:
@@ -51,15 +54,15 @@ class FilterProcessor(Processor):
         elif chosen:
             self.emit(carried.take(chosen))
 
-    def _keeps(self, chunk: Chunk) -> Iterable[Any]:
+    def _keeps(self, chunk: Chunk) -> list[Any]:
         vectorised = getattr(self.filter, "isKeepBatch", None)
         columns = [chunk.columns[name] for name in self.spec.inputs]
         if vectorised is not None and columns and all(isinstance(column, pa.Array) for column in columns):
             return vectorised(*columns).to_pylist()
         if hasattr(self.filter, "isKeep"):
-            return map(self.filter.isKeep, chunk.tuples(self.spec.inputs))
+            return called(self.filter.isKeep, chunk.tuples(self.spec.inputs))
         lists = [chunk.pylist(name) for name in self.spec.inputs]
-        return map(self.filter, *lists) if lists else (self.filter() for _ in range(chunk.length))
+        return called(self.filter, *lists) if lists else [self.filter() for _ in range(chunk.length)]
 
     def close(self) -> None:
         if hasattr(self.filter, "cleanup"):

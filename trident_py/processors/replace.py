@@ -9,7 +9,7 @@ from typing import Any
 from ..canonical import in_order
 from ..chunks import Chunk
 from ..tuples import Fields
-from .base import NodeContext, Processor, check_row, name_of
+from .base import NodeContext, Processor, called, check_row, name_of
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,12 @@ class ReplaceProcessor(Processor):
         self.call: Callable[[Any], Any] = getattr(self.function, "execute", self.function)
 
     def execute(self, port: int, chunk: Chunk) -> None:
-        results = map(self.call, chunk.tuples(self.spec.inputs))
+        tuples = chunk.tuples(self.spec.inputs)
         if self.spec.flat:
-            rows = [row for result in results if result is not None for row in in_order(result)]
+            call = self.call
+            rows = [row for values in tuples if (made := call(values)) is not None for row in in_order(made)]
         else:
-            rows = list(results)
+            rows = called(self.call, tuples)
         if rows:
             check_row(rows[0], self.spec.outputs, self.spec.operation)
             self.emit(Chunk.of_rows(self.spec.outputs, rows, self.context.kept(self.spec.outputs)))

@@ -27,11 +27,13 @@ class SpoutProcessor(Processor):
         self.attempt = TransactionAttempt(0, 0)
         self.rows: list[Any] = []
         self.emitted = 0
+        self.broken: BaseException | None = None
 
     def start(self, attempt: TransactionAttempt) -> None:
         self.attempt = attempt
         self.rows = []
         self.emitted = 0
+        self.broken = None
 
     def emit_batch(self, payload: Any) -> None:
         before = self.emitted
@@ -44,16 +46,27 @@ class SpoutProcessor(Processor):
                 self._pass_on(chunk)
         else:
             collector = TridentCollector(self._take, self.context.report_error)
-            report = self.emitter.emit(self.attempt, payload, collector)
+            try:
+                report = self.emitter.emit(self.attempt, payload, collector)
+            finally:
+                if self.broken is not None:
+                    raise self.broken
             self._flush()
             if report is not None:
                 self.context.report("spout", (self.info.id, self.partition, report))
         self.context.report("emitted", self.emitted - before)
 
     def _take(self, values: Any) -> None:
+        """The user's spout may catch what is raised here, as if a tuple of its own were wrong; the failure stays."""
+        if self.broken is not None:
+            raise self.broken
         self.rows.append(values)
         if len(self.rows) >= CHUNK_ROWS:
-            self._flush()
+            try:
+                self._flush()
+            except BaseException as error:
+                self.broken = error
+                raise
 
     def _flush(self) -> None:
         rows, self.rows = self.rows, []
