@@ -1,22 +1,37 @@
 #!/bin/sh
-# all | fast | lint. Every step says what it does; the first that fails ends the run.
+# test | all | lint. Every step says what it does; the first that fails ends the run.
 set -eu
 cd "$(dirname "$0")/.."
-what=${1:-all}
+what=${1:-test}
 python=.venv/bin/python
 
-# Tests without a JVM wait for servers and processes most of the time: three at once are twice as fast on two cores.
-apart="-n ${TEST_PROCESSES:-3} --dist worksteal"
+# Tests without Spark wait for servers and processes half of the time, so there are two beside the one on Spark.
+apart="-n ${TEST_PROCESSES:-2} --dist worksteal"
 
 step() { echo "== $1"; shift; "$@" </dev/null; }
+
+pytest() { $python -W error -m pytest -q --durations=10 "$@" </dev/null; }
+
+# Those on Spark share one session and so one process. They run beside the others, and are shown behind them.
+tests() {
+    shown=$(mktemp)
+    pytest -m "spark$1" >"$shown" 2>&1 & spark=$!
+    trap 'kill $spark 2>/dev/null || true; rm -f "$shown"' EXIT
+    trap 'exit 130' INT TERM
+    failed=0
+    echo '== tests: units, contracts, databases, Kafka, examples, documentation snippets'
+    pytest -m "not spark$1" $apart || failed=1
+    echo '== tests on Spark'
+    wait $spark || failed=1
+    cat "$shown"
+    return $failed
+}
 
 step 'lint: ruff' $python -m ruff check .
 step 'types: mypy' $python -m mypy
 case "$what" in
     lint) ;;
-    fast) step 'tests without a JVM' $python -W error -m pytest -q -m 'not spark and not slow' $apart ;;
-    all)  step 'tests without a JVM: units, contracts, databases, examples, documentation snippets' \
-              $python -W error -m pytest -q -m 'not spark' $apart --durations=10
-          step 'tests on Spark' $python -W error -m pytest -q -m spark --durations=10 ;;
-    *)    echo "usage: scripts/test.sh all|fast|lint" >&2; exit 2 ;;
+    test) tests ' and not whole' ;;
+    all)  tests '' ;;
+    *)    echo "usage: scripts/test.sh test|all|lint" >&2; exit 2 ;;
 esac

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import brokers
 import databases
 import pytest
+import tiers
 
 from states.sql.store import close_stores
 from trident_py.testing.kafka_broker import KafkaBroker
@@ -169,8 +170,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(line, red=True, bold=True)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Who uses the session needs a JVM, whether or not it says so."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+    tiers.leave_out(items)

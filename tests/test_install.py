@@ -142,6 +142,7 @@ def five_minutes(folder: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.whole("test_whatever_is_imported_is_declared_for_its_place")  # it installs Spark anew
 @pytest.mark.parametrize("cluster", [["--local"], []], ids=["local", "spark"])
 def test_the_wheel_alone_runs_the_readmes_five_minutes(alone: Path, tmp_path: Path, cluster: list[str]) -> None:
     five_minutes(tmp_path)
@@ -155,6 +156,7 @@ def test_the_wheel_alone_runs_the_readmes_five_minutes(alone: Path, tmp_path: Pa
 
 
 @pytest.mark.spark
+@pytest.mark.whole("test_whatever_is_imported_is_declared_for_its_place")
 @pytest.mark.parametrize("extra", list(ALONE))
 def test_each_extra_alone_brings_what_its_modules_import(alone: Path, tmp_path: Path, extra: str) -> None:
     python = python_of(alone)

@@ -85,7 +85,7 @@ def test_a_start_that_waits_can_be_stopped(own_server: Any) -> None:
         assert running.awaitTermination(60) and running.exception is None
 
 
-@pytest.mark.slow
+@pytest.mark.whole("test_a_start_waits_for_a_database_that_is_away_and_says_so")
 def test_a_start_on_spark_waits_too(own_server: Any, spark_cluster: Callable[..., Any], tmp_path: Path) -> None:
     server = own_server("postgresql")
     url = server.create_database()

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.spark
+@pytest.mark.whole("test_drivers_killed_in_the_middle_of_batches_lose_and_double_nothing")
 def test_every_link_is_killed_and_every_reading_is_there_once(
     tmp_path: Path, own_kafka: Callable[..., Any], own_server: Callable[..., Any]
 ) -> None:
@@ -33,7 +34,7 @@ def test_every_link_is_killed_and_every_reading_is_there_once(
         assert told in done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.whole("test_a_cell_holds_what_it_says_and_no_more")
 def test_what_the_weaker_lines_lose_and_double(own_kafka: Callable[..., Any]) -> None:
     own_kafka().close()
     rows = sensors_table.run(readings(1_400), seed=1)

@@ -112,6 +112,7 @@ def example(*arguments: Any, url: str = "") -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.spark
+@pytest.mark.whole("test_in_process_the_tables_equal_one_pass_of_pandas", "test_the_driver_died_exactly_there")
 @pytest.mark.timeout(600)  # three runs, each with a JVM of its own
 def test_on_spark_a_crash_and_a_second_run_change_nothing(tmp_path: Path, frame: pd.DataFrame) -> None:
     undisturbed, database = tmp_path / "undisturbed.sqlite", tmp_path / "weather.sqlite"

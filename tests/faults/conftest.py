@@ -12,7 +12,18 @@ import pytest
 
 from .evidence import Evidence, evidence
 from .hooks import Kill
+from .stores import EXACT
 from .topology import Shape, build
+
+
+def shares() -> list[Any]:
+    """A store and its states: each store with a part of them for `make test`, so that each state comes once, and each
+    with all of them for `make test-all`."""
+    kinds = databases.kinds()
+    parts = [(kind, EXACT[at :: len(kinds)]) for at, kind in enumerate(kinds)]
+    return [pytest.param(*part, id="-".join([part[0], *part[1]])) for part in parts] + [
+        pytest.param(kind, EXACT, id=kind, marks=pytest.mark.whole) for kind in kinds
+    ]
 
 
 class Runs:

@@ -140,6 +140,7 @@ def url_of(request: pytest.FixtureRequest, folder: Path) -> Callable[[str], str]
 
 
 @pytest.mark.slow
+@pytest.mark.one_of_each
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_a_cell_holds_what_it_says_and_no_more(cell: Cell, url_of: Callable[[str], str], folder: Path) -> None:
     guarantee = told(cell).guarantee
@@ -147,6 +148,7 @@ def test_a_cell_holds_what_it_says_and_no_more(cell: Cell, url_of: Callable[[str
 
 
 @pytest.mark.slow
+@pytest.mark.one_of_each
 @pytest.mark.parametrize("cell", ON_A_SERVER, ids=str)
 def test_a_promised_cell_holds_on_a_server_too(cell: Cell, url_on: Callable[[str], str], folder: Path) -> None:
     guarantee = told(cell).guarantee

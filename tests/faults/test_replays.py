@@ -68,7 +68,7 @@ def test_the_logs_of_spark_and_ours_are_in_one_folder(runs: Runs) -> None:
     assert {"metadata", "offsets", "commits", "trident"} <= {file.name for file in folder.iterdir()}
 
 
-@pytest.mark.parametrize("partitions", [1, 3])
+@pytest.mark.parametrize("partitions", [pytest.param(1, marks=pytest.mark.whole), 3])
 def test_a_forgotten_batch_may_be_replayed_in_another_number_of_partitions(runs: Runs, partitions: int) -> None:
     runs(Shape(2))
     forget_last_commit(runs)
@@ -78,7 +78,8 @@ def test_a_forgotten_batch_may_be_replayed_in_another_number_of_partitions(runs:
     assert {of for _, of in seen.committed("opaque", 2)} == {2, partitions}
 
 
-@pytest.mark.parametrize("at", ["beginCommit", "put", "commit", "afterCommit"])
+@pytest.mark.parametrize("at", [pytest.param("beginCommit", marks=pytest.mark.whole), "put",
+                                pytest.param("commit", marks=pytest.mark.whole), "afterCommit"])  # fmt: skip
 def test_an_attempt_that_failed_in_one_partition_of_each_state_counts_once(runs: Runs, at: str) -> None:
     """States fail one after the other in batch 2: a replay for each, every state before it committed already."""
 
@@ -92,6 +93,7 @@ def test_an_attempt_that_failed_in_one_partition_of_each_state_counts_once(runs:
     assert seen.stored["plain"] == counted(seen)
 
 
+@pytest.mark.one_of_each
 @pytest.mark.parametrize("how", ["fail", "kill"])
 @pytest.mark.parametrize("make", [MemoryMapState.Factory, LRUMemoryMapState.Factory])
 def test_a_memory_state_survives_replays_and_dead_workers_of_its_driver(

@@ -63,6 +63,7 @@ def test_an_executor_lost_between_two_commits_mixes_no_two_tries_of_a_batch(clus
     holds_exactly(seen, 4)
 
 
+@pytest.mark.whole("test_a_task_of_an_attempt_that_was_given_up_is_refused")
 def test_a_task_of_an_attempt_that_was_given_up_cannot_write_over_the_next(tmp_path: Path) -> None:
     """A worker dies and the batch is replayed, while the dead one's neighbour only sleeps. Then it wakes up."""
     wait = Wait("function", 3, str(tmp_path / "awake"))

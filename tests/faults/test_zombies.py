@@ -24,6 +24,7 @@ def drivers(tmp_path: Path) -> Iterator[Drivers]:
     made.close()
 
 
+@pytest.mark.whole("test_the_older_of_two_drivers_writes_nothing", "test_a_second_driver_on_a_checkpoint_is_found_out")
 def test_two_zombies_are_refused_in_words_and_change_nothing(drivers: Drivers, tmp_path: Path) -> None:
     """The first sleeps inside a function of batch 3, the second inside the spout of batch 5; the third goes on."""
     first, second = tmp_path / "first", tmp_path / "second"

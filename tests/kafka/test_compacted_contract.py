@@ -74,6 +74,7 @@ class CompactedContract(KafkaContract, KeyedContract):
         self.holds(factory, range(1, 6))
 
 
+@pytest.mark.whole("test_compacted_contract.py::TestOpaque")
 class TestPlain(CompactedContract, RowContract):
     bad_words = ("row 12", "word='x', n=1.5", "'n'", "bigint", "1.5", "Nothing of the batch is written")
 
@@ -100,6 +101,7 @@ class CompactedMapContract(CompactedContract, MapContract):
             self.driver(factory, "second", **{"topology.lineage.abandon": "first"})
 
 
+@pytest.mark.whole("test_compacted_contract.py::TestOpaque")
 class TestTransactional(CompactedMapContract):
     def make(self, url: str) -> CompactedTopicState:
         return CompactedTopicState.transactional(url, self.topic(), "word string", "count bigint", **FACTS)

@@ -218,7 +218,7 @@ def tried(call: Callable[[], Any]) -> None:
         call()
 
 
-@pytest.mark.slow
+@pytest.mark.whole("test_drivers_killed_in_the_middle_of_batches_lose_and_double_nothing")
 @pytest.mark.spark
 def test_drivers_on_spark_killed_in_the_middle_of_batches_lose_and_double_nothing(kafka: Any, tmp_path: Path) -> None:
     topic = kafka.create_topic(partitions=PARTITIONS)

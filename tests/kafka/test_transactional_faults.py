@@ -157,6 +157,7 @@ def test_a_broker_killed_around_commit_loses_and_doubles_nothing(own_kafka: Call
     assert stored(start) == rows(reader.seen) == folded(6)
 
 
+@pytest.mark.whole("test_transactional_faults.py::test_a_broker_killed_around_commit")
 def test_brokers_killed_at_any_moment_lose_and_double_nothing(own_kafka: Callable[..., Any], tmp_path: Path) -> None:
     """Whenever some more records are there, the broker dies in the middle of what it does."""
     broker = own_kafka()

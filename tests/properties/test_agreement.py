@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from .steps import Case
 
 EXAMPLES = 300
 ON_SPARK = 12
+ON_SPARK_ALWAYS = 4
 SEED = 3
 
 
@@ -52,6 +54,7 @@ def test_the_local_cluster_agrees_with_the_reference(case: Case, local: Any) -> 
     check(case, local)
 
 
+@cache
 def _drawn(count: int, seed: int) -> list[Case]:
     """Random cases, the same ones for the same seed."""
     found: list[Case] = []
@@ -67,6 +70,8 @@ def _drawn(count: int, seed: int) -> list[Case]:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("number", range(ON_SPARK))
+@pytest.mark.parametrize("number", [
+    *range(ON_SPARK_ALWAYS), *(pytest.param(n, marks=pytest.mark.whole) for n in range(ON_SPARK_ALWAYS, ON_SPARK)),
+])  # fmt: skip
 def test_the_spark_cluster_agrees_with_the_reference(number: int, on_spark: Any) -> None:
     check(_drawn(ON_SPARK, SEED)[number], on_spark)

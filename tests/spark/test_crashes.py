@@ -79,6 +79,7 @@ def exact(count: int) -> dict[int, list[list[int]]]:
     return {txid: [[2 * txid - 2], [2 * txid - 1]] for txid in range(1, count + 1)}
 
 
+@pytest.mark.whole("test_at_the_end_every_row_is_that_of_an_undisturbed_run")
 def test_a_driver_killed_again_and_again_loses_and_tears_nothing(
     spark_cluster: Any, start: Start, tmp_path: Path
 ) -> None:
@@ -96,6 +97,7 @@ def test_a_driver_killed_again_and_again_loses_and_tears_nothing(
     assert written(tmp_path / "out") == exact(done + 2)
 
 
+@pytest.mark.whole("test_a_second_driver_on_a_checkpoint_is_found_out")
 def test_of_two_drivers_on_one_checkpoint_one_is_told_and_no_batch_changes(start: Start, tmp_path: Path) -> None:
     drivers = [start(1000, "cycle")]
     until(drivers[0], "committed", 1)
@@ -141,6 +143,7 @@ def test_ctrl_c_ends_a_run_without_java_and_leaves_nothing(start: Start, tmp_pat
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
+@pytest.mark.whole("test_a_task_that_spark_retries_counts_once_and_in_a_plain_state_twice")
 def test_a_task_that_spark_tries_again_is_the_same_attempt_and_an_event(start: Start, tmp_path: Path) -> None:
     process = start(4, "retry")
     events, said = process.communicate(timeout=120)

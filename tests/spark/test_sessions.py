@@ -85,7 +85,7 @@ def test_a_session_that_is_not_ours_stays_as_it_is(tmp_path: Path) -> None:
     program(GIVEN, tmp_path)
 
 
-@pytest.mark.parametrize("first", ["hostile", ""])
+@pytest.mark.parametrize("first", ["hostile", pytest.param("", marks=pytest.mark.whole)])
 def test_a_restart_under_other_settings_of_the_session_goes_on(start: Start, tmp_path: Path, first: str) -> None:
     """Every streaming, shuffle, codegen, ANSI and time zone setting at its other value, before or after the kill."""
     process = start(1000, first)

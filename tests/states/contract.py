@@ -319,6 +319,7 @@ class StateContract:
         return Plan(factory, self.updater, self.fields, batches, folder / "checkpoint", **more)
 
     @pytest.mark.slow
+    @pytest.mark.one_of_each
     @pytest.mark.parametrize("point", POINTS)
     def test_a_driver_killed_at_any_point_goes_on_where_it_was(
         self, factory: Any, tmp_path: Path, point: str

@@ -1,0 +1,185 @@
+"""`make test` leaves cases to `make test-all`, but no promise, on no store."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from contract import StateContract
+from tiers import one_of_each
+
+ROOT = Path(__file__).parents[1]
+COLLECT = """
+import json, pytest, sys
+
+class Look:
+    def pytest_collection_finish(self, session):
+        self.found = [
+            (item.nodeid, [mark.args for mark in item.iter_markers("whole")]) for item in session.items
+        ]
+
+look = Look()
+pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "tests"], plugins=[look])
+with open(sys.argv[1], "w") as file:
+    json.dump(look.found, file)
+"""
+DATABASES = ("sqlite", "mariadb", "postgresql")
+SERVERS = ("mariadb", "postgresql")
+STORES = {*DATABASES, "mysql", "redis"}
+TOPICS = "tests/kafka/test_transactional_contract.py::TestTransactionalTopic"
+COMPACTED_TOPICS = "tests/kafka/test_compacted_contract.py::TestOpaque"
+
+# Who passes the contract of all states (tests/states/contract.py), and where.
+CONTRACT = {
+    **{f"tests/states/{name}": DATABASES for name in (
+        "test_sql_map.py::TestTransactional", "test_sql_map.py::TestOpaque", "test_insert_ignore.py::TestInsertIgnore",
+        "test_append.py::TestAppend", "test_batch.py::TestBatch", "test_batch.py::TestBatchWithKey",
+        "test_sequence.py::TestHold",
+    )},
+    TOPICS: ("",),
+    COMPACTED_TOPICS: ("",),
+}  # fmt: skip
+
+# What else is promised: a fault, and the tests that show it, each with the stores on which it does.
+FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "a driver killed at a step": {
+        "test_every_state.py::test_a_driver_killed_at_any_step": DATABASES,
+        "test_every_state.py::test_a_driver_killed_before_any_statement": DATABASES,
+        "test_transactional_faults.py::test_a_driver_killed_at_every_step": ("",),
+        "test_compacted_faults.py::test_a_driver_killed_at_every_step": ("",),
+        "test_kill_points.py::test_what_it_left_is_whole_partitions_over_exact_batches": ("one", "published"),
+    },
+    "a driver killed before the checkpoint has the batch": {
+        "test_every_state.py::test_a_driver_killed_before_the_checkpoint": DATABASES,
+        "test_commit_log.py::test_a_batch_that_spark_forgot": DATABASES,
+    },
+    "a worker killed": {
+        "test_workers.py::test_a_worker_killed_at_any_point_of_a_commit": DATABASES,
+        "test_transactional_spark.py::test_kafka_to_kafka_with_workers_killed": ("",),
+        "test_retries.py::test_a_task_that_spark_retries": ("",),
+    },
+    "a server killed": {
+        "test_lost_servers.py::test_a_server_killed_in_the_middle_of_a_batch": SERVERS,
+        "test_transactional_faults.py::test_a_broker_killed_around_commit": ("",),
+        "test_compacted_faults.py::test_a_broker_killed_around_commit": ("",),
+        "test_spout_crashes.py::test_a_broker_killed_while_batches_run": ("",),
+    },
+    "a connection lost at COMMIT": {
+        "test_lost_servers.py::test_a_connection_cut_around_commit": SERVERS,
+        "test_late_end_txn.py::test_a_late_commit_between_the_records": ("",),
+    },
+    "two drivers": {
+        "test_wrong_stores.py::test_the_older_of_two_drivers": DATABASES,
+        "test_transactional_faults.py::test_a_driver_that_sleeps_is_shut_out": ("",),
+        "test_compacted_faults.py::test_a_driver_that_sleeps_is_shut_out": ("",),
+        "test_runs.py::test_a_second_driver_on_a_checkpoint": ("",),
+    },
+    "another number of partitions": {
+        "test_wrong_stores.py::test_a_batch_begun_in_two_partitions": DATABASES,
+        "test_wrong_stores.py::test_an_append_begun_in_two_partitions": DATABASES,
+        "test_transactional_faults.py::test_another_number_of_partitions": ("",),
+        "test_compacted_faults.py::test_any_number_of_partitions": ("",),
+        "test_replays.py::test_a_forgotten_batch_may_be_replayed_in_another_number": ("",),
+    },
+    "a checkpoint lost": {
+        "test_wrong_stores.py::test_a_deleted_checkpoint": DATABASES,
+        "test_transactional_faults.py::test_a_lost_checkpoint_stops": ("",),
+        "test_compacted_faults.py::test_a_lost_checkpoint_stops": ("",),
+        "test_lineage.py::test_a_lost_checkpoint_stops_with_the_choices": ("",),
+    },
+    "a store that is away at the start": {
+        "test_patience.py::test_a_start_waits_for_a_database": SERVERS,
+        "test_kafka_away.py::test_a_start_waits_for_brokers": ("transactional", "compacted"),
+    },
+    "an event sent again": {
+        "test_gateway_stores.py::test_": (*DATABASES, "redis"),
+        "test_gateway_kills.py::test_": ("",),
+    },
+    "a topology on Spark gives what Storm gave": {"tests/storm/test_spark.py::test_a_case_made_by_hand": ("",)},
+}
+
+
+class Case(NamedTuple):
+    """A collected case, and who keeps its promise in `make test`: None if it runs there itself."""
+
+    id: str
+    kept_by: tuple[str, ...] | None
+
+    @property
+    def test(self) -> str:
+        return self.id.partition("[")[0]
+
+    @property
+    def stores(self) -> set[str]:
+        return STORES & set(re.split(r"[-\[\]]", self.id.partition("[")[2]))
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
+    """All that `make test-all` runs."""
+    file = tmp_path_factory.mktemp("tiers") / "cases.json"
+    subprocess.run([sys.executable, "-c", COLLECT, str(file)], cwd=ROOT, check=True, capture_output=True)
+    found = json.loads(file.read_text())
+    assert len(found) > 7_000
+    return [Case(id_, tuple(name for args in marks for name in args) if marks else None) for id_, marks in found]
+
+
+@pytest.fixture(scope="module")
+def quick(cases: list[Case]) -> list[str]:
+    return [case.id for case in cases if case.kept_by is None]
+
+
+def test_a_test_has_a_case_in_make_test_or_names_those_that_keep_its_promise(
+    cases: list[Case], quick: list[str]
+) -> None:
+    there = {id_.partition("[")[0] for id_ in quick}
+    kept: dict[str, set[str]] = defaultdict(set)
+    for case in cases:
+        if case.test not in there:
+            kept[case.test].update(case.kept_by or ())
+    assert [test for test, names in kept.items() if not names] == []
+    for test, names in kept.items():
+        assert [name for name in names if not any(name in id_ for id_ in quick)] == [], test
+
+
+def test_no_test_is_left_without_a_store_in_make_test(cases: list[Case]) -> None:
+    on: dict[str, set[str]] = defaultdict(set)
+    always: dict[str, set[str]] = defaultdict(set)
+    for case in cases:
+        on[case.test] |= case.stores
+        if case.kept_by is None:
+            always[case.test] |= case.stores
+    assert {test: on[test] - stores for test, stores in always.items() if stores != on[test]} == {}
+
+
+def test_every_state_passes_its_contract_on_every_store_in_make_test(quick: list[str]) -> None:
+    promises = [name for name in vars(StateContract) if name.startswith("test_")]
+    assert len(promises) > 25
+    wanted = {(f"{who}::{promise}", store) for who, stores in CONTRACT.items() for promise in promises
+              for store in stores}  # fmt: skip
+    assert wanted - {(test, store) for test, store in wanted if shown(quick, test, store)} == set()
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_happens_after_a_fault_is_shown_on_every_store_in_make_test(quick: list[str], fault: str) -> None:
+    wanted = {(test, store) for test, stores in FAULTS[fault].items() for store in stores}
+    assert wanted - {(test, store) for test, store in wanted if shown(quick, test, store)} == set()
+
+
+def shown(quick: list[str], test: str, store: str) -> bool:
+    """A case of a test, named by how it begins; with this word in its brackets."""
+    return any(test in id_ and store in id_.partition("[")[2] for id_ in quick)
+
+
+def test_one_of_each_takes_every_value_and_few_cases() -> None:
+    made = [[("store", store), ("state", state)] for store in range(3) for state in range(8)]
+    chosen = [made[number] for number in sorted(one_of_each(made))]
+    assert len(chosen) == 8
+    assert {value for case in chosen for value in case} == {value for case in made for value in case}
+    assert sorted(sum(("store", store) in case for case in chosen) for store in range(3)) == [2, 3, 3]
