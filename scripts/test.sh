@@ -14,13 +14,14 @@ pytest() { $python -W error -m pytest -q --durations=10 "$@" </dev/null; }
 
 # Those on Spark share one session and so one process. They run beside the others, and are shown behind them.
 tests() {
+    which=$1; shift
     shown=$(mktemp)
-    pytest -m "spark$1" >"$shown" 2>&1 & spark=$!
+    pytest -m "spark$which" "$@" >"$shown" 2>&1 & spark=$!
     trap 'kill $spark 2>/dev/null || true; rm -f "$shown"' EXIT
     trap 'exit 130' INT TERM
     failed=0
     echo '== tests: units, contracts, databases, Kafka, examples, documentation snippets'
-    pytest -m "not spark$1" $apart || failed=1
+    pytest -m "not spark$which" "$@" $apart || failed=1
     echo '== tests on Spark'
     wait $spark || failed=1
     cat "$shown"
@@ -32,6 +33,6 @@ step 'types: mypy' $python -m mypy
 case "$what" in
     lint) ;;
     test) tests ' and not whole' ;;
-    all)  tests '' ;;
+    all)  tests '' --hypothesis-profile=whole ;;
     *)    echo "usage: scripts/test.sh test|all|lint" >&2; exit 2 ;;
 esac

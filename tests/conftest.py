@@ -11,6 +11,7 @@ import brokers
 import databases
 import pytest
 import tiers
+from hypothesis import settings
 
 from states.sql.store import close_stores
 from trident_py.testing.kafka_broker import KafkaBroker
@@ -18,6 +19,11 @@ from trident_py.testing.redis_server import RedisServer
 from trident_py.testing.servers import ServiceMissing
 
 _missing: dict[str, str] = {}
+
+# `make test` draws the same few examples each time, `make test-all` many others (--hypothesis-profile=whole).
+settings.register_profile("quick", max_examples=50, deadline=None, derandomize=True, database=None)
+settings.register_profile("whole", max_examples=300, deadline=None, database=None)
+settings.load_profile("quick")
 
 
 @pytest.fixture(scope="session")

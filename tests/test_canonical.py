@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from trident_py import Fields
@@ -237,7 +237,6 @@ def pairs(draw: Any) -> tuple[Any, Any]:
 
 
 @given(pairs())
-@settings(max_examples=200, deadline=None)
 def test_values_are_one_key_exactly_if_their_canonical_bytes_are_equal(pair: tuple[Any, Any]) -> None:
     one, other = pair
     same = plain(one) == plain(other)
@@ -260,7 +259,6 @@ def placed(values: list, targets: int) -> set[int]:
 
 
 @given(VALUES)
-@settings(max_examples=200, deadline=None)
 def test_a_value_is_the_same_key_after_a_process_boundary(value: Any) -> None:
     chunk = Chunk({"k": [value, value]}, 2)
     [one, other] = Chunk.decode(chunk.encode()).pylist("k")
@@ -268,7 +266,6 @@ def test_a_value_is_the_same_key_after_a_process_boundary(value: Any) -> None:
 
 
 @given(st.lists(st.sampled_from([0.0, -0.0, 1.0, float("nan"), None]), min_size=1))
-@settings(max_examples=200, deadline=None)
 def test_a_typed_column_routes_as_an_untyped_one(values: list) -> None:
     route = Route(txid=1, source=0, sent=0, targets=64)
     typed, untyped = ([

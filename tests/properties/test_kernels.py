@@ -81,7 +81,7 @@ def naive(given: list[tuple[list[str], int, list[tuple]]]) -> tuple[dict[str, in
     return counts, sums
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@settings(derandomize=True, suppress_health_check=list(HealthCheck))
 @given(given=streams(), partitions=st.integers(1, 3))
 def test_kernels_store_what_the_general_way_stores(given: Any, partitions: int, local: Any) -> None:
     topology, states = TridentTopology(), []

@@ -30,7 +30,7 @@ from trident_py.spouts.filereaders import make_reader
 
 from .values import OF_TYPE, anything, is_same
 
-EXAMPLES = int(os.environ.get("ROUND_TRIPS", "200"))
+EXAMPLES = int(os.environ.get("ROUND_TRIPS", settings.default.max_examples))
 often = settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 Typed = tuple[str, list[Any]]
 

@@ -21,7 +21,7 @@ from trident_py import Fields, TridentError
 from trident_py.chunks import Chunk, TupleList
 from trident_py.operations.base import TridentCollector
 
-EXAMPLES = int(os.environ.get("ROUND_TRIPS", "200"))
+EXAMPLES = int(os.environ.get("ROUND_TRIPS", settings.default.max_examples))
 often = settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 in_each = settings(often, max_examples=max(1, EXAMPLES // 4))  # of three databases
 TYPES = [ddl for ddl in OF_TYPE if ddl != "timestamp_ntz"]

@@ -143,6 +143,7 @@ def table_of(database: str, name: str, number: int) -> list[tuple]:
         return [tuple(row) for row in cursor.fetchall()]
 
 
+@pytest.mark.one_of_each
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_batches_store_what_the_general_path_stores(
     database: str, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -174,6 +175,7 @@ def test_random_batches_store_what_the_general_path_stores(
     assert sum(combined) > len(combined) * 0.4 > 20  # the database did combine
 
 
+@pytest.mark.one_of_each
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_batches_end_like_the_map_over_memory(database: str, kind: str) -> None:
     draw = random.Random(7)

@@ -58,7 +58,7 @@ def cases(draw: Any) -> tuple[Column, pa.Array]:
     return column, pa.array(draw(st.lists(st.none() | values, max_size=5)), draw(st.sampled_from(types)))
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=settings.default.max_examples * 5)
 @given(cases())
 def test_a_column_of_arrow_is_taken_or_refused_as_the_same_values_are(case: tuple[Column, pa.Array]) -> None:
     column, array = case
