@@ -17,9 +17,10 @@ from ..sharing import check_asked_behind
 from .codec import Codec
 from .compacted_map import PLAIN, CompactedMap, TopicBacking
 from .compacted_writer import PlainWriter, writer_for
-from .compaction import HOUR, CompactedLedger, Compaction, KeyedTopic, UnfencedLedger
+from .compaction import HOUR, CompactedLedger, Compaction, KeyedTopic
 from .producing import cluster_of, for_producers, location_of, pairs
 from .topics import partition_count
+from .unfenced import UnfencedLedger
 
 _KINDS = {
     PLAIN: "upsert", "non-transactional": "non-transactional", "transactional": "transactional", "opaque": "opaque",
@@ -143,7 +144,7 @@ class CompactedTopicState(StateFactory):
         """The driver's side, for one run: looks at the topic or makes it, then fences."""
         keyed = KeyedTopic(self.cluster, self._compaction)
         if not self.fence:
-            return UnfencedLedger(keyed, self.cluster, self.location)
+            return UnfencedLedger(keyed, self.location)
         settings = for_producers(pairs(self.topic, self.settings))
         return CompactedLedger(keyed, self.cluster, self.location, settings, valued=self.type != PLAIN)
 

@@ -7,7 +7,7 @@ metadata of a group, ``trident/<topology>/<state>/keys``.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +15,13 @@ from trident_py.errors import StateError
 from trident_py.kafka.asking import asked
 from trident_py.kafka.clients import ASKING, Cluster, means
 from trident_py.kafka.codes import Meaning
-from trident_py.state import BatchParticipant, Location, Remembered
+from trident_py.state import Location, Remembered
 
 from ..findings import Finding
 from .advice import kafka_errors
 from .ledger import RENEWED, TopicLedger
 from .local_table import table_of
 from .marks import ANSWER, Mark, Place
-from .owner import TopicOwner
 from .topics import make, opened, partitions_of, reach, settings_of
 
 KEYS = "keys"
@@ -203,36 +202,3 @@ class CompactedLedger(TopicLedger):
         if not self._valued:
             return 0
         return found.last or self._keyed.last_txid()
-
-
-class UnfencedLedger(BatchParticipant):
-    """The driver's side without a fence: only the topic is looked at, and whose it is; no driver is ever shut out."""
-
-    def __init__(self, keyed: KeyedTopic, cluster: Cluster, location: Location) -> None:
-        self._keyed = keyed
-        self._owner = TopicOwner(cluster, location, {}, fenced=False)
-        self._claimed = False
-
-    def remembered(self, conf: dict) -> Remembered | None:
-        """Nothing, for it keeps no txids. Raises StateError if the topic is another state's."""
-        opened(self._keyed.cluster, lambda: self._owner.check(conf))
-        return None
-
-    def open(self, conf: dict) -> int:
-        opened(self._keyed.cluster, lambda: self._keyed.open(conf))
-        self._owner.comes(conf)
-        return 0
-
-    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        renewed = self._keyed.unchanged()
-        if not self._claimed:
-            self._owner.claim()
-        elif renewed:
-            self._owner.renew()
-        self._claimed = True
-
-    def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
-        """Nothing: every partition has waited for its deliveries."""
-
-    def abort(self, txid: int, attempt: int) -> None:
-        """Nothing: the replay writes the same keys again."""

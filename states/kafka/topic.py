@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from trident_py.errors import FailedException, StateError
 from trident_py.kafka.asking import asked
 from trident_py.kafka.clients import is_passing
-from trident_py.state import State, StateClass
+from trident_py.state import BatchParticipant, State, StateClass
 from trident_py.tuples import TridentTuple
 
 from .advice import kafka_errors
@@ -18,6 +18,7 @@ from .producing import SETTINGS, UNLIMITED, Room, for_producers
 from .recordstate import RecordFactory
 from .sending import Sender
 from .topics import check_there
+from .unfenced import AppendedTopic, UnfencedLedger
 
 DELIVERED = {"message.timeout.ms": 60_000}
 
@@ -119,3 +120,8 @@ class TopicState(RecordFactory):
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Topic:
         return Topic(self, conf)
+
+    def participant(self) -> BatchParticipant:
+        """The driver's side, for one run: waits for the brokers, looks at the topic or makes it, and notes whose it is.
+        It remembers no txids: nothing tells it that a topic was put back from a backup."""
+        return UnfencedLedger(AppendedTopic(self.cluster, self.topic, self.partitions), self.location)

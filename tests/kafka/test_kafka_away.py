@@ -32,6 +32,7 @@ from states.kafka import (
     topics,
     transactions,
 )
+from states.kafka.compacted_map import CompactedMap
 from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.cli import trident
 from trident_py.errors import FailedException, StateError, TridentError
@@ -66,6 +67,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 KEYED = {"key": "v string", "value": "v2 string", "partitions": 1}
 FACTORIES: dict[str, Callable[[str, str], Any]] = {
+    "appended": lambda at, topic: TopicState(at, topic, value="v", partitions=1),
     "transactional": lambda at, topic: TransactionalTopicState(at, topic, value="v", partitions=1),
     "compacted": lambda at, topic: CompactedTopicState(at, topic, **KEYED),
     "opaque": lambda at, topic: CompactedTopicState.opaque(at, topic, **KEYED),
@@ -77,7 +79,7 @@ CONF = {"topology.name": "t", "trident.state.name": "s", "trident.lineage": "one
 def topology(factory: Any) -> Any:
     made = TridentTopology()
     stream = made.newStream("s", FixedBatchSpout(Fields("v string", "v2 string"), 1, ("a", "b"), ("c", "d")))
-    fields = ["v"] if isinstance(factory, TransactionalTopicState) else ["v", "v2"]
+    fields = ["v"] if isinstance(factory, TransactionalTopicState | TopicState) else ["v", "v2"]
     stream.partitionPersist(factory, fields, RowUpdater(), stateName="s")
     return made.build()
 
@@ -89,7 +91,7 @@ def reasons(running: Any, kind: str = "waiting") -> list[str]:
 # -- states
 
 
-@pytest.mark.parametrize("kind", [pytest.param("transactional", marks=pytest.mark.slow), "compacted"])
+@pytest.mark.parametrize("kind", ["appended", pytest.param("transactional", marks=pytest.mark.slow), "compacted"])
 def test_a_start_waits_for_brokers_that_are_away_and_says_so(own_kafka: Any, kind: str) -> None:
     broker = own_kafka()
     broker.kill()
@@ -132,16 +134,16 @@ def test_brokers_away_in_a_run_fail_the_batch_never_the_run(broker: Any, hasty: 
 
 def written(state: Any) -> None:
     """A batch of one row, with all that it asks of Kafka."""
-    fields = ["v"] if "Transactional" in type(state).__name__ else ["v", "v2"]
+    fields = ["v", "v2"] if isinstance(state, CompactedMap) else ["v"]
     persist(state, 1, RowUpdater(), [TridentTuple.of(fields, ("a",) * len(fields))], SILENT)
 
 
 def test_what_is_asked_without_an_answer_in_time_is_never_an_empty_error(hasty: None) -> None:
     """All that users and the command line call."""
-    for kind, make in FACTORIES.items():
+    for make in FACTORIES.values():
         factory = make(NOBODY, "x")
         calls: list[Callable[[], Any]] = [factory.check, lambda made=factory: made.participant().open(CONF)]
-        if kind != "transactional":
+        if isinstance(factory, CompactedTopicState):
             calls += [factory.stored, factory.settled]
         for call in calls:
             with pytest.raises(TridentError) as told:

@@ -10,7 +10,7 @@ import pytest
 from crashing import Driver
 from topic_reading import read
 
-from states.kafka import CompactedTopicState, RowUpdater, TransactionalTopicState
+from states.kafka import CompactedTopicState, RowUpdater, TopicState, TransactionalTopicState
 from states.kafka.owner import TopicOwner
 from states.owners import Owner
 from trident_py.errors import FailedException, LineageError, StateError, ZombieError
@@ -65,8 +65,9 @@ def test_a_topic_of_another_topology_is_refused_before_anything_is_written(kafka
     assert factory.stored() == before
     one.batch(rows(("a", 1)), 2, of=1)
     driver(factory, "one").batch(rows(("b", 1)), 3, of=1)
-    with pytest.raises(StateError, match="'s' of topology 'one'"):
-        driver(TransactionalTopicState(kafka.bootstrap, topic), "two")
+    for adding in (TransactionalTopicState, TopicState):
+        with pytest.raises(StateError, match="'s' of topology 'one'"):
+            driver(adding(kafka.bootstrap, topic), "two")
 
 
 @pytest.mark.parametrize("made", ["before", "by the states"])
@@ -92,13 +93,22 @@ def test_an_owner_may_be_replaced_and_writes_no_more(kafka: Any, topic: str) -> 
     assert factory.stored() == {("a",): 2}
 
 
-def test_states_that_only_add_records_may_share_a_topic(kafka: Any) -> None:
-    factory = TransactionalTopicState(kafka.bootstrap, kafka.create_topic())
-    one, two = driver(factory, "one"), driver(factory, "two")
+@pytest.mark.parametrize("other", [TransactionalTopicState, TopicState])
+def test_states_that_only_add_records_may_share_a_topic(kafka: Any, other: Any) -> None:
+    topic = kafka.create_topic()
+    one = driver(TransactionalTopicState(kafka.bootstrap, topic), "one")
+    two = driver(other(kafka.bootstrap, topic), "two")
     for txid in (1, 2):
         one.batch(rows(("a", txid)), txid, of=1)
         two.batch(rows(("b", txid)), txid, of=1)
-    assert len(read(factory.bootstrap, factory.topic)) == 4
+    assert len(read(kafka.bootstrap, topic)) == 4
+
+
+def test_a_topic_that_records_are_added_to_is_refused_to_a_map(kafka: Any, topic: str) -> None:
+    driver(TopicState(kafka.bootstrap, topic, key="word"), "one").batch(rows(("a", 1)), 1, of=1)
+    for fence in (True, False):
+        with pytest.raises(StateError, match="'s' of topology 'one'"):
+            driver(CompactedTopicState(kafka.bootstrap, topic, "word string", "n bigint", fence=fence), "two")
 
 
 def test_the_note_is_written_again_with_the_drivers_mark(kafka: Any, topic: str) -> None:
