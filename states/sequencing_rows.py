@@ -80,13 +80,14 @@ class SequenceRows(State, ITupleCollection):
             return []
         fields = tuples[0].getFields()
         tables = self._tables = self._tables or self.factory.tables(fields)
-        rows = self._encoded(tables.columns, fields, tuples)
-        arrived = Arrived.of(rows, len(tables.sender))
-        if not self._first:  # what the first call wrote would be lost with the transaction
-            decided, waited = self._apply(tables, rows, arrived, tell)
-        else:
-            self._first = False
-            decided, waited = self._transaction.repeated(lambda: self._apply(tables, rows, arrived, tell))
+
+        def work() -> tuple[Arrived, Decided, list[tuple]]:
+            rows = self._encoded(tables.columns, fields, tuples)
+            arrived = Arrived.of(rows, len(tables.sender))
+            return arrived, *self._apply(tables, rows, arrived, tell)
+
+        first, self._first = self._first, False  # what the first call wrote would be lost with the transaction
+        arrived, decided, waited = self._transaction.repeated(work) if first else work()
         if not tell:
             return []
         new = {key: tuples[arrived.position(key)] for key in decided.applied}
@@ -146,7 +147,7 @@ class SequenceRows(State, ITupleCollection):
             raise StateError(f"table {table!r}: a tuple has not the values of {fields}")
         wanted = [values[fields.fieldIndex(column.name)] for column in columns]
         done = []
-        for column, given in zip(columns, wanted, strict=True):
+        for column, given in zip(self._transaction.settled(table, columns, wanted), wanted, strict=True):
             try:
                 done.append(column.encode(given))
                 if column.name == self.factory.number:

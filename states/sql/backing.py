@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from trident_py.canonical import key_of
+from trident_py.chunks import to_list
 from trident_py.errors import StateError
 from trident_py.state import BackingMap, OpaqueValue, StateType, TransactionalValue
 from trident_py.state.keys import ColumnKeys
@@ -51,6 +52,7 @@ class SqlBackingMap(BackingMap):
         self._decoders = [self.dialect.decoder(column) for column in self.columns]
         self._recipes: dict[str, Recipe | None] = {}
         self._asked: tuple[Any, _Sorted] | None = None
+        self._folds = any(column.folds for column in self.keys)
 
     def multiGet(self, keys: Sequence[Sequence[Any]]) -> list[Any]:
         if len(keys) == 0:
@@ -72,7 +74,8 @@ class SqlBackingMap(BackingMap):
         if len(keys) == 0:
             return
         asked = self._asked
-        order = asked[1] if asked is not None and asked[0] is keys else self._sorted(keys)
+        known = asked is not None and asked[0] is keys and not self._folds
+        order = asked[1] if asked is not None and known else self._sorted(keys, decides=True)
         if len(set(order.encoded)) < len(keys):
             self._refuse_folded(order.encoded, keys)
         stored = self._stored(keys, vals)
@@ -150,10 +153,11 @@ class SqlBackingMap(BackingMap):
     ) -> dict[int, Batch] | None:
         """What goes to each file, in the order of its tree; None if a key comes twice."""
         if self.dialect.columnar:
-            arrays = [self._encode(c, v, keys, key_array) for c, v in self._key_columns(keys, takes=True)]
+            typed = self._key_columns(keys, decides=True, takes=True)
+            arrays = [self._encode(c, v, keys, key_array) for c, v in typed]
             found = sorted_arrays([*arrays, arrow(recipe.value, amounts)])
             return None if found is None else {0: Batch(txid, *found)}
-        order = self._sorted(keys)
+        order = self._sorted(keys, decides=True)
         if len(set(order.encoded)) != len(keys):
             return None
         numbers = amounts.to_pylist() if hasattr(amounts, "to_pylist") else amounts
@@ -186,9 +190,9 @@ class SqlBackingMap(BackingMap):
             highest = max(highest, found or 0)
         return highest
 
-    def _sorted(self, keys: Sequence[Sequence[Any]]) -> _Sorted:
+    def _sorted(self, keys: Sequence[Sequence[Any]], decides: bool = False) -> _Sorted:
         """The keys as the driver takes them, by file in the order of the table's tree."""
-        encoded = [self._encode(column, values, keys) for column, values in self._key_columns(keys)]
+        encoded = [self._encode(column, values, keys) for column, values in self._key_columns(keys, decides)]
         whole = list(zip(*encoded, strict=True))
         by: Any = encoded[0].__getitem__ if len(encoded) == 1 else whole.__getitem__
         positions = sorted(range(len(whole)), key=by)
@@ -199,14 +203,20 @@ class SqlBackingMap(BackingMap):
             files.setdefault(self.place.file_of(whole[position]), []).append(position)
         return _Sorted(whole, dict(sorted(files.items())))
 
-    def _key_columns(self, keys: Sequence[Sequence[Any]], takes: bool = False) -> list[tuple[Column, Any]]:
-        """The values of each key column; Arrow arrays stay what they are if the caller ``takes`` them."""
+    def _key_columns(
+        self, keys: Sequence[Sequence[Any]], decides: bool = False, takes: bool = False
+    ) -> list[tuple[Column, Any]]:
+        """The values of each key column; Arrow arrays stay what they are if the caller ``takes`` them.
+
+        The keys that are written ``decide`` of which kind those of the table are.
+        """
         whole = keys.columns if takes and isinstance(keys, ColumnKeys) else None
         columns = transposed(keys, len(self.keys)) if whole is None else whole
         if columns is None or len(columns) != len(self.keys):
             names = ", ".join(_names(self.keys))
             raise StateError(f"table {self.table!r} has the keys ({names}), got the key {list(keys[0])!r}")
-        return list(zip(self.keys, columns, strict=True))
+        settled = self.transaction.settled(self.table, self.keys, columns if decides else None)
+        return list(zip(settled, columns, strict=True))
 
     def _encode(
         self, column: Column, values: Any, keys: Sequence[Sequence[Any]], encode: Callable = Column.encode
@@ -214,7 +224,7 @@ class SqlBackingMap(BackingMap):
         try:
             return encode(column, values)
         except Refused as why:
-            bad = keys[why.index][self.keys.index(column)] if column.key else values[why.index]
+            bad = to_list(values[why.index : why.index + 1])[0]
             raise refusal(self.table, self.keys, column, keys[why.index], bad, why) from None
 
     def _values(self, rows: Sequence[tuple | None]) -> list[Any]:

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
@@ -81,7 +82,8 @@ class BatchRows(State, ITupleCollection):
             self._done = self._is_shown()
         if self._done:
             return []
-        rows = checked(self.factory.table, columns, fields, tuples, keep_bad=False).rows
+        settle = partial(self._transaction.settled, self.factory.table)
+        rows = checked(self.factory.table, columns, fields, tuples, False, settle).rows
         self._names = [column.name for column in columns]
         with self._transaction.using(0) as connection:
             self._staged.stage(connection, self._owner(), self.count, rows)

@@ -14,7 +14,7 @@ from trident_py.errors import DefinitionError
 from trident_py.tuples import Fields
 
 from ..findings import Finding
-from . import ledger
+from . import kinds, ledger
 from .columns import Column, typed
 from .looking import ReadOnlyFile
 from .naming import nameable
@@ -137,6 +137,7 @@ def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
     if not problems:
         problems = [*column_problems(store, place.table, shape, found)]
         problems += [] if problems else key_problems(store, place.table, shape)
+        problems += [] if problems else _kinds(store, inspector, place, shape)
         problems += _unfilled(described, shape)
     yield from (Finding("error", f"table {place.table!r} {each}") for each in problems)
     if not problems:
@@ -163,6 +164,13 @@ def _unfilled(described: list[Any], shape: Shape) -> list[str]:
         if each["name"] not in filled and not each["nullable"] and each.get("default") is None
         and each.get("autoincrement") is not True and not each.get("identity") and not each.get("computed")
     ]  # fmt: skip
+
+
+def _kinds(store: Store, inspector: Any, place: Place, shape: Shape) -> list[str]:
+    if not inspector.has_table(kinds.TABLE):
+        return []
+    with store.reading() as connection:
+        return kinds.key_problems(store, connection, place.table, shape.keys)
 
 
 def _layout(place: Place, store: Store) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -29,19 +29,23 @@ class Checked(NamedTuple):
 
 
 def checked(
-    table: str, columns: Sequence[Column], fields: Fields, tuples: Sequence[Any], keep_bad: bool
+    table: str, columns: Sequence[Column], fields: Fields, tuples: Sequence[Any], keep_bad: bool,
+    settle: Callable[[Sequence[Column], Sequence[Any]], Sequence[Column]] = lambda columns, values: columns,
 ) -> Checked:  # fmt: skip
-    """Raises StateError for the first bad row; with ``keep_bad`` bad rows are rejects."""
+    """Raises StateError for the first bad row; with ``keep_bad`` bad rows are rejects.
+
+    ``settle`` gives the columns as the table knows them, see `kinds.settled`.
+    """
     values = gathered(tuples, fields, [column.name for column in columns])
     if values is None:
         raise StateError(f"table {table!r}: a tuple has not the values of {fields}")
-    arrays = []
-    for column, given in zip(columns, values, strict=True):
+    arrays, asked = [], settle(columns, values)
+    for column, given in zip(asked, values, strict=True):
         try:
             arrays.append(encoded(column, given))
         except Refused as why:
             if keep_bad:
-                return _without_bad(columns, values)
+                return _without_bad(columns, asked, values)
             raise refusal(table, columns, column, _row(values, why.index), plain(given[why.index]), why) from None
     return Checked(KeyedRows(columns, arrays), None, [])
 
@@ -82,9 +86,9 @@ def plain(value: Any) -> Any:
         return value.value
 
 
-def _without_bad(columns: Sequence[Column], values: Sequence[Any]) -> Checked:
+def _without_bad(columns: Sequence[Column], asked: Sequence[Column], values: Sequence[Any]) -> Checked:
     reasons: dict[int, str] = {}
-    for column, given in zip(columns, values, strict=True):
+    for column, given in zip(asked, values, strict=True):
         for index, why in refusals(column, given).items():
             reasons.setdefault(index, f"column {column.name!r} ({column.ddl}): {why}")
     good = [index for index in range(len(values[0])) if index not in reasons]

@@ -55,6 +55,8 @@ class Column:
     """What this database's column cannot hold although its type could: "NUL", "infinity", "zone" (it is UTC then)."""
     most: int = 0
     """How many bytes of UTF-8 a text may have; 0 is any number."""
+    zoned: bool | None = None
+    """Of a key that `folds`: whether the times in the table have a zone; None if that is open."""
 
     def __post_init__(self) -> None:
         nameable("column", self.name)
@@ -83,6 +85,19 @@ class Column:
         """The numbers in parentheses: varchar(20), decimal(10, 2)."""
         return [int(number) for number in re.findall(r"\d+", self.ddl.partition("(")[2])]
 
+    @property
+    def folds(self) -> bool:
+        """Whether two keys could be one here: a time with a zone, and the one without that its UTC clock shows."""
+        return self.key and self.family == "timestamp" and "zone" in self.without
+
+    @property
+    def kind(self) -> str:
+        """Of a key, what its values are: two keys of one kind are one in a table exactly if they are equal.
+
+        A text with the digits of a decimal has their number in it: there 1 and 1.00 would be two.
+        """
+        return f"decimal, scale {[*self.sizes, 0, 0][1]}" if self.family == "decimal" else self.family
+
     def encode(self, values: Sequence[Any]) -> Sequence[Any]:
         """The values as the driver takes them. Raises Refused with the index of the first bad one."""
         kinds = set(map(type, values))
@@ -103,13 +118,14 @@ class Column:
         return done
 
     def strangers(self, values: Sequence[Any]) -> dict[int, str]:
-        """The keys that are not of the first one's kind, where the column would take keys of two kinds for one."""
-        if not self.key or self.family != "timestamp" or "zone" not in self.without:
+        """The keys that are not of the table's kind, or else of the first one's, where the column `folds`."""
+        if not self.folds or len(values) == 0:
             return {}
         zoned = [_plain(value).utcoffset() is not None for value in values]
-        has, others = ("no", "one") if zoned[:1] == [True] else ("a", "none")
-        reason = f"it has {has} time zone, others of the batch have {others}, and the column would take both for one"
-        return {index: reason for index, own in enumerate(zoned) if own != zoned[0]}
+        right = zoned[0] if self.zoned is None else self.zoned
+        has, others = ("no", "one") if right else ("a", "none")
+        reason = f"it has {has} time zone, the others here have {others}, and the column would take both for one"
+        return {index: reason for index, own in enumerate(zoned) if own != right}
 
 
 def refusal(

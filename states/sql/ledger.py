@@ -25,7 +25,7 @@ from trident_py.errors import StateError, ZombieError
 from trident_py.state import BatchParticipant, Location, Remembered
 
 from ..owners import Tenure
-from . import owner
+from . import kinds, owner
 from .columns import Column
 from .connection import Connection
 from .dialect import Dialect
@@ -60,6 +60,7 @@ def tables(options: dict[str, Any]) -> list[sa.Table]:
         sa.Table("trident_part", metadata, *own(), number("txid", True), number("part", True), number("attempt"),
                  number("partitions"), text("token"), **options),
         owner.table(options),
+        kinds.table(options),
     ]  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -81,10 +82,14 @@ class InsertIgnoreRows(State, ITupleCollection):
             return []
         fields = fields_of(tuples)
         columns = self._columns(fields)
-        batch = checked(self.factory.table, columns, fields, tuples, self._rejects is not None)
+        settle = partial(self._transaction.settled, self.factory.table)
+
+        def work() -> set[int]:
+            batch = checked(self.factory.table, columns, fields, tuples, self._rejects is not None, settle)
+            return self._written(batch, tell)
+
         self._calls += 1
-        alone = self._calls == 1
-        new = self._transaction.repeated(lambda: self._written(batch, tell)) if alone else self._written(batch, tell)
+        new = self._transaction.repeated(work) if self._calls == 1 else work()
         return [row for position, row in enumerate(tuples) if position in new] if new else []
 
     def _columns(self, fields: Fields) -> list[Column]:

@@ -14,7 +14,7 @@ from sqlalchemy.schema import CreateTable
 from trident_py.errors import StateError
 from trident_py.tuples import Fields
 
-from . import ledger
+from . import kinds, ledger
 from .columns import Column, Refused, typed
 from .connection import Connection
 from .naming import nameable
@@ -156,11 +156,13 @@ def _make(store: Store, place: Place, shape: Shape, index: int) -> None:
     _make_ledger(store)
     with store.writing() as connection:
         known = index > 0 or _known_layout(store, connection, place)
-        keyed = bool(shape.keys)
+        keyed, new = bool(shape.keys), index == 0 and not sa.inspect(store.engine).has_table(place.table)
         create(store, connection, data_table(store, connection, place.table, shape.columns, keyed))
         if not known:  # noted after the table is there: a note without a table means that it was dropped
             values = (place.table, place.files, ROUTING)
             connection.execute("INSERT INTO trident_layout (name, files, routing) VALUES (?, ?, ?)", values)
+        if index == 0:
+            kinds.note(store, connection, place.table, shape.keys, new)
 
 
 def _make_ledger(store: Store) -> None:

@@ -6,12 +6,14 @@ import contextlib
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from trident_py.errors import FailedException, StateError
 
+from .columns import Column
 from .connection import Connection
+from .kinds import settled
 from .ledger import Fence
 from .store import ConnectionLost, Store
 
@@ -62,6 +64,15 @@ class Transaction:
                 store.drop(connection)
                 raise
             self._open[index] = connection
+
+    def settled(
+        self, table: str, columns: Sequence[Column], batch: Sequence[Any] | None = None
+    ) -> list[Column]:
+        """The columns as the table knows them, see `kinds.settled`; no file is touched where that is nothing more."""
+        if not any(column.folds for column in columns):
+            return list(columns)
+        with self.using(0) as connection:
+            return settled(self.stores[0], connection, table, columns, batch)
 
     @contextlib.contextmanager
     def using(self, index: int) -> Iterator[Connection]:

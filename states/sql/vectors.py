@@ -7,12 +7,15 @@ property test holds the two together.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trident_py.canonical import UnkeyableError, meant
 from trident_py.chunks import TupleList, to_list
 from trident_py.tuples import Fields
 
@@ -42,6 +45,18 @@ def encoded(column: Column, values: Any) -> pa.Array:
             return values if "zone" not in column.without else values.cast(arrow_type(column))
         return values.cast(arrow_type(column))
     return arrow(column, column.encode(_objects(values)))
+
+
+def zoned(values: Any) -> bool | None:
+    """Whether the first time among the values has a zone; None where there is none."""
+    if isinstance(values, pa.Array):
+        times = pa.types.is_timestamp(values.type) and values.null_count < len(values)
+        return values.type.tz is not None if times else None
+    for value in values:
+        with suppress(UnkeyableError):
+            if isinstance(plain := meant(value), datetime.datetime):
+                return plain.utcoffset() is not None
+    return None
 
 
 def refusals(column: Column, values: Any) -> dict[int, str]:
@@ -140,6 +155,8 @@ def _date(column: Column, array: pa.Array) -> bool:
 
 def _timestamp(column: Column, array: pa.Array) -> bool:
     if not pa.types.is_timestamp(array.type) or array.type.unit != "us":
+        return False
+    if column.zoned not in (None, array.type.tz is not None):
         return False
     return _between(array.cast(pa.int64()), _FIRST_DAY * _MICROSECONDS, (_LAST_DAY + 1) * _MICROSECONDS - 1)
 

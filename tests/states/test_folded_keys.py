@@ -75,7 +75,7 @@ def test_rows_of_such_keys_are_refused_and_none_is_dropped(database: str, hint: 
         finished(topology)
         assert len(factory.stored()) == 2
         return
-    with pytest.raises(TopologyError, match="has a time zone, others of the batch have none"):
+    with pytest.raises(TopologyError, match="has a time zone, the others here have none"):
         finished(topology)
     assert factory.stored() == {}
 

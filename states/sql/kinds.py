@@ -1,0 +1,103 @@
+"""What kind of values the key of a table holds, noted beside it: ``trident_key``.
+
+Within one batch a column refuses what it would take for one. Across batches, restarts and states only the table can
+tell: a TEXT of SQLite takes a date for the text that it is written as, a server's timestamp 06:00 for 06:00Z. So the
+kind of each column of a key is noted when the table is made or first used, and whether its times have a zone with
+the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from trident_py.errors import StateError
+
+from .columns import Column
+from .connection import Connection
+from .store import Store
+from .vectors import zoned
+
+TABLE = "trident_key"
+_ZONES = {", with a zone": True, ", without a zone": False}
+_OF = "WHERE name = ? AND field = ?"
+
+
+def table(options: dict[str, Any]) -> sa.Table:
+    """One row for each column of a key."""
+
+    def text(name: str, key: bool = False) -> sa.Column:
+        return sa.Column(name, sa.String(190), primary_key=key, nullable=False)
+
+    return sa.Table(TABLE, sa.MetaData(), text("name", True), text("field", True), text("kind"), **options)
+
+
+def note(store: Store, connection: Connection, name: str, keys: Sequence[Column], new: bool) -> None:
+    """When the table is made (``new``) or first used here, in a transaction that writes.
+
+    Raises StateError for a column that holds another kind; the driver's duplicate key error where another process
+    notes it at this moment, to be called again.
+    """
+    own = store.dialect.named(connection, name)
+    if new:
+        connection.execute(f"DELETE FROM {TABLE} WHERE name = ?", (own,))
+    if problems := key_problems(store, connection, name, keys):
+        raise StateError(f"table {name!r} in {store.shown} {problems[0]}")
+    found = _noted(connection, own)
+    text = f"INSERT INTO {TABLE} (name, field, kind) VALUES (?, ?, ?)"
+    for column in keys:
+        if column.name not in found:
+            connection.execute(text, (own, column.name, column.kind))
+
+
+def key_problems(store: Store, connection: Connection, name: str, keys: Sequence[Column]) -> list[str]:
+    """The columns of a key that hold values of another kind."""
+    found = _noted(connection, store.dialect.named(connection, name))
+    return [
+        f"has the column {column.name!r} in its key, which holds values of the kind {there!r} ({TABLE} notes it). "
+        f"It is declared {column.ddl} now: a key of the one kind would pass for a key of the other, or an equal one "
+        f"for a new one. Declare it as before, or use another table; if its keys were written anew, remove the note"
+        for column in keys
+        if (there := found.get(column.name, column.kind)) != column.kind
+    ]
+
+
+def settled(
+    store: Store, connection: Connection, name: str, columns: Sequence[Column], batch: Sequence[Any] | None = None
+) -> list[Column]:
+    """The columns as the table knows them: those that fold with the kind of time that they hold.
+
+    ``batch``, the values of each column, decides a kind that is open; it is called in the transaction that writes
+    them then, and waits for another one that decides at this moment.
+    """
+    own = store.dialect.named(connection, name)
+    values = [None] * len(columns) if batch is None else batch
+    return [
+        replace(column, zoned=_zoned(store, connection, (own, column.name), given)) if column.folds else column
+        for column, given in zip(columns, values, strict=True)
+    ]
+
+
+def _zoned(store: Store, connection: Connection, row: tuple[str, str], values: Any) -> bool | None:
+    known = _known(connection, row)
+    own = zoned(values) if known is None and values is not None else None
+    if own is None:
+        return known
+    kind = next(text for text, zone in _ZONES.items() if zone is own)
+    change = f"UPDATE {TABLE} SET kind = ? {_OF} AND kind = ?"  # of two at once the second waits, and changes nothing
+    connection.execute(change, (f"timestamp{kind}", *row, "timestamp"))
+    return _known(connection, row, store.dialect.shared)
+
+
+def _known(connection: Connection, row: tuple[str, str], lock: str = "") -> bool | None:
+    found = connection.execute(f"SELECT kind FROM {TABLE} {_OF}{lock}", row).fetchone()
+    return None if found is None else _ZONES.get(found[0].removeprefix("timestamp"))
+
+
+def _noted(connection: Connection, own: str) -> dict[str, str]:
+    """The kind of each column, but for the zone of its times."""
+    found = connection.execute(f"SELECT field, kind FROM {TABLE} WHERE name = ?", (own,)).fetchall()
+    return {name: "timestamp" if kind.removeprefix("timestamp") in _ZONES else kind for name, kind in found}
