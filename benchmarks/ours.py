@@ -163,7 +163,7 @@ def sqlite_topology() -> list[float]:
     per_batch = len(next(iter(sqlite_batches())))
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/counts.sqlite"
-        state = SqlMapState.opaque(url, "counts", keys="word string", value="count bigint")
+        state = SqlMapState.opaque(url, "counts", key="word string", value="count bigint")
         topology = TridentTopology()
         spout = FixedBatchSpout(Fields("word string", "n bigint"), per_batch, *rows)
         topology.newStream("in", spout).groupBy("word").persistentAggregate(state, "n", Sum(), "count")
@@ -176,7 +176,7 @@ def growth(batches: int) -> dict[str, Any]:
     seen: dict[str, Any] = {}
     with on_spark() as (cluster, folder):
         database = folder.parent / "growth.sqlite"
-        state = SqlMapState.opaque(f"sqlite:///{database}", "counts", keys="value bigint", value="count bigint")
+        state = SqlMapState.opaque(f"sqlite:///{database}", "counts", key="value bigint", value="count bigint")
         topology = TridentTopology()
         keyed = topology.newStream("in", numbers(batches)).each(
             "value", lambda value: [value % 100], Fields("key bigint")

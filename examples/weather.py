@@ -105,8 +105,8 @@ def tables(url: str = "sqlite:///weather.sqlite") -> dict[str, Any]:
     """The three states by name, as tables of the database at ``url``; examples/weather.yaml says the same in a file."""
     return {
         "reading": InsertIgnoreState(url, "reading", key=["origin", "time_hour"], columns=READING),
-        "station": SqlMapState.opaque(url, "station", keys="origin string", value=STATION),
-        "rain": SqlMapState.opaque(url, "rain", keys=Fields("origin string", "month int"), value="rain bigint"),
+        "station": SqlMapState.opaque(url, "station", key="origin string", value=STATION),
+        "rain": SqlMapState.opaque(url, "rain", key=Fields("origin string", "month int"), value="rain bigint"),
     }
 
 
@@ -209,7 +209,7 @@ def main(
     out: Path, file: Path | None, batch: int, local: bool, crash_at: int | None, only_digest: bool, quiet: bool
 ) -> None:
     database = out / "weather.sqlite"
-    named = states.load(file) if file else tables(f"sqlite:///{database.absolute()}")
+    named: Mapping[str, Any] = states.load(file) if file else tables(f"sqlite:///{database.absolute()}")
     if missing := [name for name in tables() if name not in named]:
         raise click.UsageError(f"{file} has no state named {' or '.join(missing)}; it has: {', '.join(named)}")
     if only_digest:

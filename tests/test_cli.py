@@ -56,7 +56,7 @@ def another_checkpoint():
     def topology():
         topology = TridentTopology()
         words = topology.newStream("words", FixedBatchSpout(Fields("word"), 2, ("a",), ("b",)))
-        state = SqlMapState.opaque("sqlite:///counts.db", "counts", keys="word string")
+        state = SqlMapState.opaque("sqlite:///counts.db", "counts", key="word string")
         words.groupBy("word").persistentAggregate(state, Count(), "count")
         return topology
 

@@ -455,7 +455,7 @@ def test_the_groups_of_a_map_are_its_key(kind: str) -> None:
 def test_the_key_fields_come_from_the_factory_and_the_updater() -> None:
     stream = stream_of(transactional())
     into(stream, "sequence", None, sender="word", sequence=["n"])
-    stream.partitionPersist(Rows("opaque", None, keys=Fields("n bigint")), ["n", "word"], RowUpdater(), stateName="m")
+    stream.partitionPersist(Rows("opaque", Fields("n bigint")), ["n", "word"], RowUpdater(), stateName="m")
     nodes = [node for node in stream.topology.plan().nodes if isinstance(node, ProcessorNode) and node.committer]
     assert [key_fields(node) for node in nodes] == [["word", "n"], ["n"]]
     assert origin(stream.topology.plan(), stream.topology.plan().nodes[0], "word") == []

@@ -129,7 +129,7 @@ class SqlMap(SqlSettings):
         constructor = getattr(resolve_name(self.factory), constructors.get(self.kind, self.kind))
         given = self.arguments()
         del given["kind"]
-        made: StateFactory = constructor(keys=given.pop("key", None), **given)
+        made: StateFactory = constructor(**given)
         return made
 
     def fields(self) -> tuple[Fields, Fields | None]:

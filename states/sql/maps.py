@@ -123,7 +123,7 @@ class SqlMap(SnapshottableMap, ITupleCollection):
         if not self.single:
             keys = ", ".join(column.name for column in self.backing.keys)
             raise DefinitionError(
-                f"table {self.backing.table!r} has the keys {keys}: a global aggregate needs keys=None"
+                f"table {self.backing.table!r} has the key {keys}: a global aggregate needs key=None"
             )
 
 
@@ -131,14 +131,14 @@ class SqlMap(SnapshottableMap, ITupleCollection):
 class SqlMapState(StateFactory):
     """A map state in one SQL table; made by `nonTransactional`, `transactional` and `opaque`.
 
-    ``keys=None`` is the state of a global aggregate. Types come from the fields (``"count bigint"``) or from
+    ``key=None`` is the state of a global aggregate. Types come from the fields (``"count bigint"``) or from
     the table, which is made when missing. ``files=N`` spreads a SQLite table over N files by key.
     On replay: as its kind; every partition of a batch is one transaction of the store, fenced by the ledger.
     """
 
     url: str
     table: str
-    keys: Fields | None
+    key: Fields | None
     value: Fields
     type: StateType
     files: int = 1
@@ -148,35 +148,35 @@ class SqlMapState(StateFactory):
         object.__setattr__(self, "url", where)  # absolute: a worker may stand in another folder
         if self.files < 1:
             raise DefinitionError(f"table {self.table!r}: files must be at least 1, got {self.files}")
-        for name in [self.table, *(self.keys or ()), *self.value]:
+        for name in [self.table, *(self.key or ()), *self.value]:
             nameable("table or column", name)
-        if len(self.value) == 0 or (self.keys is not None and len(self.keys) == 0):
-            raise DefinitionError(f"table {self.table!r}: keys and value need at least one field each")
+        if len(self.value) == 0 or (self.key is not None and len(self.key) == 0):
+            raise DefinitionError(f"table {self.table!r}: key and value need at least one field each")
         self._fields()[0].concat(self._fields()[1])  # no column twice
 
     @classmethod
     def nonTransactional(
-        cls, url: str, table: str, keys: FieldsLike | None = None,
-        value: FieldsLike = "count bigint", files: int = 1,
+        cls, url: str, table: str, key: FieldsLike | None = None,
+        value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
-        """Columns: keys, value. A replayed batch counts twice."""
-        return cls(url, table, _maybe(keys), Fields.of(value), StateType.NON_TRANSACTIONAL, files)
+        """Columns: key, value. A replayed batch counts twice."""
+        return cls(url, table, _key(table, key, keys), Fields.of(value), StateType.NON_TRANSACTIONAL, files)
 
     @classmethod
     def transactional(
-        cls, url: str, table: str, keys: FieldsLike | None = None,
-        value: FieldsLike = "count bigint", files: int = 1,
+        cls, url: str, table: str, key: FieldsLike | None = None,
+        value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
-        """Columns: keys, value, txid. Exact if a replayed batch has the same content."""
-        return cls(url, table, _maybe(keys), Fields.of(value), StateType.TRANSACTIONAL, files)
+        """Columns: key, value, txid. Exact if a replayed batch has the same content."""
+        return cls(url, table, _key(table, key, keys), Fields.of(value), StateType.TRANSACTIONAL, files)
 
     @classmethod
     def opaque(
-        cls, url: str, table: str, keys: FieldsLike | None = None,
-        value: FieldsLike = "count bigint", files: int = 1,
+        cls, url: str, table: str, key: FieldsLike | None = None,
+        value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
-        """Columns: keys, value, txid, prev_<value>. Exact also under changed content, save for S12's keys."""
-        return cls(url, table, _maybe(keys), Fields.of(value), StateType.OPAQUE, files)
+        """Columns: key, value, txid, prev_<value>. Exact also under changed content, save for S12's keys."""
+        return cls(url, table, _key(table, key, keys), Fields.of(value), StateType.OPAQUE, files)
 
     @property
     def kind(self) -> str:
@@ -188,7 +188,12 @@ class SqlMapState(StateFactory):
 
     @property
     def key_fields(self) -> Fields | None:
-        return self.keys
+        return self.key
+
+    @property
+    def keys(self) -> Fields | None:
+        """The older name of ``key``."""
+        return self.key
 
     @property
     def state_type(self) -> StateClass:
@@ -200,7 +205,7 @@ class SqlMapState(StateFactory):
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlMap:
         backing = self._backing(Fence.of(conf), partitionIndex)
-        return SqlMap(backing, self.type, partitionIndex, numPartitions, self.keys is None)
+        return SqlMap(backing, self.type, partitionIndex, numPartitions, self.key is None)
 
     def check_place(self, place: StatePlace) -> None:
         """Raises DefinitionError for a query that could not see what its batch has written."""
@@ -234,7 +239,7 @@ class SqlMapState(StateFactory):
         return shape_of(place, keys, others)
 
     def _fields(self) -> tuple[Fields, Fields]:
-        keys = Fields("k string") if self.keys is None else self.keys
+        keys = Fields("k string") if self.key is None else self.key
         others = list(self.value.declarations())
         if self.type is not StateType.NON_TRANSACTIONAL:
             others.insert(0, "txid bigint")
@@ -246,11 +251,13 @@ class SqlMapState(StateFactory):
         files = f", files={self.files}" if self.files > 1 else ""
         return (
             f"SqlMapState({self.kind}, {shown(parsed(self.url))!r}, {self.table!r}, "
-            f"keys={self.keys}, value={self.value}{files})"
+            f"key={self.key}, value={self.value}{files})"
         )
 
 
-def _maybe(keys: FieldsLike | None) -> Fields | None:
-    return None if keys is None else Fields.of(keys)
-
-
+def _key(table: str, key: FieldsLike | None, keys: FieldsLike | None) -> Fields | None:
+    """The key's fields; ``keys`` is the older name of ``key``. Raises DefinitionError for both."""
+    if key is not None and keys is not None:
+        raise DefinitionError(f"table {table!r}: give key or keys, which are the same, not both")
+    given = keys if key is None else key
+    return None if given is None else Fields.of(given)

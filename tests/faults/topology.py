@@ -39,10 +39,10 @@ def stores(folder: Path) -> dict[str, Any]:
     word = "word string"
     return {
         "rows": InsertIgnoreState(url("rows"), "rows", key="id", columns=ROW),
-        "trans": SqlMapState.transactional(url("trans"), "trans", keys=word, value=SUM),
-        "opaque": SqlMapState.opaque(url("opaque"), "opaque", keys=word, value=SUM),
-        "plain": SqlMapState.nonTransactional(url("plain"), "plain", keys=word, value="total bigint"),
-        "drift": SqlMapState.opaque(url("drift"), "drift", keys=word, value=SUM),
+        "trans": SqlMapState.transactional(url("trans"), "trans", key=word, value=SUM),
+        "opaque": SqlMapState.opaque(url("opaque"), "opaque", key=word, value=SUM),
+        "plain": SqlMapState.nonTransactional(url("plain"), "plain", key=word, value="total bigint"),
+        "drift": SqlMapState.opaque(url("drift"), "drift", key=word, value=SUM),
     }
 
 

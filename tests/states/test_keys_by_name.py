@@ -34,7 +34,7 @@ def grouped(topology: TridentTopology, names: Any) -> Any:
 
 
 def counts(tmp_path: Path, keys: Any) -> SqlMapState:
-    return SqlMapState.opaque(f"sqlite:///{tmp_path / 'counts.db'}", "counts", keys=keys)
+    return SqlMapState.opaque(f"sqlite:///{tmp_path / 'counts.db'}", "counts", key=keys)
 
 
 @pytest.mark.parametrize("aggregator", [Count(), Rows()], ids=["combiner", "reducer"])

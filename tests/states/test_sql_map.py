@@ -112,8 +112,18 @@ def test_a_global_state_has_one_row(url: str) -> None:
     assert state.get() == 8
     assert factory.stored() == {("$GLOBAL$",): OpaqueValue(2, 8, 4)}
     assert table(url, "total")[1][0][0] == "$GLOBAL$"
-    with pytest.raises(DefinitionError, match="a global aggregate needs keys=None"):
+    with pytest.raises(DefinitionError, match="a global aggregate needs key=None"):
         SqlMapState.opaque(url, "t", "w string", "n bigint").makeState({}, None, 0, 1).get()
+
+
+def test_keys_is_an_older_name_of_key(url: str) -> None:
+    for make in (SqlMapState.nonTransactional, SqlMapState.transactional, SqlMapState.opaque):
+        made = make(url, "t", key="w string")
+        assert make(url, "t", keys="w string") == make(url, "t", "w string") == made
+        assert made.keys == made.key and "key=[w]" in repr(made)
+        assert make(url, "t", keys=None) == make(url, "t")
+        with pytest.raises(DefinitionError, match="give key or keys, which are the same, not both"):
+            make(url, "t", "w string", keys="w string")
 
 
 def test_several_keys_and_a_row_as_value(url: str) -> None:

@@ -119,10 +119,9 @@ def _judged(operations: Iterable[Any], judge: Judge) -> list[Cause]:
 def key_fields(node: ProcessorNode) -> list[str]:
     """The fields that are the key of a state, as far as its factory and its updater tell."""
     assert node.state is not None
-    places = [(node.spec.updater, "groupFields"), *((node.state.factory, n) for n in ("key", "sender", "sequence"))]
-    if not hasattr(node.spec.updater, "groupFields"):
-        places.append((node.state.factory, "keys"))
-    names = [name for place, attribute in places for name in _fields(getattr(place, attribute, None))]
+    groups, factory = _groups(node.spec), node.state.factory
+    own = [getattr(factory, name, None) for name in ("key", "sender", "sequence")]
+    names = [name for fields in ([groups] if groups else own) for name in _fields(fields)]
     return [name for name in dict.fromkeys(names) if name in node.spec.inputs]
 
 

@@ -1,7 +1,7 @@
 """Real database servers for tests: started in a temporary folder on a loopback port, killed and restarted at will.
 
     with MariaDb() as server:
-        state = SqlMapState.opaque(server.create_database(), "counts", keys="word string", value="bigint")
+        state = SqlMapState.opaque(server.create_database(), "counts", key="word string", value="bigint")
         ...
         server.kill()       # SIGKILL, in the middle of whatever it does
         server.restart()    # same data, same port
