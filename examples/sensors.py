@@ -51,12 +51,12 @@ def records_of(bootstrap: str, topic: str) -> Counter[bytes]:
                          "auto.offset.reset": "earliest", "enable.auto.commit": False})  # fmt: skip
     consumer.subscribe([topic])
     keys: Counter[bytes] = Counter()
-    ended: set[int] = set()
+    ended: set[int | None] = set()
     partitions = len(consumer.list_topics(topic, 10).topics[topic].partitions)
     while len(ended) < partitions:
         for message in consumer.consume(10_000, 1.0):
             if message.error() is None:
-                keys[message.key()] += 1
+                keys[message.key() or b""] += 1
             else:
                 ended.add(message.partition())
     consumer.close()

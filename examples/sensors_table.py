@@ -69,8 +69,8 @@ class AutoCommitSpout(IBatchSpout):
         for message in self.consumer.consume(BATCH, 5.0):
             self.ended = self.ended or message.error() is not None
             if message.error() is None:
-                event = json.loads(message.value())
-                collector.emit([message.key().decode(), *(event[name] for name in Fields.of(EVENT))])
+                event = json.loads(message.value() or b"")
+                collector.emit([(message.key() or b"").decode(), *(event[name] for name in Fields.of(EVENT))])
         if not self.ended:
             self.consumer.commit(asynchronous=False)
 

@@ -13,6 +13,7 @@ from trident_py.state.keys import ExactKey
 from trident_py.tuples import Fields, FieldsLike
 
 from ..findings import Finding
+from ..rows import RowUpdater
 from ..sharing import check_asked_behind
 from .codec import Codec
 from .compacted_map import PLAIN, CompactedMap, TopicBacking
@@ -135,6 +136,10 @@ class CompactedTopicState(StateFactory):
         writer = writer_for(self.cluster, self.topic, settings, conf, partitionIndex, numPartitions, self.fence)
         alone = conf.get("trident.generation") is None
         return CompactedMap(self, writer, partitionIndex, numPartitions, alone)
+
+    @property
+    def own_updater(self) -> RowUpdater:
+        return RowUpdater()
 
     def check_place(self, place: StatePlace) -> None:
         """Raises DefinitionError for a query that could not see what its batch has written."""

@@ -11,6 +11,7 @@ from trident_py.state import Location, StateFactory, StatePlace
 from trident_py.tuples import FieldsLike
 
 from ..findings import Finding
+from ..rows import RowUpdater
 from .producing import cluster_of, location_of, pairs
 from .records import RecordForm
 from .topics import look, partition_count
@@ -49,6 +50,10 @@ class RecordFactory(StateFactory):
     @property
     def location(self) -> Location:
         return location_of(self.cluster, self.topic, "records")  # those of others change nothing of its own
+
+    @property
+    def own_updater(self) -> RowUpdater:
+        return RowUpdater()
 
     def check_place(self, place: StatePlace) -> None:
         """At build. Raises DefinitionError for fields that the tuples do not have."""

@@ -11,6 +11,7 @@ from trident_py.errors import StateError
 from trident_py.state import Location, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
 
+from ..rows import RowUpdater
 from ..sharing import check_asked_behind, shared
 from .columns import Column, decoded
 from .dialect import names
@@ -52,6 +53,10 @@ class RowFactory(StateFactory):
     @property
     def _fields(self) -> Fields | None:
         return None if self.columns is None else Fields.of(self.columns)
+
+    @property
+    def own_updater(self) -> RowUpdater:
+        return RowUpdater()
 
     def check_place(self, place: StatePlace) -> None:
         """Raises DefinitionError for a query that could not see what its batch has written."""

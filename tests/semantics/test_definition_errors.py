@@ -10,7 +10,7 @@ import pytest
 
 from states import RowUpdater
 from trident_py import DefinitionError, Fields, JoinType, LocalCluster, TridentTopology
-from trident_py.operations import BaseFilter, BaseFunction, CombinerAggregator, MultiReducer
+from trident_py.operations import BaseFilter, BaseFunction, CombinerAggregator, MapFunction, MultiReducer
 from trident_py.operations.builtin import Count, MapGet, Sum, TupleCollectionGet
 from trident_py.spouts import IBatchSpout
 from trident_py.state import BaseQueryFunction, BaseStateUpdater, StateFactory, StateSpec
@@ -53,7 +53,15 @@ UNKNOWN: dict[str, Any] = {
 
 
 class TagsNothing(MultiReducer):
-    pass
+    def init(self, collector: Any) -> None: ...
+
+    def execute(self, state: Any, streamIndex: int, input: Any, collector: Any) -> None: ...
+
+    def complete(self, state: Any, collector: Any) -> None: ...
+
+
+class Upper(MapFunction):
+    def execute(self, tuple: Any) -> Any: ...
 
 
 @pytest.mark.parametrize("call", UNKNOWN)
@@ -207,13 +215,38 @@ def test_new_values_of_a_static_state_are_refused() -> None:
 
 
 CALLS: dict[str, Any] = {
-    "too many arguments": (lambda s: s.each("a", Split(), "w", "more"), "takes at most 3 arguments"),
-    "unknown keyword": (lambda s: s.aggregate("a", Sum(), outputs="n"), "has no argument 'outputs'"),
-    "given twice": (lambda s: s.aggregate("a", Sum(), "n", functionFields="m"), "got 'functionFields' twice"),
+    "too many arguments": (
+        lambda s: s.each("a", Split(), "w", "more"),
+        r"no form of each takes \('a', Split, 'w', 'more'\); call it as each\(inputFields, function, functionFields\)",
+    ),
+    "unknown keyword": (lambda s: s.aggregate("a", Sum(), outputs="n"), r"no form of aggregate .*, outputs='n'\)"),
+    "given twice": (lambda s: s.aggregate("a", Sum(), "n", functionFields="m"), "no form of aggregate takes"),
+    "no function fields": (lambda s: s.aggregate("a", Sum()), r"call it as aggregate\(inputFields, agg, function"),
+    "a function without function fields": (lambda s: s.each("a", Split()), r"without function fields; give \[\]"),
+    "a filter without fields": (lambda s: s.each(lambda a: True), "no form of each takes"),
+    "a map function for a function": (lambda s: s.each("a", Upper(), "w"), "takes a Function or a callable"),
+    "a function for a map function": (lambda s: s.map(Split()), "take a function or a callable"),
+    "a secret in the place of fields": (
+        lambda s: s.aggregate("mysql://me:geheim@db/app", "n"),
+        r"no form of aggregate takes \('mysql://me:\*\*\*@db/app', 'n'\)",
+    ),
+    "a factory for a state": (lambda s: s.stateQuery(MemoryMapState.Factory(), MapGet(), "n"), "takes a TridentState"),
+    "a chain of both kinds": (
+        lambda s: s.chainedAgg().partitionAggregate(Count(), "n").aggregate(Count(), "m"),
+        "a chain is of aggregate or of partitionAggregate",
+    ),
+    "a plain reducer over groups": (
+        lambda s: s.topology.multiReduce(s.groupBy("a"), s.groupBy("a"), TagsNothing(), "n"),
+        "or a GroupedMultiReducer over grouped streams; got TagsNothing over GroupedStream, GroupedStream",
+    ),
+    "a join of three streams by two keys": (
+        lambda s: s.topology.join([s, s.project("a"), s.project("b")], ["a", "a"], ["a", "b"]),
+        "join fields for 2 of 3 streams",
+    ),
     "a function for a filter": (lambda s: s.filter("a", 5), "a filter is a Filter or a callable"),
     "a number for a function": (lambda s: s.map(5), "take a function or a callable"),
-    "merge of nothing": (lambda s: s.topology.merge(), "at least one stream"),
-    "multiReduce of nothing": (lambda s: s.topology.multiReduce(), "takes streams, a reducer"),
+    "merge of nothing": (lambda s: s.topology.merge(), "no form of merge takes"),
+    "multiReduce of nothing": (lambda s: s.topology.multiReduce(), "no form of multiReduce takes"),
     "newStream without a name": (lambda s: s.topology.newStream("", Batches("v", [])), "is a name"),
     "fields that are no strings": (lambda s: s.project([1]), "named by a string"),
 }

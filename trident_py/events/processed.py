@@ -28,7 +28,7 @@ _opening = threading.Lock()
 class ProcessedState(StateFactory):
     """Sets the status of events to ``processed`` in the store that the gateway at ``url`` uses.
 
-        stream.partitionPersist(ProcessedState(url), ["fingerprint", "outcome"], ProcessedUpdater())
+        stream.partitionPersist(ProcessedState(url), ["fingerprint", "outcome"])
 
     ``fingerprint`` is the field that holds an event's fingerprint (header ``fingerprint`` and key of its record),
     ``outcome`` the field that says "succeeded" or "refused"; None: all have succeeded. ``table`` is that of the
@@ -57,6 +57,10 @@ class ProcessedState(StateFactory):
     @property
     def state_type(self) -> StateClass:
         return Processed
+
+    @property
+    def own_updater(self) -> ProcessedUpdater:
+        return ProcessedUpdater()
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Processed:
         return Processed(self)

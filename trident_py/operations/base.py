@@ -118,7 +118,11 @@ class Aggregator(Operation):
 
     `init` starts a value, `aggregate` takes one tuple and may return the new value (None keeps the old one),
     `complete` ends it. batchId is a TransactionAttempt. A group's `init` runs on its first tuple.
+
+    ``output_type``, in all three kinds of aggregators, is the type of a single function field that declares none.
     """
+
+    output_type: ClassVar[str | None] = None
 
     @abstractmethod
     def init(self, batchId: Any, collector: TridentCollector) -> Any:
@@ -145,6 +149,7 @@ class CombinerAggregator:
     """
 
     sql: ClassVar[str | None] = None
+    output_type: ClassVar[str | None] = None
 
     @abstractmethod
     def init(self, tuple: TridentTuple) -> Any:
@@ -161,6 +166,8 @@ class CombinerAggregator:
 
 class ReducerAggregator:
     """Folds tuples into a value, one after the other; all tuples travel to where the value is made."""
+
+    output_type: ClassVar[str | None] = None
 
     @abstractmethod
     def init(self) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from ..errors import DefinitionError, FailedException, TridentError
-from ..state import BatchParticipant, Location, StateClass, StateFactory, participant_of
+from ..state import BatchParticipant, Location, StateClass, StateFactory, StateUpdater, participant_of
 from ..tuples import Fields
 
 When = Collection[tuple[int, int]] | Callable[..., Any]
@@ -75,6 +75,10 @@ class Crashing(StateFactory):
     @property
     def state_type(self) -> StateClass | None:
         return self.factory.state_type if isinstance(self.factory, StateFactory) else None
+
+    @property
+    def own_updater(self) -> StateUpdater | None:
+        return self.factory.own_updater if isinstance(self.factory, StateFactory) else None
 
     def participant(self) -> BatchParticipant | None:
         """The factory's own driver side."""

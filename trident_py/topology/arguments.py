@@ -1,13 +1,36 @@
-"""Storm's overloads told apart by type: fields come first or are left out."""
+"""Storm's overloads at run time: a call is taken as the ``@overload`` signature says that mypy and the editor see."""
 
 from __future__ import annotations
 
 import difflib
-from typing import Any
+import inspect
+from collections.abc import Callable
+from enum import Enum
+from functools import cache
+from typing import Any, get_overloads
 
 from ..errors import DefinitionError
 from ..operations.base import Aggregator, CombinerAggregator, ReducerAggregator
+from ..secrets import hidden
 from ..tuples import Fields
+
+
+class JoinType(Enum):
+    """The type of one side of a join: OUTER means that this side may be missing."""
+
+    INNER = "INNER"
+    OUTER = "OUTER"
+
+    @staticmethod
+    def mixed(*types: JoinType) -> list[JoinType]:
+        return list(types)
+
+
+class JoinOutFieldsMode(Enum):
+    """COMPACT: the key, then each side's other fields. PRESERVE: all fields of each side in their order."""
+
+    COMPACT = "COMPACT"
+    PRESERVE = "PRESERVE"
 
 
 def is_fields(value: Any) -> bool:
@@ -15,25 +38,67 @@ def is_fields(value: Any) -> bool:
     return value is None or isinstance(value, str | list | tuple | Fields)
 
 
-def overload(call: str, args: tuple, names: tuple[str, ...], given: dict[str, Any]) -> list[Any]:
-    """The arguments in the order of ``names``, the first of which is the input fields and may be left out.
+# What tells the forms of a call apart, by the first word of a parameter's annotation; others take what is no fields.
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "FieldsLike": is_fields,
+    "str": lambda value: isinstance(value, str),
+    "Sequence": lambda value: isinstance(value, list | tuple),
+    "JoinType": lambda value: isinstance(value, JoinType | list | tuple),
+    "JoinOutFieldsMode": lambda value: not isinstance(value, JoinType | list | tuple),
+}
 
-    ``given`` are the keyword arguments. Raises DefinitionError for too many, missing or unknown ones.
+
+def arguments(method: Callable[..., Any], args: tuple, given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by name, with the defaults, as the first fitting ``@overload`` of the method has them.
+
+    It fits if it has a place for every argument, and fields stand where it has fields and nowhere else. A parameter
+    that only other overloads have is not in the result. Raises DefinitionError that shows all forms.
     """
-    values = list(args)
-    if values and not is_fields(values[0]):
-        values.insert(0, None)
-    if len(values) > len(names):
-        raise DefinitionError(f"{call} takes at most {len(names)} arguments ({', '.join(names)})")
-    unknown = set(given) - set(names)
-    if unknown:
-        raise DefinitionError(f"{call} has no argument {sorted(unknown)[0]!r}; it has {', '.join(names)}")
-    bound = dict(zip(names, values, strict=False))
-    for name, value in given.items():
-        if bound.get(name) is not None:
-            raise DefinitionError(f"{call} got {name!r} twice")
-        bound[name] = value
-    return [bound.get(name) for name in names]
+    forms = _forms(method)
+    for form in forms:
+        bound = _bound(form, args, given)
+        if bound is not None:
+            return bound
+    name = method.__name__
+    call = ", ".join([*map(_show, args), *(f"{key}={_show(value)}" for key, value in given.items())])
+    known = " or ".join(f"{name}{_bare(form)}" for form in forms)
+    raise DefinitionError(f"no form of {name} takes ({call}); call it as {known}")
+
+
+@cache
+def _forms(method: Callable[..., Any]) -> list[inspect.Signature]:
+    return [inspect.signature(form) for form in get_overloads(method)]
+
+
+def _bound(form: inspect.Signature, args: tuple, given: dict[str, Any]) -> dict[str, Any] | None:
+    try:
+        bound = form.bind(None, *args, **given)
+    except TypeError:
+        return None
+    for name, value in list(bound.arguments.items())[1:]:
+        parameter = form.parameters[name]
+        values = value if parameter.kind is parameter.VAR_POSITIONAL else (value,)
+        if not all(_fits(parameter.annotation, each) for each in values):
+            return None
+    bound.apply_defaults()
+    return {name: value for name, value in bound.arguments.items() if name != "self"}
+
+
+def _fits(annotation: str, value: Any) -> bool:
+    if value is None:
+        return "None" in annotation
+    kind = annotation.partition(" ")[0].partition("[")[0]
+    return _KINDS[kind](value) if kind in _KINDS else not is_fields(value)
+
+
+def _show(value: Any) -> str:
+    return hidden(repr(value)) if value is None or isinstance(value, str | Fields) else type(value).__name__
+
+
+def _bare(form: inspect.Signature) -> str:
+    """The names and defaults of a signature."""
+    own = [each.replace(annotation=each.empty) for each in form.parameters.values() if each.name != "self"]
+    return str(form.replace(parameters=own, return_annotation=form.empty))
 
 
 def check_object(call: str, thing: Any, *roles: type) -> Any:

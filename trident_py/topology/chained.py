@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ..errors import DefinitionError
 from ..operations.base import CombinerAggregator
 from ..partitioning import Partitioner
 from ..processors.aggregate import Aggregate, Part, Single
-from ..tuples import Fields
-from .arguments import check_aggregator, overload
+from ..tuples import Fields, FieldsLike
+from .arguments import arguments, check_aggregator
+from .roles import AnyAggregator
 
 if TYPE_CHECKING:
     from .stream import Stream
-
-NAMES = ("inputFields", "agg", "functionFields")
 
 
 class ChainedAggregatorDeclarer:
@@ -33,30 +32,48 @@ class ChainedAggregatorDeclarer:
         self._type: Literal["partition", "combine", "full"] | None = None
         self._appended = stream.getOutputFields()
 
+    @overload
+    def aggregate(
+        self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike
+    ) -> ChainedAggregatorDeclarer: ...
+    @overload
+    def aggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> ChainedAggregatorDeclarer: ...
     def aggregate(self, *args: Any, **given: Any) -> ChainedAggregatorDeclarer:
-        """Over the whole batch, or each group of it: ``aggregate([fields,] aggregator, functionFields)``."""
-        aggregator = self._declare("aggregate", args, given)
-        if not isinstance(aggregator, CombinerAggregator):
-            self._type = "full"
-        elif self._type is None:
-            self._type = "combine"
+        """Over the whole batch, or each group of it: ``aggregate([fields,] aggregator, functionFields)``.
+
+        Left-out input fields mean no fields. Raises DefinitionError behind a partitionAggregate of the same chain.
+        """
+        combiner = self._declare("aggregate", arguments(ChainedAggregatorDeclarer.aggregate, args, given))
+        self._type = "combine" if combiner and self._type != "full" else "full"
         return self
 
+    @overload
+    def partitionAggregate(
+        self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike
+    ) -> ChainedAggregatorDeclarer: ...
+    @overload
+    def partitionAggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> ChainedAggregatorDeclarer: ...
     def partitionAggregate(self, *args: Any, **given: Any) -> ChainedAggregatorDeclarer:
-        """Over each partition."""
-        self._declare("partitionAggregate", args, given)
+        """Over each partition: ``partitionAggregate([fields,] aggregator, functionFields)``. Nothing travels.
+
+        Left-out input fields mean no fields. Raises DefinitionError behind an aggregate of the same chain.
+        """
+        self._declare("partitionAggregate", arguments(ChainedAggregatorDeclarer.partitionAggregate, args, given))
         self._type = "partition"
         return self
 
-    def _declare(self, call: str, args: tuple, given: dict[str, Any]) -> Any:
-        inputs, aggregator, outputs = overload(call, args, NAMES, given)
-        aggregator = check_aggregator(call, aggregator)
-        read = self._stream.check(inputs)
-        made = with_output_type(aggregator, Fields.of(outputs))
-        if isinstance(aggregator, CombinerAggregator):
+    def _declare(self, name: str, call: dict[str, Any]) -> bool:
+        """Adds a part; whether it is a combiner."""
+        if self._parts and (self._type == "partition") != (name == "partitionAggregate"):
+            raise DefinitionError(f"a chain is of aggregate or of partitionAggregate; {name} follows the other")
+        aggregator = check_aggregator(name, call["agg"])
+        read = self._stream.check(call.get("inputFields"))
+        made = with_output_type(aggregator, Fields.of(call["functionFields"]))
+        combiner = isinstance(aggregator, CombinerAggregator)
+        if combiner:
             self._appended = self._appended.concat(made)
         self._parts.append(Part(aggregator, read, made))
-        return aggregator
+        return combiner
 
     def chainEnd(self) -> Stream:
         """The stream of the results; with groups their fields come first."""
@@ -83,9 +100,9 @@ class ChainedAggregatorDeclarer:
         return fields
 
 
-def with_output_type(aggregator: Any, fields: Fields) -> Fields:
+def with_output_type(aggregator: AnyAggregator, fields: Fields) -> Fields:
     """The function field with the type that a built-in declares for its result."""
-    declared = getattr(aggregator, "output_type", None)
+    declared = aggregator.output_type
     if declared is None or len(fields) != 1 or fields.types:
         return fields
     return Fields([f"{fields[0]} {declared}"])

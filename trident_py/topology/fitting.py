@@ -8,6 +8,19 @@ from ..errors import DefinitionError
 from ..state import StateFactory, StateSpec, StateUpdater
 from ..state.base import QueryFunction
 from ..tuples import Fields
+from .arguments import check_object
+
+
+def own_updater(factory: Any) -> StateUpdater:
+    """The updater that the factory brings. Raises DefinitionError for one that has none."""
+    factory = check_object("a state", _bare(factory), StateFactory)
+    updater = factory.own_updater if isinstance(factory, StateFactory) else None
+    if updater is None:
+        raise DefinitionError(
+            f"partitionPersist without an updater, and {factory!r} has none of its own: give one, as in "
+            "partitionPersist(factory, fields, updater). A map state is updated by persistentAggregate"
+        )
+    return updater
 
 
 def check_fits(factory: Any, user: Any) -> None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ..operations.base import CombinerAggregator, ReducerAggregator
 from ..partitioning import FieldsPartition
 from ..state.updaters import MapCombinerAggStateUpdater, MapReducerAggStateUpdater
-from ..tuples import Fields
+from ..tuples import Fields, FieldsLike
 from . import chained
-from .arguments import check_aggregator, no_general_aggregator, overload
+from .arguments import arguments, check_aggregator, no_general_aggregator
 from .fitting import keys_of
+from .roles import AnyAggregator, AnyFactory, AnyFilter, AnyFunction, KeepingAggregator, Queries
 from .state import TridentState
 
 if TYPE_CHECKING:
@@ -43,49 +44,96 @@ class GroupedStream:
     def getName(self) -> str | None:
         return self._stream.getName()
 
-    def check(self, fields: Any) -> Fields:
+    def check(self, fields: FieldsLike | None) -> Fields:
         return self._stream.check(fields)
 
     def chainedAgg(self) -> chained.ChainedAggregatorDeclarer:
         """Several aggregators over the same groups; ends with ``chainEnd()``."""
         return chained.ChainedAggregatorDeclarer(self._stream, self._group, FieldsPartition(self._group), None)
 
+    @overload
+    def each(
+        self, inputFields: FieldsLike | None, function: AnyFunction, functionFields: FieldsLike
+    ) -> GroupedStream: ...
+    @overload
+    def each(self, function: AnyFunction, functionFields: FieldsLike) -> GroupedStream: ...
+    @overload
+    def each(self, inputFields: FieldsLike | None, filter: AnyFilter) -> GroupedStream: ...
     def each(self, *args: Any, **given: Any) -> GroupedStream:
         """As Stream.each; the grouping stays."""
         return GroupedStream(self._stream.each(*args, **given), self._group)
 
+    @overload
+    def aggregate(self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike) -> Stream: ...
+    @overload
+    def aggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Stream: ...
     def aggregate(self, *args: Any, **given: Any) -> Stream:
-        """One value for each group of the batch, nothing for an empty batch. Fields: group, then function fields."""
+        """One value for each group of the batch: ``aggregate([fields,] aggregator, functionFields)``.
+
+        Nothing for an empty batch. Output fields: those of the group, then the function fields. A combiner aggregates
+        in each partition first; with another aggregator all tuples travel. Left-out input fields mean no fields.
+        """
         return self.chainedAgg().aggregate(*args, **given).chainEnd()
 
+    @overload
+    def partitionAggregate(
+        self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike
+    ) -> GroupedStream: ...
+    @overload
+    def partitionAggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> GroupedStream: ...
     def partitionAggregate(self, *args: Any, **given: Any) -> GroupedStream:
-        """For each group of each partition, without a repartition. The grouping stays; ``toStream()`` ends it."""
+        """For each group of each partition: ``partitionAggregate([fields,] aggregator, functionFields)``.
+
+        Nothing travels. Output fields as those of `aggregate`. The grouping stays; ``toStream()`` ends it.
+        """
         made = self.chainedAgg().partitionAggregate(*args, **given).chainEnd()
         return GroupedStream(made, self._group)
 
-    def persistentAggregate(self, factory: Any, *args: Any, stateName: str | None = None, **given: Any) -> TridentState:
-        """One value for each group over all batches, in a MapState under the group's values.
+    @overload
+    def persistentAggregate(
+        self,
+        factory: AnyFactory,
+        inputFields: FieldsLike | None,
+        agg: KeepingAggregator,
+        functionFields: FieldsLike,
+        *,
+        stateName: str | None = None,
+    ) -> TridentState: ...
+    @overload
+    def persistentAggregate(
+        self, factory: AnyFactory, agg: KeepingAggregator, functionFields: FieldsLike, *, stateName: str | None = None
+    ) -> TridentState: ...
+    def persistentAggregate(self, *args: Any, **given: Any) -> TridentState:
+        """``persistentAggregate(factory, [fields,] aggregator, functionField)``: one value for each group.
 
-        A combiner aggregates in each partition first; with a reducer all tuples travel. A state whose key has names
-        gets each field of the group under its own name, and the new values come in the order of that key.
+        Over all batches, in a MapState; the key is the group's values. A combiner aggregates in each partition first;
+        with a reducer all tuples travel. A state whose key has names gets each field of the group under its own name,
+        and the new values come in the order of that key. ``stateName`` tells the state apart from others in its store.
         """
-        inputs, aggregator, outputs = overload("persistentAggregate", args, chained.NAMES, given)
-        aggregator = check_aggregator("persistentAggregate", aggregator)
-        made, keys = Fields.of(outputs), keys_of(factory, self._group)
+        call = arguments(GroupedStream.persistentAggregate, args, given)
+        factory, aggregator = call["factory"], check_aggregator("persistentAggregate", call["agg"])
+        made, keys, inputs = Fields.of(call["functionFields"]), keys_of(factory, self._group), call.get("inputFields")
         if isinstance(aggregator, CombinerAggregator):
             updater = MapCombinerAggStateUpdater(aggregator, keys, made)
             stream = self.aggregate(inputs, aggregator, made)
             typed = stream.getOutputFields()
             read = self._group.concat(made)
-            return stream.persist(factory, read, updater, typed.only([*keys, *typed.without(keys)]), stateName)
+            outputs = typed.only([*keys, *typed.without(keys)])
+            return stream.persist(factory, read, updater, outputs, call["stateName"])
         if not isinstance(aggregator, ReducerAggregator):
             raise no_general_aggregator(aggregator)
         read = self._stream.check(inputs)
         reducing = MapReducerAggStateUpdater(aggregator, keys, read)
         stream = self._stream.partitionBy(self._group)
         union = self._group.concat(read.without(self._group))
-        return stream.persist(factory, union, reducing, keys.concat(made), stateName)
+        return stream.persist(factory, union, reducing, keys.concat(made), call["stateName"])
 
-    def stateQuery(self, state: TridentState, *args: Any, **given: Any) -> Stream:
-        """Repartitions by the group fields and asks the state: right for a state grouped alike."""
-        return self._stream.partitionBy(self._group).stateQuery(state, *args, **given)
+    @overload
+    def stateQuery(
+        self, state: TridentState, inputFields: FieldsLike | None, function: Queries, functionFields: FieldsLike
+    ) -> Stream: ...
+    @overload
+    def stateQuery(self, state: TridentState, function: Queries, functionFields: FieldsLike) -> Stream: ...
+    def stateQuery(self, *args: Any, **given: Any) -> Stream:
+        """As Stream.stateQuery, after a repartition by the group fields: right for a state that is grouped alike."""
+        return self._stream.partitionBy(self._group).stateQuery(*args, **given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from ..errors import DefinitionError
 from ..operations.base import (
@@ -21,18 +21,28 @@ from ..state import QueryFunction, StateUpdater
 from ..state.updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
 from ..tuples import Fields, FieldsLike
 from . import chained
-from .arguments import (
-    check_aggregator,
-    check_fields,
-    check_object,
-    is_fields,
-    no_general_aggregator,
-    not_there_yet,
-    overload,
-)
+from .arguments import arguments, check_aggregator, check_fields, check_object, no_general_aggregator, not_there_yet
 from .comparisons import Comparisons
-from .fitting import check_fits
+from .fitting import check_fits, own_updater
 from .grouped import GroupedStream
+from .roles import (
+    Accepts,
+    AnyAggregator,
+    AnyConsumer,
+    AnyFactory,
+    AnyFilter,
+    AnyFlatMap,
+    AnyFunction,
+    AnyGrouping,
+    AnyMap,
+    Applies,
+    Executes,
+    KeepingAggregator,
+    Keeps,
+    Maps,
+    Queries,
+    Updates,
+)
 from .state import TridentState
 
 if TYPE_CHECKING:
@@ -42,7 +52,9 @@ if TYPE_CHECKING:
 class Stream(Comparisons):
     """A stream of tuples with named fields. Source in Storm: org.apache.storm.trident.Stream.
 
-    Left-out input fields mean **no** fields, except for filter(f), map, flatMap, peek, min and max.
+    Left-out input fields mean **no** fields, except for filter(f), map, flatMap, peek, min, max and a partitionPersist
+    without an updater. The signatures are Storm's overloads; a call that none of them takes is a DefinitionError, so is
+    a field that the stream does not have.
     """
 
     def __init__(self, topology: TridentTopology, node_id: int, name: str | None = None) -> None:
@@ -84,7 +96,7 @@ class Stream(Comparisons):
 
     # -- repartitions -----------------------------------------------------------------------------------------
 
-    def partition(self, grouping: Any) -> Stream:
+    def partition(self, grouping: AnyGrouping) -> Stream:
         """By a custom grouping: ``chooseTasks(taskId, values)``, or a callable of the tuple that gives a number."""
         if isinstance(grouping, Partitioner):
             return self._partition(grouping)
@@ -125,55 +137,66 @@ class Stream(Comparisons):
 
     # -- one tuple after the other ----------------------------------------------------------------------------
 
+    @overload
+    def each(self, inputFields: FieldsLike | None, function: AnyFunction, functionFields: FieldsLike) -> Stream: ...
+    @overload
+    def each(self, function: AnyFunction, functionFields: FieldsLike) -> Stream: ...
+    @overload
+    def each(self, inputFields: FieldsLike | None, filter: AnyFilter) -> Stream: ...
     def each(self, *args: Any, **given: Any) -> Stream:
-        """``each(fields, function, functionFields)`` appends results, ``each(fields, filter)`` keeps or drops.
+        """``each([fields,] function, functionFields)`` appends results, ``each(fields, filter)`` keeps or drops.
 
-        A callable stands for a Function where function fields are given (also ``[]``), else for a Filter.
+        The function emits any number of results for a tuple: none drops it, several repeat it; ``functionFields=[]``
+        adds nothing and passes the tuple once for each. A callable stands for a Function where function fields are
+        given, else for a Filter; it gets the values as arguments. Without input fields a function sees an empty tuple.
         """
-        names = ("inputFields", "filter" if "filter" in given else "function", "functionFields")
-        inputs, operation, outputs = overload("each", args, names, given)
-        check_object("each", operation, Function, Filter)
-        read = self.check(inputs)
-        if outputs is None and not isinstance(operation, Function):
-            return self._keep(operation, read)
-        if isinstance(operation, Filter) or not (hasattr(operation, "execute") or callable(operation)):
-            raise DefinitionError(f"each with function fields takes a Function or a callable, got {operation!r}")
-        made = Fields.of(outputs)
-        return self._process(Each(operation, read, made), self.getOutputFields().concat(made))
+        call = arguments(Stream.each, args, given)
+        if "filter" in call:
+            return self._keep("each", call["filter"], call["inputFields"])
+        function = check_object("each", call["function"], Function, Filter)
+        if isinstance(function, Filter | MapFunction | FlatMapFunction) or not _is(function, Executes):
+            raise DefinitionError(f"each with function fields takes a Function or a callable, got {function!r}")
+        read, made = self.check(call.get("inputFields")), Fields.of(call["functionFields"])
+        return self._process(Each(function, read, made), self.getOutputFields().concat(made))
 
+    @overload
+    def filter(self, filter: AnyFilter) -> Stream: ...
+    @overload
+    def filter(self, inputFields: FieldsLike | None, filter: AnyFilter) -> Stream: ...
     def filter(self, *args: Any, **given: Any) -> Stream:
         """``filter(filter)`` sees the whole tuple, ``filter(fields, filter)`` only these fields."""
-        if len(args) == 1 and not is_fields(args[0]):
-            return self._keep(args[0], self.getOutputFields())
-        inputs, operation = overload("filter", args, ("inputFields", "filter"), given)
-        return self._keep(operation, self.getOutputFields() if inputs is None else self.check(inputs))
+        call = arguments(Stream.filter, args, given)
+        fields = call.get("inputFields")
+        return self._keep("filter", call["filter"], self.getOutputFields() if fields is None else fields)
 
-    def _keep(self, operation: Any, read: Fields) -> Stream:
-        check_object("filter", operation, Filter)
-        if not (hasattr(operation, "isKeep") or callable(operation)):
+    def _keep(self, name: str, operation: Any, fields: FieldsLike | None) -> Stream:
+        check_object(name, operation, Filter)
+        if isinstance(operation, Function):
+            raise DefinitionError(f"{name} got the Function {operation!r} without function fields; give [] for none")
+        if not _is(operation, Keeps):
             raise DefinitionError(f"a filter is a Filter or a callable, got {operation!r}")
-        return self._process(Keep(operation, read), self.getOutputFields())
+        return self._process(Keep(operation, self.check(fields)), self.getOutputFields())
 
-    def map(self, function: Any, outputFields: FieldsLike | None = None) -> Stream:
+    def map(self, function: AnyMap, outputFields: FieldsLike | None = None) -> Stream:
         """Each tuple is replaced by what the function returns; names stay unless others are given."""
         return self._replace(function, outputFields, flat=False)
 
-    def flatMap(self, function: Any, outputFields: FieldsLike | None = None) -> Stream:
+    def flatMap(self, function: AnyFlatMap, outputFields: FieldsLike | None = None) -> Stream:
         """Each tuple is replaced by those that the function returns."""
         return self._replace(function, outputFields, flat=True)
 
     def _replace(self, function: Any, outputs: FieldsLike | None, flat: bool) -> Stream:
         check_object("flatMap" if flat else "map", function, MapFunction, FlatMapFunction, Function)
-        if not (hasattr(function, "execute") or callable(function)):
+        if isinstance(function, Function) or not _is(function, Maps):
             raise DefinitionError(f"map and flatMap take a function or a callable, got {function!r}")
         fields = self.getOutputFields()
         made = Fields(fields.names) if outputs is None else Fields.of(outputs)
         return self._process(Replace(function, made, flat, fields), made)
 
-    def peek(self, consumer: Any) -> Stream:
+    def peek(self, consumer: AnyConsumer) -> Stream:
         """The consumer sees every tuple; also again when the batch is replayed."""
         check_object("peek", consumer, Consumer)
-        if not (hasattr(consumer, "accept") or callable(consumer)):
+        if not _is(consumer, Accepts):
             raise DefinitionError(f"peek takes a Consumer or a callable, got {consumer!r}")
         return self._process(Peek(consumer, self.getOutputFields()), self.getOutputFields())
 
@@ -182,7 +205,8 @@ class Stream(Comparisons):
         kept = self.check(fields)
         return self._process(Project(kept), kept)
 
-    def applyAssembly(self, assembly: Any) -> Stream:
+    def applyAssembly(self, assembly: Applies) -> Stream:
+        """What the assembly makes of this stream."""
         return assembly.apply(self)
 
     def _collect(self, name: str) -> Stream:
@@ -201,14 +225,28 @@ class Stream(Comparisons):
         """Several aggregators over the same tuples; ends with ``chainEnd()``."""
         return chained.ChainedAggregatorDeclarer(self, None, BatchGlobal(), "batch")
 
+    @overload
+    def partitionAggregate(
+        self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike
+    ) -> Stream: ...
+    @overload
+    def partitionAggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Stream: ...
     def partitionAggregate(self, *args: Any, **given: Any) -> Stream:
-        """Aggregates each partition of a batch: one run, also where there is no tuple."""
+        """Aggregates each partition of a batch: ``partitionAggregate([fields,] aggregator, functionFields)``.
+
+        One run for each partition, also where there is no tuple. Output fields: the function fields alone.
+        """
         return self.chainedAgg().partitionAggregate(*args, **given).chainEnd()
 
+    @overload
+    def aggregate(self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike) -> Stream: ...
+    @overload
+    def aggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Stream: ...
     def aggregate(self, *args: Any, **given: Any) -> Stream:
-        """Aggregates the whole batch in one partition: exactly one run, also for an empty batch.
+        """Aggregates the whole batch in one partition: ``aggregate([fields,] aggregator, functionFields)``.
 
-        A combiner aggregates in each partition first.
+        Exactly one run, also for an empty batch. A combiner aggregates in each partition first. Output fields: the
+        function fields alone.
         """
         return self.chainedAgg().aggregate(*args, **given).chainEnd()
 
@@ -220,50 +258,114 @@ class Stream(Comparisons):
 
     # -- states -----------------------------------------------------------------------------------------------
 
-    def stateQuery(self, state: TridentState, *args: Any, **given: Any) -> Stream:
-        """``stateQuery(state, fields, query, functionFields)``: asks this partition's part of the state."""
-        names = ("inputFields", "function", "functionFields")
-        inputs, query, outputs = overload("stateQuery", args, names, given)
-        check_object("stateQuery", query, QueryFunction)
-        if not hasattr(query, "batchRetrieve"):
+    @overload
+    def stateQuery(
+        self, state: TridentState, inputFields: FieldsLike | None, function: Queries, functionFields: FieldsLike
+    ) -> Stream: ...
+    @overload
+    def stateQuery(self, state: TridentState, function: Queries, functionFields: FieldsLike) -> Stream: ...
+    def stateQuery(self, *args: Any, **given: Any) -> Stream:
+        """``stateQuery(state, [fields,] query, functionFields)``: asks this partition's part of the state.
+
+        Nothing is repartitioned: partition the stream as the state is. Output fields: the stream's, then the function
+        fields. Raises DefinitionError for a query that calls what the state does not have.
+        """
+        call = arguments(Stream.stateQuery, args, given)
+        state, query = call["state"], check_object("stateQuery", call["function"], QueryFunction)
+        if not isinstance(state, TridentState):
+            raise DefinitionError(f"stateQuery takes a TridentState, as newStaticState returns one, got {state!r}")
+        if not isinstance(query, Queries):
             raise DefinitionError(f"stateQuery takes a QueryFunction, got {query!r}")
         check_fits(state.use.factory, query)
-        made = Fields.of(outputs)
-        spec = StateQuery(query, self.check(inputs), made)
+        made = Fields.of(call["functionFields"])
+        spec = StateQuery(query, self.check(call.get("inputFields")), made)
         return self._process(spec, self.getOutputFields().concat(made), state=state.use)
 
-    def partitionPersist(self, factory: Any, *args: Any, stateName: str | None = None, **given: Any) -> TridentState:
-        """``partitionPersist(factory, fields, updater[, functionFields])``: updates a state, partition by partition.
+    @overload
+    def partitionPersist(
+        self,
+        factory: AnyFactory,
+        inputFields: FieldsLike | None,
+        updater: Updates,
+        functionFields: FieldsLike | None = None,
+        *,
+        stateName: str | None = None,
+    ) -> TridentState: ...
+    @overload
+    def partitionPersist(
+        self,
+        factory: AnyFactory,
+        updater: Updates,
+        functionFields: FieldsLike | None = None,
+        *,
+        stateName: str | None = None,
+    ) -> TridentState: ...
+    @overload
+    def partitionPersist(
+        self,
+        factory: AnyFactory,
+        inputFields: FieldsLike | None = None,
+        *,
+        functionFields: FieldsLike | None = None,
+        stateName: str | None = None,
+    ) -> TridentState: ...
+    def partitionPersist(self, *args: Any, **given: Any) -> TridentState:
+        """``partitionPersist(factory, [fields,] updater[, functionFields])``: updates a state, partition by partition.
 
-        Runs in the commit phase. ``stateName`` tells the state apart from others in its store.
+        ``partitionPersist(factory[, fields])`` updates with the factory's own updater, which gets the whole tuple
+        unless fields are given; a factory that has none is refused. (With an updater, left-out fields mean no fields.)
+        ``functionFields`` are those of the new values. ``stateName`` tells the state apart from others in its store.
+        Runs in the commit phase. On replay it runs again under the same txid.
         """
-        names = ("inputFields", "updater", "functionFields")
-        inputs, updater, outputs = overload("partitionPersist", args, names, given)
-        return self.persist(factory, self.check(inputs), updater, Fields.of(outputs), stateName)
+        call = arguments(Stream.partitionPersist, args, given)
+        factory, fields = call["factory"], call.get("inputFields")
+        updater = call["updater"] if "updater" in call else own_updater(factory)
+        whole = "updater" not in call and fields is None
+        read = self.getOutputFields() if whole else self.check(fields)
+        return self.persist(factory, read, updater, Fields.of(call["functionFields"]), call["stateName"])
 
     def persist(self, factory: Any, inputs: Fields, updater: Any, outputs: Fields, name: str | None) -> TridentState:
         check_object("partitionPersist", updater, StateUpdater)
-        if not hasattr(updater, "updateState"):
+        if not isinstance(updater, Updates):
             raise DefinitionError(f"partitionPersist takes a StateUpdater, got {updater!r}")
         check_fits(factory, updater)
         use = self.topology.state_use(self.topology._next_id(), factory, name)
         spec = PartitionPersist(updater, inputs, outputs)
         return TridentState(self.topology, self._process(spec, outputs, state=use, committer=True), use)
 
-    def persistentAggregate(self, factory: Any, *args: Any, stateName: str | None = None, **given: Any) -> TridentState:
-        """``persistentAggregate(factory, fields, aggregator, functionFields)``: one value over all batches.
+    @overload
+    def persistentAggregate(
+        self,
+        factory: AnyFactory,
+        inputFields: FieldsLike | None,
+        agg: KeepingAggregator,
+        functionFields: FieldsLike,
+        *,
+        stateName: str | None = None,
+    ) -> TridentState: ...
+    @overload
+    def persistentAggregate(
+        self, factory: AnyFactory, agg: KeepingAggregator, functionFields: FieldsLike, *, stateName: str | None = None
+    ) -> TridentState: ...
+    def persistentAggregate(self, *args: Any, **given: Any) -> TridentState:
+        """``persistentAggregate(factory, [fields,] aggregator, functionFields)``: one value over all batches.
 
         The state must be Snapshottable. A combiner updates it on every batch, also an empty one; a reducer
-        only with tuples.
+        only with tuples. ``stateName`` tells the state apart from others in its store.
         """
-        inputs, aggregator, outputs = overload("persistentAggregate", args, chained.NAMES, given)
-        aggregator = check_aggregator("persistentAggregate", aggregator)
-        made = Fields.of(outputs)
+        call = arguments(Stream.persistentAggregate, args, given)
+        aggregator = check_aggregator("persistentAggregate", call["agg"])
+        factory, inputs, made = call["factory"], call.get("inputFields"), Fields.of(call["functionFields"])
         if isinstance(aggregator, CombinerAggregator):
             chain = chained.ChainedAggregatorDeclarer(self, None, Global(), "global")
             stream = chain.aggregate(inputs, aggregator, made).chainEnd()
-            return stream.persist(factory, made, CombinerAggStateUpdater(aggregator), made, stateName)
+            return stream.persist(factory, made, CombinerAggStateUpdater(aggregator), made, call["stateName"])
         if not isinstance(aggregator, ReducerAggregator):
             raise no_general_aggregator(aggregator)
         read = self.check(inputs)
-        return self.global_().persist(factory, read, ReducerAggStateUpdater(aggregator), made, stateName)
+        return self.global_().persist(factory, read, ReducerAggStateUpdater(aggregator), made, call["stateName"])
+
+
+def _is(operation: Any, role: type) -> bool:
+    """Whether it plays this role, or is a callable that stands for it."""
+    return isinstance(operation, role) or callable(operation)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any
+from typing import Any, overload
 
 from ..errors import DefinitionError
 from ..guarantees import Guarantees, guarantees
@@ -17,30 +16,16 @@ from ..processors import Joiner, Merge, MultiReduce
 from ..spouts.inspection import MAX_PARALLELISM, SPOUTS, configuration, output_fields, snapshot
 from ..state import StateFactory, StateSpec
 from ..tuples import Fields, FieldsLike
-from .arguments import check_object, is_fields, not_there_yet
+from .arguments import JoinOutFieldsMode, JoinType, arguments, check_object, not_there_yet
 from .grouped import GroupedStream
 from .owners import check_owners
 from .places import check_places
+from .roles import AnyFactory, AnySpout
 from .state import TridentState
 from .stream import Stream
 
-
-class JoinType(Enum):
-    """The type of one side of a join: OUTER means that this side may be missing."""
-
-    INNER = "INNER"
-    OUTER = "OUTER"
-
-    @staticmethod
-    def mixed(*types: JoinType) -> list[JoinType]:
-        return list(types)
-
-
-class JoinOutFieldsMode(Enum):
-    """COMPACT: the key, then each side's other fields. PRESERVE: all fields of each side in their order."""
-
-    COMPACT = "COMPACT"
-    PRESERVE = "PRESERVE"
+AnyStream = Stream | GroupedStream
+_ALSO = {"types": "type", "joinType": "type", "outFieldsMode": "mode"}
 
 
 @dataclass(frozen=True)
@@ -70,7 +55,7 @@ class TridentTopology:
         self._nodes: list[Node] = []
         self._static = 0
 
-    def newStream(self, txId: str, spout: Any) -> Stream:
+    def newStream(self, txId: str, spout: AnySpout) -> Stream:
         """A stream of the spout's batches. ``txId`` names the spout's place in the checkpoint; keep it unique.
 
         The spout is taken as it is now: later changes of the object have no effect (a feeder is a handle).
@@ -93,32 +78,81 @@ class TridentTopology:
         """Accepted for ported lines; there is no coordinator to be placed."""
         return self
 
-    def newStaticState(self, factory: StateFactory | StateSpec) -> TridentState:
+    def newStaticState(self, factory: AnyFactory) -> TridentState:
         """A state that nothing in this topology updates, for stateQuery."""
         self._static += 1
         return TridentState(self, None, self.state_use(-self._static, factory, None, static=True))
 
-    def multiReduce(self, *args: Any) -> Stream:
+    @overload
+    def multiReduce(self, s1: Stream, s2: Stream, function: MultiReducer, outputFields: FieldsLike) -> Stream: ...
+    @overload
+    def multiReduce(
+        self, s1: GroupedStream, s2: GroupedStream, function: GroupedMultiReducer, outputFields: FieldsLike
+    ) -> Stream: ...
+    @overload
+    def multiReduce(
+        self,
+        inputFields1: FieldsLike,
+        s1: Stream,
+        inputFields2: FieldsLike,
+        s2: Stream,
+        function: MultiReducer,
+        outputFields: FieldsLike,
+    ) -> Stream: ...
+    @overload
+    def multiReduce(
+        self,
+        inputFields1: FieldsLike,
+        s1: GroupedStream,
+        inputFields2: FieldsLike,
+        s2: GroupedStream,
+        function: GroupedMultiReducer,
+        outputFields: FieldsLike,
+    ) -> Stream: ...
+    @overload
+    def multiReduce(self, streams: Sequence[Stream], function: MultiReducer, outputFields: FieldsLike) -> Stream: ...
+    @overload
+    def multiReduce(
+        self, streams: Sequence[GroupedStream], function: GroupedMultiReducer, outputFields: FieldsLike
+    ) -> Stream: ...
+    @overload
+    def multiReduce(
+        self,
+        inputFields: Sequence[FieldsLike],
+        streams: Sequence[Stream],
+        function: MultiReducer,
+        outputFields: FieldsLike,
+    ) -> Stream: ...
+    @overload
+    def multiReduce(
+        self,
+        inputFields: Sequence[FieldsLike],
+        streams: Sequence[GroupedStream],
+        function: GroupedMultiReducer,
+        outputFields: FieldsLike,
+    ) -> Stream: ...
+    def multiReduce(self, *args: Any, **given: Any) -> Stream:
         """Reduces several streams together: plain streams as they are, grouped ones by group.
 
         ``multiReduce(s1, s2, reducer, outputFields)``, ``multiReduce(fields1, s1, fields2, s2, reducer,
         outputFields)``, ``multiReduce([s...], reducer, outputFields)`` or ``multiReduce([fields...], [s...],
-        reducer, outputFields)``. Without input fields a reducer sees the whole tuples.
+        reducer, outputFields)``. Without input fields a reducer sees the whole tuples. Nothing is repartitioned but
+        grouped streams, by their groups. Output fields: those given alone.
         """
-        if len(args) < 3:
-            raise DefinitionError("multiReduce takes streams, a reducer and output fields")
-        *sources, reducer, outputs = args
-        inputs, streams = _pairs(sources)
+        call = arguments(TridentTopology.multiReduce, args, given)
+        streams = _sides("multiReduce", call.get("streams", [call.get("s1"), call.get("s2")]))
+        inputs = call.get("inputFields", [call.get("inputFields1"), call.get("inputFields2")])
+        if len(inputs) != len(streams) and "inputFields" in call:
+            raise DefinitionError(f"multiReduce got {len(inputs)} lists of fields for {len(streams)} streams")
+        inputs = inputs if any(fields is not None for fields in inputs) else [None] * len(streams)
         fields = tuple(
-            stream.getOutputFields() if given is None else stream.check(given)
-            for stream, given in zip(streams, inputs, strict=True)
+            stream.getOutputFields() if names is None else stream.check(names)
+            for stream, names in zip(streams, inputs, strict=True)
         )
-        check_object("multiReduce", reducer, MultiReducer, GroupedMultiReducer)
-        if not isinstance(reducer, MultiReducer | GroupedMultiReducer):
-            raise DefinitionError(f"multiReduce takes a MultiReducer or a GroupedMultiReducer, got {reducer!r}")
-        if all(isinstance(stream, GroupedStream) for stream in streams):
-            return self._grouped_reduce(fields, streams, reducer, Fields.of(outputs))
-        return self._join_nodes(list(streams), MultiReduce(reducer, fields, Fields.of(outputs)), Fields.of(outputs))
+        outputs, reducer = Fields.of(call["outputFields"]), _reducer(call["function"], streams)
+        if isinstance(reducer, GroupedMultiReducer):
+            return self._grouped_reduce(fields, streams, reducer, outputs)
+        return self._join_nodes(streams, MultiReduce(reducer, fields, outputs), outputs)
 
     def _grouped_reduce(self, inputs: tuple[Fields, ...], streams: Any, reducer: Any, outputs: Fields) -> Stream:
         groups = tuple(stream.getGroupFields() for stream in streams)
@@ -131,51 +165,104 @@ class TridentTopology:
         parents = tuple(stream.node_id for stream in streams)
         return self._stream(ProcessorNode(self._next_id(), outputs, parents, name, None, spec))
 
-    def merge(self, *args: Any) -> Stream:
-        """The union of streams; names are those given first, else the first stream's; values by position."""
-        outputs = None
-        if args and (isinstance(args[0], str | Fields) or _is_names(args[0])):
-            outputs, args = Fields.of(args[0]), args[1:]
-        streams = list(args[0]) if len(args) == 1 and isinstance(args[0], list | tuple) else list(args)
-        if not streams:
-            raise DefinitionError("merge needs at least one stream")
+    @overload
+    def merge(self, stream: AnyStream, *streams: AnyStream) -> Stream: ...
+    @overload
+    def merge(self, streams: Sequence[AnyStream]) -> Stream: ...
+    @overload
+    def merge(self, outputFields: FieldsLike, stream: AnyStream, *streams: AnyStream) -> Stream: ...
+    @overload
+    def merge(self, outputFields: FieldsLike, streams: Sequence[AnyStream]) -> Stream: ...
+    def merge(self, *args: Any, **given: Any) -> Stream:
+        """The union of streams: ``merge([outputFields,] s1, s2, ...)`` or ``merge([outputFields,] [s...])``.
+
+        Names are those given, else the first stream's; values are taken by position. Nothing is repartitioned.
+        """
+        call = arguments(TridentTopology.merge, args, given)
+        streams = _sides("merge", [call["stream"], *call["streams"]] if "stream" in call else call["streams"])
         inputs = tuple(stream.getOutputFields() for stream in streams)
-        if outputs is None:
-            same = {name: ddl for name, ddl in inputs[0].types.items() if all(ddl == t for t in _types(inputs, name))}
-            outputs = Fields([f"{name} {same[name]}" if name in same else name for name in inputs[0]])
+        outputs = Fields.of(call["outputFields"]) if "outputFields" in call else _common(inputs)
         return self._join_nodes(streams, Merge(inputs, outputs), outputs)
 
-    def join(self, *args: Any, **options: Any) -> Stream:
+    @overload
+    def join(
+        self,
+        s1: AnyStream,
+        joinFields1: FieldsLike,
+        s2: AnyStream,
+        joinFields2: FieldsLike,
+        outFields: FieldsLike,
+        type: JoinType | Sequence[JoinType] = JoinType.INNER,
+        mode: JoinOutFieldsMode = JoinOutFieldsMode.COMPACT,
+    ) -> Stream: ...
+    @overload
+    def join(
+        self,
+        s1: AnyStream,
+        joinFields1: FieldsLike,
+        s2: AnyStream,
+        joinFields2: FieldsLike,
+        outFields: FieldsLike,
+        mode: JoinOutFieldsMode,
+    ) -> Stream: ...
+    @overload
+    def join(
+        self,
+        streams: Sequence[AnyStream],
+        joinFields: Sequence[FieldsLike],
+        outFields: FieldsLike,
+        type: JoinType | Sequence[JoinType] = JoinType.INNER,
+        mode: JoinOutFieldsMode = JoinOutFieldsMode.COMPACT,
+    ) -> Stream: ...
+    @overload
+    def join(
+        self,
+        streams: Sequence[AnyStream],
+        joinFields: Sequence[FieldsLike],
+        outFields: FieldsLike,
+        mode: JoinOutFieldsMode,
+    ) -> Stream: ...
+    def join(self, *args: Any, **given: Any) -> Stream:
         """Joins the tuples of a batch on equal values of the join fields, by position.
 
         ``join(s1, fields1, s2, fields2, outFields[, type or [types]][, mode])`` or ``join([s...], [fields...],
-        outFields, ...)``. A null key is a key like any other. A side of JoinType.OUTER may be missing.
+        outFields, ...)``. A null key is a key like any other. A side of JoinType.OUTER may be missing. Each side is
+        partitioned by its join fields. Output: the key, then each side's other fields, in COMPACT mode; each side's
+        fields as they are in PRESERVE mode. Raises DefinitionError for fewer output fields than that.
         """
-        if args and isinstance(args[0], list | tuple):
-            streams, keys, rest = list(args[0]), list(args[1]), args[2:]
-        else:
-            streams, keys, rest = [args[0], args[2]], [args[1], args[3]], args[4:]
-        given = options.pop("outFields", None)
-        outputs, rest = (Fields.of(rest[0]), rest[1:]) if given is None else (Fields.of(given), rest)
-        types, mode = _join_options(rest, options, len(streams))
-        return self._join(streams, keys, outputs, types, mode)
+        given = {_ALSO.get(name, name): value for name, value in given.items()}
+        call = arguments(TridentTopology.join, args, given)
+        streams = _sides("join", call.get("streams", [call.get("s1"), call.get("s2")]))
+        keys = call.get("joinFields", [call.get("joinFields1"), call.get("joinFields2")])
+        if len(keys) != len(streams):
+            raise DefinitionError(f"join got join fields for {len(keys)} of {len(streams)} streams")
+        types, mode = call.get("type", JoinType.INNER), call["mode"]
+        if not isinstance(mode, JoinOutFieldsMode):
+            raise DefinitionError(f"Unsupported out-fields mode: {mode!r}; there are COMPACT and PRESERVE")
+        sides = [types] * len(streams) if isinstance(types, JoinType) else list(types)
+        return self._join(streams, keys, Fields.of(call["outFields"]), sides, mode)
 
     def _join(
-        self, streams: list[Stream], keys: list[FieldsLike], outputs: Fields, types: list[JoinType], mode: Any
+        self,
+        streams: list[AnyStream],
+        keys: Sequence[FieldsLike],
+        outputs: Fields,
+        types: list[JoinType],
+        mode: JoinOutFieldsMode,
     ) -> Stream:
         groups = [stream.check(key) for stream, key in zip(streams, keys, strict=True)]
         others = tuple(s.getOutputFields().without(group) for s, group in zip(streams, groups, strict=True))
-        preserve = JoinOutFieldsMode(mode) is JoinOutFieldsMode.PRESERVE
+        preserve = mode is JoinOutFieldsMode.PRESERVE
         places = tuple(
             tuple((group.names + rest.names).index(name) for name in stream.getOutputFields())
             for stream, group, rest in zip(streams, groups, others, strict=True)
         )
-        outer = tuple(JoinType(t) is JoinType.OUTER for t in types)
+        outer = tuple(each is JoinType.OUTER for each in types)
         joiner = Joiner(outer, tuple(map(len, others)), preserve, places)
         made = sum(map(len, others)) + (sum(map(len, groups)) if preserve else len(groups[0]))
         if len(outputs) < made:
             raise DefinitionError(f"the join makes {made} values, but there are {len(outputs)} output fields {outputs}")
-        grouped = [stream.groupBy(group) for stream, group in zip(streams, groups, strict=True)]
+        grouped = [stream.toStream().groupBy(group) for stream, group in zip(streams, groups, strict=True)]
         return self._grouped_reduce(others, grouped, joiner, outputs)
 
     def build(self) -> Topology:
@@ -237,36 +324,37 @@ class TridentTopology:
         return StateUse(state_id, found, factory, required, static, self._next_id())
 
 
+def _common(inputs: Sequence[Fields]) -> Fields:
+    """The first stream's fields, with the types on which all agree."""
+    first = inputs[0]
+    same = [name for name, ddl in first.types.items() if all(ddl == each for each in _types(inputs, name))]
+    return Fields([f"{name} {first.types[name]}" if name in same else name for name in first])
+
+
 def _types(inputs: Sequence[Fields], name: str) -> list[str | None]:
     place = inputs[0].index(name)
     return [fields.types.get(fields[place]) if place < len(fields) else None for fields in inputs]
 
 
-def _is_names(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+def _sides(call: str, streams: Sequence[Any]) -> list[Any]:
+    """Raises DefinitionError for anything but streams, and for none."""
+    if not streams:
+        raise DefinitionError(f"{call} needs at least one stream")
+    for each in streams:
+        if not isinstance(each, AnyStream):
+            raise DefinitionError(f"{call} takes streams, got {each!r}")
+    return list(streams)
 
 
-def _pairs(sources: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Input fields and streams of multiReduce's forms."""
-    if len(sources) == 1:
-        return [None] * len(sources[0]), list(sources[0])
-    if len(sources) == 2 and isinstance(sources[0], list | tuple) and isinstance(sources[1], list | tuple):
-        return [Fields.of(fields) for fields in sources[0]], list(sources[1])
-    if is_fields(sources[0]):
-        return [Fields.of(fields) for fields in sources[0::2]], sources[1::2]
-    return [None] * len(sources), sources
-
-
-def _join_options(rest: tuple, options: dict[str, Any], sides: int) -> tuple[list[JoinType], Any]:
-    types = options.pop("types", options.pop("type", None))
-    mode = options.pop("mode", options.pop("outFieldsMode", None))
-    for value in rest:
-        if isinstance(value, JoinOutFieldsMode):
-            mode = value
-        elif isinstance(value, JoinType | list | tuple):
-            types = value
-        else:
-            raise DefinitionError(f"Unsupported out-fields mode: {value!r}; there are COMPACT and PRESERVE")
-    types = JoinType.INNER if types is None else types
-    types = list(types) if isinstance(types, list | tuple) else [types] * sides
-    return types, JoinOutFieldsMode.COMPACT if mode is None else mode
+def _reducer(reducer: Any, streams: Sequence[AnyStream]) -> MultiReducer | GroupedMultiReducer:
+    """Raises DefinitionError for one that does not go with these streams."""
+    check_object("multiReduce", reducer, MultiReducer, GroupedMultiReducer)
+    if not isinstance(reducer, MultiReducer | GroupedMultiReducer):
+        raise DefinitionError(f"multiReduce takes a MultiReducer or a GroupedMultiReducer, got {reducer!r}")
+    kind = GroupedStream if isinstance(reducer, GroupedMultiReducer) else Stream
+    if not all(isinstance(stream, kind) for stream in streams):
+        raise DefinitionError(
+            "multiReduce takes a MultiReducer over streams, or a GroupedMultiReducer over grouped streams; "
+            f"got {type(reducer).__name__} over {', '.join(type(stream).__name__ for stream in streams)}"
+        )
+    return reducer
