@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import FailedException, SpoutError, TridentError
 from ..patience import start_wait
@@ -12,12 +12,10 @@ from .away import Absence
 from .batches import Place, Positions, Rate, Topic, metadata_of, positions_of, ranges_of, shares
 from .clients import log
 from .consumed import METADATA, share
+from .options import KafkaOptions
 from .settling import Finding, Gone, Judge, View, settle
 from .starting import starting
 from .watch import Watch
-
-if TYPE_CHECKING:
-    from .spout import KafkaSpout
 
 IDLE = 0.010  # between two looks at the ends of the logs, while nothing comes
 CALM = 5  # ... and so many times as long as a look takes
@@ -33,15 +31,15 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
     What ends the run is found by `isReady` and raised by `initializeTransaction`, where it is told to the user.
     """
 
-    def __init__(self, spout: KafkaSpout, txStateId: str, conf: dict) -> None:
-        self._spout = spout
+    def __init__(self, options: KafkaOptions, txStateId: str, conf: dict) -> None:
+        self._options = options
         self._id = txStateId
         self._conf = conf
-        self._watch = Watch(spout)
-        self._judge = Judge(txStateId, spout.kind == OPAQUE, conf.get("trident.report") or (lambda error: None))
+        self._watch = Watch(options)
+        self._judge = Judge(txStateId, options.kind == OPAQUE, conf.get("trident.report") or (lambda error: None))
         self._absence = Absence(f"KafkaSpout {txStateId!r}", start_wait(dict(conf)), self._judge.tell)
         self._gone = Gone(conf.get(METADATA), txStateId)
-        self._rate = Rate(spout.maxRecordsPerSecond)
+        self._rate = Rate(options.maxRecordsPerSecond)
         self._view: View | None = None
         self._positions: Positions | None = None
         self._behind: Any = None  # the metadata of the batch that the positions are behind
@@ -71,7 +69,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
 
     def isExhausted(self) -> bool:
         """With endingOffsets: whether all that was there when the run began is in batches."""
-        if self._spout.endingOffsets is None:
+        if self._options.endingOffsets is None:
             return False
         if self._final is None:
             self._look_if_due()
@@ -88,8 +86,8 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             metadata = self._new(txid, self._base(prevMetadata))
         self._go_to(positions_of(metadata))
         self._behind = metadata
-        if self._spout.shareOffsets and self._spout.groupId is not None:
-            share(self._conf, self._id, txid, self._spout.groupId, positions_of(metadata))
+        if self._options.shareOffsets and self._options.groupId is not None:
+            share(self._conf, self._id, txid, self._options.groupId, positions_of(metadata))
         return metadata
 
     def close(self) -> None:
@@ -148,7 +146,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
 
     def _check_policies(self, names: set[str]) -> None:
         now = time.monotonic()
-        if self._spout.kind == OPAQUE or (now - self._policy_at < POLICY and names <= self._policies):
+        if self._options.kind == OPAQUE or (now - self._policy_at < POLICY and names <= self._policies):
             return
         for name in self._watch.compacted(names):
             raise SpoutError(
@@ -162,7 +160,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         base = self._gone.with_those_back(self._start(view) if base is None else base, view)
         positions = settle(base, view, self._judge)
         self._gone.keep(base, positions)
-        if self._spout.endingOffsets is not None and self._final is None and len(view.ends) == len(view.places()):
+        if self._options.endingOffsets is not None and self._final is None and len(view.ends) == len(view.places()):
             self._final = {(positions[name].id, p): end for (name, p), end in view.ends.items()}
         self._check_final(positions, view)
         return positions
@@ -193,7 +191,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         for name, topic in positions.items():
             for p, at in enumerate(topic.next):
                 end = ends.get((name, p), -1)
-                if self._spout.endingOffsets is not None:
+                if self._options.endingOffsets is not None:
                     end = min(end, (self._final or {}).get((topic.id, p), -1))
                 if at is not None and end > at:
                     waiting[name, p] = end - at
@@ -207,16 +205,16 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         kept = None if store is None else store.get(path, 0)
         if kept is not None:
             return positions_of(kept)
-        for name in self._spout.topics or ():
+        for name in self._options.topics or ():
             if name not in view.topics:
                 self._missing(str(name))
-        positions = starting(self._spout, self._watch, view)
+        positions = starting(self._options, self._watch, view)
         if store is not None:
             store.put(path, 0, metadata_of(positions, {}))
         return positions
 
     def _missing(self, name: str) -> None:
-        text = f"KafkaSpout {self._id!r}: there is no topic {name} at {self._spout.bootstrap}"
+        text = f"KafkaSpout {self._id!r}: there is no topic {name} at {self._options.bootstrap}"
         if not self._judge.lasting(f"missing {name}"):
             raise FailedException(text)
         raise SpoutError(f"{text}; create it, or give pattern= for topics that come later")
@@ -236,7 +234,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
                 raise
             return metadata_of(base, {})  # another spout has records; here nobody answers
         waiting = self._backlogs(base)
-        taken = shares(waiting, min(self._spout.maxRecordsPerBatch, self._rate.room()), txid)
+        taken = shares(waiting, min(self._options.maxRecordsPerBatch, self._rate.room()), txid)
         self._rate.taken(sum(taken.values()))
         starts: dict[Place, int] = {}
         after: Positions = {}
@@ -270,6 +268,6 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
                 if not self._judge(Finding(f"replay {piece.id} {piece.place}", what, seen is None)):
                     raise FailedException(f"KafkaSpout {self._id!r}: topic {piece.topic} is not to be seen")
                 kept[piece.topic][2] = [one for one in kept[piece.topic][2] if one[0] != piece.partition]
-            elif begin is not None and begin > piece.start and self._spout.kind != OPAQUE:
+            elif begin is not None and begin > piece.start and self._options.kind != OPAQUE:
                 self._judge(Finding("", f"{where} must be read again, but the log begins at {begin}"))
         return kept

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..chunks import Chunk
 from ..errors import SpoutError
@@ -12,26 +12,24 @@ from ..spouts.interfaces import OPAQUE, ITridentSpout
 from ..tuples import TransactionAttempt
 from .batches import Range, dealt, places_of, ranges_of
 from .clients import log
+from .options import KafkaOptions
 from .reader import Lost, RangeReader
 from .records import Reading, Segment, Skipped, gathered
 from .settling import ADVICE
-
-if TYPE_CHECKING:
-    from .spout import KafkaSpout
 
 
 class KafkaEmitter(ITridentSpout.Emitter):
     """Emits the records of its partitions, one partition after the other, always in the same order."""
 
-    def __init__(self, spout: KafkaSpout, txStateId: str, index: int, tasks: int) -> None:
-        self._spout = spout
+    def __init__(self, options: KafkaOptions, txStateId: str, index: int, tasks: int) -> None:
+        self._options = options
         self._id = txStateId
         self._index = index
         self._tasks = tasks
         self._report: Callable[[BaseException], Any] = lambda error: None
-        group = spout.groupId or f"trident-{txStateId}"  # a consumer must name one; it is not joined
-        settings = {"group.id": group, "isolation.level": spout.isolationLevel}
-        self._reader = RangeReader(spout.cluster, settings, self._lost)
+        group = options.groupId or f"trident-{txStateId}"  # a consumer must name one; it is not joined
+        settings = {"group.id": group, "isolation.level": options.isolationLevel}
+        self._reader = RangeReader(options.cluster, settings, self._lost)
 
     def reportTo(self, report: Callable[[BaseException], Any]) -> None:
         """Where events go that do not fail the batch."""
@@ -49,8 +47,8 @@ class KafkaEmitter(ITridentSpout.Emitter):
             return
         self._reader.prepare(mine, ranges, tx.attemptId)
         skipped = Skipped()
-        reading = Reading(self._spout, skipped)
-        names = list(self._spout.output) if wanted is None else list(wanted)
+        reading = Reading(self._options, skipped)
+        names = list(self._options.output) if wanted is None else list(wanted)
         for group in gathered(self._segments(ranges)):
             yield reading.chunk(group, names)
         if skipped.count:
@@ -67,7 +65,7 @@ class KafkaEmitter(ITridentSpout.Emitter):
         upto = min(r.end, lost.begin) if lost.begin > lost.at else r.end
         where = f"topic {r.topic}, partition {r.partition}: offsets {lost.at} to {upto - 1}"
         text = f"{where} are lost: the log goes from {lost.begin} to {lost.end}"
-        if self._spout.kind != OPAQUE:
+        if self._options.kind != OPAQUE:
             raise SpoutError(f"KafkaSpout {self._id!r}: {text}. {ADVICE}")
         self._tell(f"{text}; going on from what exists")
         return upto
@@ -79,7 +77,7 @@ class KafkaEmitter(ITridentSpout.Emitter):
 
     def emitBatch(self, tx: TransactionAttempt, coordinatorMeta: Any, collector: TridentCollector) -> None:
         for chunk in self.emitChunks(tx, coordinatorMeta):
-            for row in chunk.rows(self._spout.output):
+            for row in chunk.rows(self._options.output):
                 collector.emit(row)
 
     def close(self) -> None:

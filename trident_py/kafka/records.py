@@ -6,7 +6,7 @@ import datetime
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -15,17 +15,9 @@ from ..errors import SpoutError
 from ..spouts.collectors import checked
 from .batches import Place
 from .formats import Bytes, Format, Raw
+from .options import TYPES, KafkaOptions
 
-if TYPE_CHECKING:
-    from .spout import KafkaSpout
-
-TYPES = {
-    "topic": "topic string", "partition": "partition int", "offset": "offset bigint",
-    "headers": "headers", "timestamp": "timestamp timestamp",
-}  # fmt: skip
 HEAVY = 32 << 20  # bytes of values in a chunk
-STORM = ("topic", "partition", "offset", "key", "value")
-KNOWN = (*STORM, "headers", "timestamp")
 NO_TIMESTAMP = -1  # Kafka's own
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLI = datetime.timedelta(milliseconds=1)
@@ -103,21 +95,21 @@ class Skipped:
 class Reading:
     """Makes chunks of segments, as one spout declares it."""
 
-    def __init__(self, spout: KafkaSpout, skipped: Skipped) -> None:
-        self._spout = spout
+    def __init__(self, options: KafkaOptions, skipped: Skipped) -> None:
+        self._options = options
         self._skipped = skipped
         self._formats: dict[str, Format] = {
-            "key": spout.keyFormat, "value": spout.valueFormat, "timestamp": Times(), "headers": Headers(),
+            "key": options.keyFormat, "value": options.valueFormat, "timestamp": Times(), "headers": Headers(),
         }  # fmt: skip
 
     def chunk(self, group: list[Segment], wanted: Iterable[str]) -> Chunk:
         """The rows of a group. Raises SpoutError for a record that cannot be read, unless it is to be skipped."""
-        if self._spout.translator is not None:
+        if self._options.translator is not None:
             return self._translated(group)
         messages = [message for segment in group for message in segment.messages]
         columns: dict[str, Column] = {}
         needed, bad = set(wanted), set()
-        for name in self._spout.columns:
+        for name in self._options.columns:
             if name in self._formats:
                 found, wrong = self._decoded(name, group, messages, needed, self._columns)
                 columns |= found
@@ -168,7 +160,7 @@ class Reading:
     def _is_bad(self, place: Place, offset: int, name: str, error: Exception) -> None:
         """Notes a record that is to be skipped. Raises SpoutError otherwise."""
         what = f"topic {place[0]}, partition {place[1]}, offset {offset}: its {name} cannot be read: {error}"
-        if self._spout.onBadRecord == "fail":
+        if self._options.onBadRecord == "fail":
             raise SpoutError(
                 f'Kafka {what}. {_ADVICE[name]}, or let it skip such records: onBadRecord="skip"'
             ) from error
@@ -176,7 +168,7 @@ class Reading:
 
     def _translated(self, group: list[Segment]) -> Chunk:
         rows: list[Any] = []
-        emit = checked("KafkaSpout", self._spout.output, rows.append)
+        emit = checked("KafkaSpout", self._options.output, rows.append)
         for record in self._records(group):
             translate = self._translator(record.topic)
             try:
@@ -190,10 +182,10 @@ class Reading:
                 raise
             if values is not None:
                 emit(values)
-        return Chunk.of_rows(self._spout.output, rows)
+        return Chunk.of_rows(self._options.output, rows)
 
     def _translator(self, topic: str) -> Callable[[KafkaRecord], Any]:
-        given = self._spout.translator
+        given = self._options.translator
         if not isinstance(given, Mapping):
             assert given is not None
             return given

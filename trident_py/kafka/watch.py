@@ -5,16 +5,14 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import FailedException, SpoutError
 from .asking import Complaints, answer, asked, committed
 from .batches import Place
 from .clients import code_of, errors, is_passing, log, means
 from .codes import Meaning
-
-if TYPE_CHECKING:
-    from .spout import KafkaSpout
+from .options import KafkaOptions
 
 ANSWER = 2.0
 
@@ -32,8 +30,8 @@ class Watch:
     Every method raises FailedException while the brokers are away, SpoutError for what will not pass.
     """
 
-    def __init__(self, spout: KafkaSpout) -> None:
-        self._spout = spout
+    def __init__(self, options: KafkaOptions) -> None:
+        self._options = options
         self._client: Any = None
         self._said = Complaints()
         self._met = False
@@ -42,7 +40,7 @@ class Watch:
     @property
     def _admin(self) -> Any:
         if self._client is None:
-            self._client = self._spout.cluster.admin({"error_cb": self._said})
+            self._client = self._options.cluster.admin({"error_cb": self._said})
         asked(self._client.poll, 0)  # serves its log, and its complaints
         return self._client
 
@@ -54,8 +52,8 @@ class Watch:
         """Kafka's errors as ours; where nobody answers, with what the client says of it."""
         from confluent_kafka import KafkaException
 
-        name = ", ".join(self._spout.topics or ()) or f"pattern {self._spout.pattern}"
-        with errors(self._spout.cluster, f"{doing} ({name})", SpoutError):
+        name = ", ".join(self._options.topics or ()) or f"pattern {self._options.pattern}"
+        with errors(self._options.cluster, f"{doing} ({name})", SpoutError):
             try:
                 yield
             except KafkaException as error:
@@ -82,7 +80,7 @@ class Watch:
         """The topics of the spout that exist."""
         from confluent_kafka import KafkaException, TopicCollection
 
-        names = self._spout.topics if self._spout.pattern is None else self._matching(self._spout.pattern)
+        names = self._options.topics if self._options.pattern is None else self._matching(self._options.pattern)
         found: dict[str, Seen] = {}
         if not names:
             return found
@@ -130,7 +128,7 @@ class Watch:
         wanted = {TopicPartition(*place): spec for place in places}
         if not wanted:
             return {}
-        level = getattr(IsolationLevel, self._spout.isolationLevel.upper())
+        level = getattr(IsolationLevel, self._options.isolationLevel.upper())
         found: dict[Place, int] = {}
         away: KafkaException | None = None
         with self._errors("look up offsets"):
@@ -144,19 +142,19 @@ class Watch:
                     away = error
         if away is not None and not found and not means(away, Meaning.MISSING):
             told = self._said.instead_of(away)
-            text = self._spout.cluster.hidden(f"{code_of(told)}: {told.args[0].str()}")
-            raise FailedException(f"Kafka at {self._spout.bootstrap}: no partition answers: {text}")
+            text = self._options.cluster.hidden(f"{code_of(told)}: {told.args[0].str()}")
+            raise FailedException(f"Kafka at {self._options.bootstrap}: no partition answers: {text}")
         return found
 
     def committed(self, places: Iterable[Place]) -> dict[Place, int]:
         """Where the spout's group stands; partitions that it has never committed are left out."""
         from confluent_kafka import KafkaException, TopicPartition
 
-        wanted, group = [TopicPartition(*place) for place in places], self._spout.groupId
+        wanted, group = [TopicPartition(*place) for place in places], self._options.groupId
         if group is None or not wanted:
             return {}
         with self._errors(f"read the offsets of group {group}"):
-            told = committed(self._spout.cluster, group, wanted, ANSWER)
+            told = committed(self._options.cluster, group, wanted, ANSWER)
             for one in told:
                 if one.error is not None:
                     raise KafkaException(one.error)
