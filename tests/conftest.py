@@ -11,7 +11,7 @@ import brokers
 import databases
 import pytest
 import tiers
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from states.sql.store import close_stores
 from trident_py.testing.kafka_broker import KafkaBroker
@@ -21,8 +21,10 @@ from trident_py.testing.servers import ServiceMissing
 _missing: dict[str, str] = {}
 
 # `make test` draws the same few examples each time, `make test-all` many others (--hypothesis-profile=whole).
-settings.register_profile("quick", max_examples=50, deadline=None, derandomize=True, database=None)
-settings.register_profile("whole", max_examples=300, deadline=None, database=None)
+# Neither has an opinion on how fast the machine is.
+_PATIENT: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "database": None}
+settings.register_profile("quick", max_examples=50, derandomize=True, **_PATIENT)
+settings.register_profile("whole", max_examples=300, **_PATIENT)
 settings.load_profile("quick")
 
 

@@ -48,7 +48,7 @@ def stored_same(ddl: str, before: Any, after: Any) -> bool:
         after = after.replace(tzinfo=datetime.UTC)
     if ddl == "float" and is_same("double", before, after):
         return True
-    return is_same(ddl, before, after) or before == after == 0
+    return is_same(ddl, before, after) or (after == 0 and is_same(ddl, before, -after))
 
 
 def table(ddl: str) -> str:
