@@ -7,9 +7,11 @@ the first to note itself goes on.
 
 from __future__ import annotations
 
+import json
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from trident_py.errors import StateError
 from trident_py.names import joined
@@ -33,18 +35,18 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True)
 class Tenure:
-    """A place, who comes to update it, and the owner whom the user says to replace."""
+    """A place, who comes to update it, and the owners whom the user says to replace."""
 
     location: Location
     own: Owner
-    replaced: str = ""
+    replaced: tuple[str, ...] = ()
     by_line: bool = False
 
     @classmethod
     def of(cls, location: Location, conf: dict) -> Tenure:
         """``conf`` as a participant gets it."""
         own = Owner(conf.get("topology.name") or "", conf.get("trident.state.name") or "", location.shared)
-        return cls(location, own, conf.get(REPLACE) or "", bool(conf.get("trident.command.line")))
+        return cls(location, own, _replaced(conf), bool(conf.get("trident.command.line")))
 
     def stays(self, found: Owner | None) -> bool:
         """Whether the note may stay as it is, or is to be written. Raises StateError if the place is another one's."""
@@ -52,16 +54,26 @@ class Tenure:
             return found is not None
         if found.shared and found.shared == self.own.shared:
             return True
-        if found[:2] == self.own[:2] or found.name == self.replaced:
+        if found[:2] == self.own[:2] or found.name in self.replaced:
             return False
-        setting = f'conf["{REPLACE}"] = {found.name!r}'
-        if self.by_line:
-            setting = "--set " + shlex.quote(f"{REPLACE}={found.name}")
         raise StateError(
             f"{self.location.shown} is updated by state {found.state!r} of topology {found.topology!r}. State "
             f"{self.own.state!r} of topology {self.own.topology!r} would take what that one writes for its own, and "
             "tuples would be lost or counted twice; another name does not help. Nothing was changed. Let one state "
             "update it: merge the streams before it. Or give this one a table or topic of its own; to ask that one, "
             "use newStaticState. If the other one has another name now or will never run again, stop it and start with "
-            f"{setting}"
+            f"{self._setting(found.name)}"
         )
+
+    def _setting(self, name: str) -> str:
+        """What to type: with the owners that are replaced already, for a topology may have several such states."""
+        names = [*self.replaced, name]
+        value = name if len(names) == 1 else names
+        if not self.by_line:
+            return f'conf["{REPLACE}"] = {value!r}'
+        return "--set " + shlex.quote(f"{REPLACE}={value if isinstance(value, str) else json.dumps(value)}")
+
+
+def _replaced(conf: Mapping[str, Any]) -> tuple[str, ...]:
+    told = conf.get(REPLACE) or ()
+    return (told,) if isinstance(told, str) else tuple(told)

@@ -135,6 +135,9 @@ def test_abandoning_is_offered_only_where_it_helps() -> None:
     with pytest.raises(LineageError) as told:
         found(NEW, store("theirs", valued=5), {})
     assert ABANDON not in str(told.value)
+    with pytest.raises(LineageError, match="'r'") as told:  # and where it helps all states that are refused
+        agree({}, NEW, {"s": store("theirs"), "r": store("theirs", valued=5)})
+    assert ABANDON not in str(told.value)
 
 
 @pytest.mark.parametrize("base", [-1, "five", True, 1.5])

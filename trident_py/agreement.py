@@ -322,10 +322,15 @@ def _lost(case: Case, found: Remembered, names: list[str]) -> tuple[str, list[st
             "restore the checkpoint that wrote the store",
             f"continue the txid sequence behind it, {_set(conf, BASE, 'continue')} or a number of at least "
             f"{found.highest}: {_SENT}",
-            new if found.lineage and found.valued == 0 else None,
+            new if all(_may_begin_anew(case.asked[name], found.lineage) for name in names) else None,
             _AGAIN,
         ],
     )
+
+
+def _may_begin_anew(each: Remembered, lineage: str) -> bool:
+    """Whether abandoning this lineage helps the state: it is one for the whole topology."""
+    return bool(lineage) and each.lineage == lineage and each.valued == 0
 
 
 def _unowned(case: Case, found: Remembered, names: list[str]) -> tuple[str, list[str | None]]:

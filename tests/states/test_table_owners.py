@@ -100,6 +100,26 @@ def test_an_owner_may_be_replaced_and_writes_no_more(database: str) -> None:
     assert factory.stored() == {("a",): 3}
 
 
+def test_a_topology_with_several_tables_is_renamed_with_one_setting(database: str) -> None:
+    tables = ("counts", "others")
+    for table in tables:
+        driver(counts(database, table), "old", table).batch(rows(("a", 1)), 1, of=1)
+    with pytest.raises(StateError, match="state 'counts' of topology 'old'"):
+        driver(counts(database, "counts"), "new", "counts")
+    told = {REPLACE: "old/counts"}
+    driver(counts(database, "counts"), "new", "counts", **told, **{"topology.txid.base": 1})
+    with pytest.raises(StateError) as refused:
+        driver(counts(database, "others"), "new", "others", **told)
+    assert f"conf[\"{REPLACE}\"] = ['old/counts', 'old/others']" in str(refused.value)
+    with pytest.raises(StateError, match=r"--set 'topology.owner.replace=\[\"old/counts\", \"old/others\"\]'"):
+        driver(counts(database, "others"), "new", "others", **told, **{"trident.command.line": True})
+    for table in tables:
+        names = [f"old/{table}" for table in tables]
+        new = driver(counts(database, table), "new", table, **{REPLACE: names, "topology.txid.base": 1})
+        new.batch(rows(("a", 1)), 2, of=1)
+        assert {key: value.value for key, value in counts(database, table).stored().items()} == {("a",): 2}
+
+
 def sharing(url: str) -> dict[str, Any]:
     return {
         "append": AppendState(url, "rows", ROW),
