@@ -7,76 +7,21 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from faults.weak import RAISED, Weak, dies, raises
 
 from states.sql import AppendState, RowUpdater
 from states.sql.store import close_stores
 from trident_py import LocalCluster, TopologyError, TridentTopology
-from trident_py.errors import LineageError, StateError
-from trident_py.state import BatchParticipant, Remembered, StateFactory
+from trident_py.errors import LineageError
 from trident_py.testing import FixedBatchSpout
 
 ROWS = [(f"w{n}",) for n in range(40)]
 STATES = ("first", "second")
-
-
-@dataclass(frozen=True)
-class Weak(StateFactory):
-    """A state whose driver's side fails at ``at``: it raises, or its process dies."""
-
-    factory: Any
-    at: str = ""
-    how: str = "raises"
-
-    @property
-    def kind(self) -> str:
-        return self.factory.kind
-
-    @property
-    def stateName(self) -> str:
-        return self.factory.stateName
-
-    def makeState(self, *args: Any) -> Any:
-        return self.factory.makeState(*args)
-
-    def participant(self) -> BatchParticipant:
-        return WeakParticipant(self.factory.participant(), self)
-
-
-class WeakParticipant(BatchParticipant):
-    def __init__(self, inner: BatchParticipant, weak: Weak) -> None:
-        self.inner, self.weak, self.decides = inner, weak, inner.decides
-
-    def _fails(self, at: str) -> None:
-        if self.weak.at == at and self.weak.how == "dies":
-            os.kill(os.getpid(), signal.SIGKILL)
-        if self.weak.at == at:
-            raise StateError("the second store says no")
-
-    def remembered(self, conf: dict) -> Remembered | None:
-        self._fails("remembered")
-        return self.inner.remembered(conf)
-
-    def open(self, conf: dict) -> int:
-        self._fails("open")
-        generation = self.inner.open(conf)
-        self._fails("opened")
-        return generation
-
-    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        self._fails("prepare")
-        self.inner.prepare(txid, attempt, numPartitions)
-
-    def publish(self, txid: int, attempt: int, receipts: Any) -> None:
-        self.inner.publish(txid, attempt, receipts)
-
-    def abort(self, txid: int, attempt: int) -> None:
-        self.inner.abort(txid, attempt)
 
 
 def append(folder: Path, name: str) -> AppendState:
@@ -89,7 +34,8 @@ def run(folder: Path, rows: list[tuple], at: str = "", how: str = "raises", **co
     stream = topology.newStream("s", FixedBatchSpout("word string", 1, *rows))
     for name in STATES:
         factory = append(folder, name)
-        weak = Weak(factory, at, how) if name == "second" else factory
+        fails = dies(at) if how == "dies" else raises(at)
+        weak = Weak(factory, fails) if name == "second" else factory
         stream.partitionPersist(weak, "word", RowUpdater())
     with LocalCluster(str(folder / "checkpoints")) as cluster:
         settings = {key.replace("_", "."): value for key, value in conf.items()}
@@ -130,7 +76,7 @@ class TestAfterALostCheckpoint:
         if how == "dies":
             assert in_child(failing) == signal.SIGKILL
         else:
-            with pytest.raises(TopologyError, match="the second store says no"):
+            with pytest.raises(TopologyError, match=RAISED):
                 failing()
         assert stored(folder) == [Counter(ROWS[:3])] * 2
 
@@ -175,8 +121,6 @@ def test_a_store_restored_from_a_backup_is_refused_until_told(tmp_path: Path) ->
     assert isinstance(told.value.__cause__, LineageError)
     run(tmp_path, ROWS[:7], topology_lineage_accept="second@2")
     assert stored(tmp_path) == [Counter(ROWS[:7]), Counter(ROWS[:2] + ROWS[5:7])]
-
-
 
 
 @pytest.mark.parametrize("name", ["t", "renamed"])

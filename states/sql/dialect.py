@@ -64,7 +64,7 @@ class Dialect(Protocol):
         ...
 
     def alive(self, connection: Connection) -> bool:
-        """Whether an idle connection still reaches its server."""
+        """Whether an idle connection still reaches its server, or the file that is there now."""
         ...
 
     def begin(self, connection: Connection, seconds: float) -> None:

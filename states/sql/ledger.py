@@ -278,6 +278,8 @@ class Ledger(BatchParticipant):
         """
         recordable("topology", conf.get("topology.name", ""))
         recordable("state", conf.get("trident.state.name", ""))
+        for store in self._places():
+            store.ready.clear()  # an earlier run of this process may have seen another table there
         stores = list(self._stores())
         with stores[0].errors("open the ledger"):
             self._fence = patiently(stores[0], lambda: self._take_over(stores, conf))

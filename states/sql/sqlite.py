@@ -19,7 +19,7 @@ from .columns import DECODERS, Column, Refused
 from .connection import Connection, driver_connection
 from .dialect import insert_text, upsert_text
 from .sqlite_bulk import SqliteBulk
-from .sqlite_file import unopenable
+from .sqlite_file import FileConnection, unopenable
 from .sqlite_maps import SqliteMaps
 from .sqlite_table import declared, keeps, unfit, unique_keys
 
@@ -75,8 +75,9 @@ class Sqlite(SqliteMaps, SqliteBulk):
 
     def connect(self, engine: Engine) -> Any:
         connection = driver_connection(
-            engine, isolation_level=None, check_same_thread=False, cached_statements=256, detect_types=0
-        )
+            engine, isolation_level=None, check_same_thread=False, cached_statements=256, detect_types=0,
+            factory=FileConnection,
+        )  # fmt: skip
         connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
         until = time.monotonic() + _BUSY_MILLISECONDS / 1000
         while True:
@@ -88,10 +89,11 @@ class Sqlite(SqliteMaps, SqliteBulk):
                     raise
             time.sleep(0.005)
         connection.execute("PRAGMA synchronous = FULL")
+        connection.opened(engine.url.database)
         return connection
 
-    def alive(self, connection: Connection) -> bool:
-        return True
+    def alive(self, connection: Any) -> bool:
+        return connection.is_current()
 
     def begin(self, connection: Any, seconds: float) -> None:
         """Takes the writer's place at once; asks every millisecond, SQLite's own waits are up to 100."""

@@ -1,9 +1,34 @@
-"""Why SQLite cannot open a file, which its own message does not tell."""
+"""What SQLite does not tell of a file: why it cannot open it, and that another one is there by now."""
 
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
+
+
+class FileConnection(sqlite3.Connection):
+    """Knows which file it has open. A file that is replaced (`mv backup.db counts.db`) or deleted lives on for whoever
+    has it open: what is written there is gone with the last of them, without an error."""
+
+    _path = ""
+    _file: tuple[int, int] | None = None
+
+    def opened(self, path: str) -> None:
+        """Once there is a file."""
+        self._path, self._file = path, _file_at(path)
+
+    def is_current(self) -> bool:
+        """Whether the file is still the one under its name."""
+        return self._file == _file_at(self._path)
+
+
+def _file_at(path: str) -> tuple[int, int] | None:
+    try:
+        found = Path(path).stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def unopenable(path: Path) -> str | None:

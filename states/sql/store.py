@@ -53,6 +53,7 @@ class Store:
             if self.dialect.alive(idle):
                 return idle
             self.drop(idle)
+            self.ready.clear()  # the database may be another one now
 
     def give(self, connection: Any) -> None:
         with self._lock:

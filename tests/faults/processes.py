@@ -13,8 +13,6 @@ from typing import Any
 import psutil
 import pyspark
 
-from .driver import Order
-
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a third less work for a process that lives for seconds
@@ -23,7 +21,7 @@ QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a third less work for
 class Driver:
     """One driver process: waits for an order, obeys it, and is gone with all it started."""
 
-    def __init__(self, scratch: Path, settings: dict[str, str]) -> None:
+    def __init__(self, scratch: Path, settings: dict[str, str], module: str) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
         paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
         environment = {
@@ -33,17 +31,17 @@ class Driver:
         self._errors = scratch / "stderr"
         with self._errors.open("wb") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", "faults.driver", *(f"{k}={v}" for k, v in settings.items())],
+                [sys.executable, "-W", "error", "-m", module, *(f"{k}={v}" for k, v in settings.items())],
                 env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
             )  # fmt: skip
         self.told: list[list[Any]] = []
         self.started: set[psutil.Process] = set()
 
-    def obey(self, order: Order) -> None:
+    def obey(self, order: Any) -> None:
         self.until("ready")
         self.obey_again(order)
 
-    def obey_again(self, order: Order) -> None:
+    def obey_again(self, order: Any) -> None:
         """One more run in the same process, after the last has ended."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(asdict(order)) + "\n")
@@ -106,15 +104,17 @@ class Driver:
 
 
 class Drivers:
-    """The drivers of a test. With ``ahead`` the next one makes its session while this one works."""
+    """The drivers of a test, which obey the orders of their ``module``. With ``ahead`` the next one makes its session
+    while this one works."""
 
-    def __init__(self, folder: Path, settings: dict[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, settings: dict[str, str] | None = None, module: str = "faults.driver") -> None:
         self.folder = folder
         self.settings = settings or {}
+        self.module = module
         self._made: list[Driver] = []
         self._spare: Driver | None = None
 
-    def start(self, order: Order, ahead: bool = False) -> Driver:
+    def start(self, order: Any, ahead: bool = False) -> Driver:
         driver = self._spare or self._new()
         self._spare = None
         driver.obey(order)
@@ -123,7 +123,7 @@ class Drivers:
         return driver
 
     def _new(self) -> Driver:
-        self._made.append(Driver(self.folder / f"scratch-{len(self._made)}", self.settings))
+        self._made.append(Driver(self.folder / f"scratch-{len(self._made)}", self.settings, self.module))
         return self._made[-1]
 
     def close(self) -> None:

@@ -55,14 +55,19 @@ class Readings:
 
 @dataclass(frozen=True)
 class Fold:
-    """What must be in every table after the batches 1 to ``last``."""
+    """What must be in every table after the batches 1 to ``last``, or after these ``batches``."""
 
     readings: Readings
     last: int
+    batches: tuple[int, ...] | None = None
+
+    @property
+    def txids(self) -> Iterable[int]:
+        return range(1, self.last + 1) if self.batches is None else self.batches
 
     @property
     def delivered(self) -> list[Row]:
-        return [row for txid in range(1, self.last + 1) for row in self.readings.batch(txid)]
+        return [row for txid in self.txids for row in self.readings.batch(txid)]
 
     def by_id(self) -> dict[str, Row]:
         return {row[0]: row for row in self.delivered}
@@ -73,7 +78,7 @@ class Fold:
     def sums(self) -> dict[str, tuple[int, int, int | None]]:
         """Word: the sum, the last txid that had the word, the sum before that batch."""
         found: dict[str, tuple[int, int, int | None]] = {}
-        for txid in range(1, self.last + 1):
+        for txid in self.txids:
             batch: Counter[str] = Counter()
             for _, word, n, _, _ in self.readings.batch(txid):
                 batch[word] += n

@@ -71,11 +71,11 @@ EXACT = tuple(FACTORIES)
 
 def build(
     url: str, readings: Readings, last: int, partitions: int = 2, only: Sequence[str] = EXACT,
-    wrap: Callable[[str, Any], Any] = Stepped,
+    wrap: Callable[[str, Any], Any] = Stepped, spout: type = Source,
 ) -> Any:  # fmt: skip
     """The topology: one spout, every state (or ``only`` these), each ``wrap`` (name, factory)."""
     topology = TridentTopology()
-    stream = topology.newStream("readings", Source(readings, last)).parallelismHint(PARTITIONS)
+    stream = topology.newStream("readings", spout(readings, last)).parallelismHint(PARTITIONS)
     by_sender, by_word = stream.partitionBy("sender"), stream.groupBy("word")
     for name in only:
         factory = wrap(name, FACTORIES[name](url))
