@@ -154,7 +154,7 @@ OURS_OR_A_LIBRARYS = {
     "states/kafka/partitions.py": {"call"},
     "states/kafka/sending.py": {"self.producer.produce"},
     "states/kafka/texts.py": {"simple"},
-    "states/sequencing_rows.py": {"arrived.position"},
+    "states/sql/sequencing_rows.py": {"arrived.position"},
     "states/sql/location.py": {"dialect.address", "dialect.folded"},
     "states/sql/privileges.py": {"_GRANT.match"},
     "states/sql/rows.py": {"position"},

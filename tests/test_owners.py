@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from states.kafka import CompactedTopicState, RowUpdater, TopicState, TransactionalTopicState
-from states.sequence import SequenceState
-from states.sql import AppendState, BatchState, InsertIgnoreState, SqlMapState
+from states.sql import AppendState, BatchState, InsertIgnoreState, SequenceState, SqlMapState
 from trident_py import Fields, TridentTopology
 from trident_py.errors import DefinitionError
 from trident_py.operations.builtin import Count, MapGet

@@ -5,5 +5,14 @@ from .append import AppendState
 from .batch import BatchState
 from .insert import InsertIgnoreState
 from .maps import SqlMapState
+from .sequence import SequenceState
 
-__all__ = ["AppendState", "BatchState", "InsertIgnoreState", "InsertIgnoreUpdater", "RowUpdater", "SqlMapState"]
+__all__ = [
+    "AppendState",
+    "BatchState",
+    "InsertIgnoreState",
+    "InsertIgnoreUpdater",
+    "RowUpdater",
+    "SequenceState",
+    "SqlMapState",
+]

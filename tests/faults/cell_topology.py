@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from states.kafka import CompactedTopicState
-from states.sequence import SequenceState
-from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SqlMapState
+from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
 from trident_py import TridentTopology
 from trident_py.operations import CombinerAggregator
 from trident_py.operations.builtin import Sum

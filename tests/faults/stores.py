@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from states.sequence import SequenceState
-from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SqlMapState
+from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
 from trident_py import Fields, TridentTopology
 from trident_py.operations.builtin import Sum
 from trident_py.spouts import IPartitionedTridentSpout

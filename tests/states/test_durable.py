@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from crashing import Driver
 
-from states.sequence import SequenceState
-from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SqlMapState
+from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
 from states.sql.store import parsed, store_of
 from trident_py import Fields
 from trident_py.errors import FailedException

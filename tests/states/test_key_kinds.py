@@ -22,8 +22,7 @@ from properties.values import OF_TYPE
 
 from states.kafka.codec import Codec
 from states.loading import look
-from states.sequence import SequenceState
-from states.sql import BatchState, InsertIgnoreState, RowUpdater, SqlMapState
+from states.sql import BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
 from states.sql.columns import Column, Refused
 from states.sql.store import parsed, store_of
 from states.sql.vectors import encoded

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from states.sequence import SequenceState
+from states.sql import SequenceState
 from states.sql.append import AppendState
 from states.sql.batch import BatchState
 from states.sql.check import check

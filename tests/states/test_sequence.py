@@ -17,8 +17,7 @@ import pytest
 import sqlalchemy as sa
 from contract import KeyedContract
 
-from states.sequence import SequenceState
-from states.sql import RowUpdater
+from states.sql import RowUpdater, SequenceState
 from states.sql.store import parsed, store_of
 from states.sql.transaction import Transaction
 from trident_py.errors import DefinitionError, StateError
@@ -155,6 +154,12 @@ def counts(receipt: dict) -> dict:
 @pytest.fixture
 def url(tmp_path: Any) -> str:
     return f"sqlite:///{tmp_path}/s.db"
+
+
+def test_the_state_has_its_first_name_too() -> None:
+    from states.sequence import SequenceState as first
+
+    assert first is SequenceState
 
 
 def test_a_row_behind_a_gap_waits_and_moves_with_the_missing_one(database: str) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from states.sequence import SequenceState
-from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SqlMapState
+from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
 from states.sql.store import close_stores, parsed, store_of
 from trident_py import DefinitionError, LocalCluster, TridentTopology
 from trident_py.operations.builtin import Count, FilterNull, MapGet, SnapshotGet, Sum, TupleCollectionGet

@@ -16,12 +16,12 @@ import sqlalchemy as sa
 
 from trident_py.errors import StateError
 
+from .columns import Column, decoded
+from .connection import Connection
+from .dialect import Dialect, insert_text, marks, names
 from .sequencing import Decided, Gap, Key, Known
-from .sql.columns import Column, decoded
-from .sql.connection import Connection
-from .sql.dialect import Dialect, insert_text, marks, names
-from .sql.store import Store
-from .sql.table import Place, Shape, prepare
+from .store import Store
+from .table import Place, Shape, prepare
 
 BESIDE = ("_senders", "_held", "_gaps")
 RESERVED = ("first", "held", "last", "missing", "time", "txid")

@@ -12,18 +12,18 @@ from trident_py.errors import StateError
 from trident_py.state import ITupleCollection, State
 from trident_py.tuples import Fields, TridentTuple
 
+from ..sharing import shared
+from .columns import Column, Refused, decoded, refusal, transposed
+from .connection import Connection
+from .ledger import Fence
 from .sequencing import Arrived, Decided, Gap, Key, Known, hold, report
 from .sequencing_tables import Tables
-from .sharing import shared
-from .sql.columns import Column, Refused, decoded, refusal, transposed
-from .sql.connection import Connection
-from .sql.ledger import Fence
-from .sql.transaction import Transaction
+from .transaction import Transaction
 
 if TYPE_CHECKING:
     from .sequence import SequenceState
 
-_LOG = logging.getLogger(__name__)
+_LOG = logging.getLogger("states.sql")
 _COUNTS = ("applied", "dropped", "held", "released", "gaps", "missing", "late", "conflicts")
 
 
