@@ -22,7 +22,6 @@ from states.loading.models import Append
 from states.sql import SqlMapState
 from states.sql.store import close_stores
 from trident_py.cli import trident
-from trident_py.state import StateFactory
 from trident_py.testing.databases import connection
 
 ROOT = Path(__file__).parent.parent
@@ -70,7 +69,7 @@ def test_the_list_has_every_type_with_its_guarantees_and_settings() -> None:
         "non-transactional spout: no guarantee", "kind transactional", "transactional spout: exactly once",
         "opaque spout: wrong", "non-transactional spout: no guarantee",
     ]  # fmt: skip
-    assert "options.files SQLite: how many files share the keys; fixed when the table is made. default: 1" in lines
+    assert "files SQLite: how many files share the keys; fixed when the table is made. default: 1" in lines
 
 
 def test_the_list_as_json_says_the_same_for_programs() -> None:
@@ -118,7 +117,7 @@ def test_the_findings_as_json(tmp_path: Path) -> None:
 
 
 def test_a_fresh_sqlite_path_is_told_and_not_made(tmp_path: Path) -> None:
-    done = check(tmp_path, f"sqlite:///{tmp_path}/c.db", KEYED + ", value: [a int, b string], options: {files: 2}")
+    done = check(tmp_path, f"sqlite:///{tmp_path}/c.db", KEYED + ", value: [a int, b string], files: 2")
     assert (done.code, done.err) == (0, "")
     table = "table 'counts' (word string, txid bigint, a int, b string, prev_a int, prev_b string), key (word)"
     assert findings(done) == [
@@ -208,7 +207,7 @@ def test_what_would_stop_the_start_is_an_error_and_code_1(ddl: str, settings: st
 
 def test_another_number_of_files_than_the_table_was_made_with_is_an_error(tmp_path: Path) -> None:
     used(f"sqlite:///{tmp_path}/c.db")
-    done = check(tmp_path, f"sqlite:///{tmp_path}/c.db", KEYED + ", options: {files: 2}")
+    done = check(tmp_path, f"sqlite:///{tmp_path}/c.db", KEYED + ", files: 2")
     assert done.code == 1 and "c.db: table 'counts' lies in 1 file(s)" in done.out
 
 
@@ -245,7 +244,7 @@ def test_the_table_of_rejected_rows_is_told(
 ) -> None:
     sqlite3.connect(tmp_path / "c.db").close()
     settings = Append(url=f"sqlite:///{tmp_path}/c.db", table="r", columns=["v int"], onBadRow=on_bad_row)
-    texts = [each.text for each in settings.check(StateFactory())]
+    texts = [each.text for each in settings.check(settings.make())]
     assert texts[0] == "table 'r' (v int)"
     assert ("the state's further tables r_rejected" in texts) == told
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pkgutil import resolve_name
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from trident_py.state import StateFactory
 from trident_py.tuples import Fields
@@ -16,7 +16,6 @@ from ..sql.check import check as look_at
 from ..sql.columns import Column
 from ..sql.rejects import SUFFIX
 from ..sql.store import parsed
-from ..sql.table import Place
 from .settings import Count, FieldList, StateSettings
 
 
@@ -52,20 +51,7 @@ OnBadRow = Annotated[
 ]
 
 
-class Files(BaseModel):
-    """Further settings of a state on SQLite."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-    files: Count = Field(default=1, description="SQLite: how many files share the keys; fixed when the table is made")
-
-
-class First(BaseModel):
-    """Further settings of a sequence state."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
-
-    first: int = Field(default=1, description="The number that a new sender begins with")
+Files = Annotated[Count, Field(description="SQLite: how many files share the keys; fixed when the table is made")]
 
 
 class SqlSettings(StateSettings):
@@ -79,9 +65,7 @@ class SqlSettings(StateSettings):
 
     def arguments(self) -> dict[str, Any]:
         """What the factory is called with: the settings by their names, without those left out."""
-        given = {name: getattr(self, name) for name in type(self).model_fields if name != "options"}
-        options = getattr(self, "options", None)
-        given |= options.model_dump() if isinstance(options, BaseModel) else {}
+        given = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: value for name, value in given.items() if value is not None}
 
     def make(self) -> StateFactory:
@@ -103,8 +87,8 @@ class SqlSettings(StateSettings):
         return named.only(keys), named.without(keys)
 
     def check(self, factory: StateFactory) -> Sequence[Finding]:
-        files = getattr(getattr(self, "options", None), "files", 1)
-        return look_at(Place(self.url, self.table, files), *self.fields(), self.beside(), stages=self.stages)
+        made: Any = factory  # one of `states.sql`, with a place
+        return look_at(made.place, *self.fields(), self.beside(), stages=self.stages)
 
     def beside(self) -> list[str]:
         """Further tables of the state."""
@@ -122,7 +106,7 @@ class SqlMap(SqlSettings):
     )
     key: Key | None = Field(None, description="The key's fields. Without it: one value, of a global aggregate")
     value: Columns = Field(["count bigint"], description="The value's field, or several for a value that is a row")
-    options: Files = Field(default=Files(), description="Further settings")
+    files: Files = 1
 
     def make(self) -> StateFactory:
         constructors = {"non-transactional": "nonTransactional"}
@@ -152,14 +136,14 @@ class InsertIgnore(SqlSettings):
         "ignore", description="A row whose key is there with other values: drop it, stop the batch, or report it"
     )
     onBadRow: OnBadRow = "fail"
-    options: Files = Field(default=Files(), description="Further settings")
+    files: Files = 1
 
 
 class Append(SqlSettings):
     """Rows without a key: each batch's rows are appended once."""
 
     kinds: ClassVar[tuple[str, ...]] = ("append",)
-    factory: ClassVar[str] = "states.sql.append:AppendState"
+    factory: ClassVar[str] = "states.sql:AppendState"
     stages: ClassVar[bool] = True
 
     columns: AllColumns = None
@@ -170,7 +154,7 @@ class Batch(SqlSettings):
     """Rows of all partitions of a batch: visible at once or not at all."""
 
     kinds: ClassVar[tuple[str, ...]] = ("batch",)
-    factory: ClassVar[str] = "states.sql.batch:BatchState"
+    factory: ClassVar[str] = "states.sql:BatchState"
 
     columns: AllColumns = None
     key: Key | None = Field(None, description="A key of the rows, if they have one")
@@ -183,7 +167,7 @@ class Sequenced(SqlSettings):
     """Rows numbered by their sender: in order, each once, as TCP does it."""
 
     kinds: ClassVar[tuple[str, ...]] = ("sequence",)
-    factory: ClassVar[str] = "states.sequence:SequenceState"
+    factory: ClassVar[str] = "states.sql:SequenceState"
 
     sender: Key = Field(description="The field, or fields, that name the sender")
     sequence: Key = Field(description="The field of the sender's number: whole, counted one by one")
@@ -191,7 +175,7 @@ class Sequenced(SqlSettings):
     onGap: Literal["hold", "report"] = Field(
         "hold", description="A number further on than the next: hold the row back until the gap is closed, or report it"
     )
-    options: First = Field(default=First(), description="Further settings")
+    first: int = Field(1, description="The number that a new sender begins with")
 
     def fields(self) -> tuple[Fields, Fields | None]:
         number = Fields.of(self.sequence)

@@ -96,6 +96,9 @@ def _settings(
     document: Document, where: Where, type_name: str, model: type[StateSettings], given: dict[str, Any]
 ) -> StateSettings | None:
     values = {key: value for key, value in given.items() if key != "type"}
+    older = values.get("options")
+    if isinstance(older, dict) and "options" not in model.model_fields and not older.keys() & values.keys():
+        values = {key: value for key, value in values.items() if key != "options"} | older  # where they once stood
     try:
         settings = model.model_validate(values)
     except ValidationError as error:

@@ -201,7 +201,11 @@ class SqlMapState(StateFactory):
 
     @property
     def location(self) -> Location:
-        return location_of(Place(self.url, self.table, self.files))
+        return location_of(self.place)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.url, self.table, self.files)
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlMap:
         backing = self._backing(Fence.of(conf), partitionIndex)
@@ -213,7 +217,7 @@ class SqlMapState(StateFactory):
 
     def participant(self) -> BatchParticipant:
         """The ledger's side on the driver, for one run."""
-        place = Place(self.url, self.table, self.files)
+        place = self.place
 
         def valued() -> int:
             return 0 if existing(place.stores()[0], self.table) is None else self._backing(None).last_txid()
@@ -226,10 +230,10 @@ class SqlMapState(StateFactory):
 
     def _opened(self) -> list[Any]:
         self._backing(None)
-        return Place(self.url, self.table, self.files).stores()
+        return self.place.stores()
 
     def _backing(self, fence: Fence | None, partition: int = 0) -> SqlBackingMap:
-        place = Place(self.url, self.table, self.files)
+        place = self.place
         shape = self._shape(place)
         shape = one_key(place, prepare(place, shape))
         return SqlBackingMap(place, shape, len(self.value), self.type, Transaction(place.stores(), fence, partition))

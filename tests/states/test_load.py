@@ -53,7 +53,7 @@ states:
     table: counts
     key: [word string, day date]
     value: count bigint
-    options: {files: 2}
+    files: 2
   total: {type: sql-map, kind: non-transactional, url: "sqlite:////tmp/counts.db", table: total}
   latest: {type: sql-map, kind: transactional, url: "sqlite:////tmp/c.db", table: l, key: k, value: [a int, b string]}
   rows:
@@ -91,8 +91,8 @@ def test_the_settings_of_a_type_fit_its_factory(name: str) -> None:
     model: Any = OURS[name]
     target = resolve_name(model.factory)
     signature = inspect.signature(target.opaque if model is SqlMap else target)
-    keys = {"keys" if model is SqlMap and key == "key" else key for key in model.model_fields}
-    assert keys - {"options", *(["kind"] if model is SqlMap else [])} <= set(signature.parameters)
+    named = {"kind"} if model is SqlMap else set()  # the name of the constructor
+    assert set(model.model_fields) - named <= set(signature.parameters)
     assert model is SqlMap or target.kind in model.kinds
 
 
@@ -129,11 +129,29 @@ states:
     url: sqlite:///${FOLDER}/$$x.db
     table: ${TABLE:-counts}${EMPTY}
     key: ["${KEY:-word} string"]
-    options: {files: "${FILES}"}
+    files: "${FILES}"
 """,
     )
     expected = SqlMapState.opaque("sqlite:////tmp/a: b/$x.db", "counts", ["word string"], files=3)
     assert states.load(path)["c"] == expected
+
+
+OLDER = {
+    "options: {files: 2}": "files: 2",
+    "key: a string, options: {files: 2}": "key: a string, files: 2",
+    "options: {}": "files: 1",
+}
+
+
+@pytest.mark.parametrize("older", OLDER)
+def test_what_stood_in_options_may_still_stand_there(older: str, tmp_path: Path) -> None:
+    made = [states.load(written(tmp_path, f"states:\n  c: {MAP}, {text}}}")) for text in (older, OLDER[older])]
+    assert made[0] == made[1]
+
+
+def test_a_key_beside_and_in_options_is_refused(tmp_path: Path) -> None:
+    for text in ("files: 2, options: {files: 3}", "options: {fils: 3}"):
+        assert "no such key; it has: url, table, " in refused(tmp_path, f"states:\n  c: {MAP}, {text}}}")
 
 
 def test_a_missing_variable_is_named_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +192,7 @@ def test_no_secret_is_in_a_repr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "url: 'sqlite:///a.db', table: t, kind: opaque, key: ['${TWO}']",
         "url: 'sqlite:///a.db', table: t, kind: opaque, key: ['a${SECRET} int', 'a${SECRET} int']",
         "url: 'sqlite:///a.db', table: 'a\"${SECRET}', kind: opaque",  # refused by the factory
-        "url: 'sqlite:///a.db', table: t, kind: opaque, options: {files: '${SECRET}'}",
+        "url: 'sqlite:///a.db', table: t, kind: opaque, files: '${SECRET}'",
     ],
 )
 def test_no_secret_is_in_an_error(broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,15 +216,15 @@ def test_no_secret_is_in_an_error(broken: str, tmp_path: Path, monkeypatch: pyte
         ("c: [1]", 2, "states.c: found ['1']; a state is a mapping with type: and its settings"),
         (f"c: {MAP},\n    vale: x int}}", 3, "states.c.vale: sql-map has no such key; it has: url, table, kind, key, "),
         (f"c: {MAP},\n    vale: x int}}", 3, "Did you mean value?"),
-        (f"c: {MAP}, options:\n    {{fils: 2}}}}", 3, "c.options.fils: sql-map has no such key; it has: files. "),
+        (f"c: {MAP},\n    fils: 2}}", 3, "c.fils: sql-map has no such key; it has: url, table, kind, key, value, files"),
         ("c:\n    type: sql-map\n    kind: opque", 4, "states.c.kind: found 'opque'; there are: non-transactional, "),
         ("c:\n    type: sql-map\n    kind: opque", 4, "Did you mean opaque?"),
         ("c:\n    type: sql-map\n    kind: opaque", 2, "states.c.url: is missing; sql-map needs: url, table, kind"),
         (f"c: {MAP}, key: [a string,\n    b strng]}}", 2, "column 'b': unknown type 'strng'; there are: bigint, "),
         (f"c: {MAP}, key: []}}", 2, "states.c.key: found a list or mapping: needs at least one field"),
         (f"c: {MAP}, key: [a int, a int]}}", 2, "duplicate field 'a'"),
-        (f"c: {MAP}, options: {{files: 0}}}}", 2, "states.c.options.files: found '0': at least 1 is wanted"),
-        (f"c: {MAP}, options: {{files: yes}}}}", 2, "states.c.options.files: found 'yes': a whole number is needed"),
+        (f"c: {MAP}, files: 0}}", 2, "states.c.files: found '0': at least 1 is wanted"),
+        (f"c: {MAP}, files: yes}}", 2, "states.c.files: found 'yes': a whole number is needed"),
         ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: 5, key: a}", 2, "table: found '5': a text is wanted"),
         ("c: {type: insert-ignore, url: 'oracle://a/b', table: t, key: a}", 2, "no dialect for 'oracle'"),
         ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: t, key: a, columns: [b]}", 2, "the key ['a'] is not"),
@@ -383,7 +401,7 @@ GOOD = [
     {"x-shared": {"a": 1}, "states": {}},
     {"states": {"c": {"type": "sql-map", "kind": "opaque", "url": "sqlite:///c.db", "table": "t"}}},
     {"states": {"c": {"type": "sql-map", "kind": "${K}", "url": "sqlite:///c.db", "table": "t", "key": "a string",
-                      "value": ["a int", "b int"], "options": {"files": "${N}"}}}},
+                      "value": ["a int", "b int"], "files": "${N}"}}},
     {"states": {"r": {"type": "insert-ignore", "url": "u", "table": "t", "key": ["a"], "onConflict": "report"}}},
     {"states": {"r": {"type": "append", "url": "u", "table": "t", "columns": ["a"], "onBadRow": "dead-letter"}}},
     {"states": {"r": {"type": "batch", "url": "u", "table": "t", "key": "a"}}},
@@ -399,8 +417,8 @@ BAD = [
     {"states": {"c": {"type": "sql-map", "kind": "opaque", "url": "u", "table": 5}}},
     {"states": {"c": {"type": "sql-map", "kind": "opaque", "url": "u", "table": "t", "vale": "x"}}},
     {"states": {"c": {"type": "sql-map", "kind": "opaque", "url": "u", "table": "t", "key": []}}},
-    {"states": {"c": {"type": "sql-map", "kind": "opaque", "url": "u", "table": "t", "options": {"files": 0}}}},
-    {"states": {"c": {"type": "sql-map", "kind": "opaque", "url": "u", "table": "t", "options": {"fils": 1}}}},
+    {"states": {"c": {"type": "sql-map", "kind": "opaque", "url": "u", "table": "t", "files": 0}}},
+    {"states": {"c": {"type": "sql-map", "kind": "opaque", "url": "u", "table": "t", "fils": 1}}},
     {"states": {"r": {"type": "sequence", "url": "u", "table": "t", "sender": "a", "sequence": "b", "onGap": "x"}}},
 ]
 
