@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 
 # Each layer may import the layers above it in this list, and itself only within one package.
 LAYERS = [
-    {"errors", "calls", "leftovers", "secrets"},
+    {"errors", "calls", "leftovers", "secrets", "neighbour"},
     {"canonical"},
     {"config"},
     {"tuples", "patience", "sessions", "sqlcodes", "names"},

@@ -15,6 +15,7 @@ from .errors import (
     TridentError,
 )
 from .local import LocalCluster
+from .neighbour import check_states
 from .running import RunningTopology
 from .topology import GroupedStream, JoinOutFieldsMode, JoinType, Stream, Topology, TridentState, TridentTopology
 from .tuples import Fields, TransactionAttempt, TridentTuple, Values
@@ -46,6 +47,8 @@ __all__ = [
     "TridentTuple",
     "Values",
 ]
+
+check_states()
 
 
 def __getattr__(name: str) -> Any:

@@ -216,7 +216,7 @@ def test_no_secret_is_in_an_error(broken: str, tmp_path: Path, monkeypatch: pyte
         ("c: [1]", 2, "states.c: found ['1']; a state is a mapping with type: and its settings"),
         (f"c: {MAP},\n    vale: x int}}", 3, "states.c.vale: sql-map has no such key; it has: url, table, kind, key, "),
         (f"c: {MAP},\n    vale: x int}}", 3, "Did you mean value?"),
-        (f"c: {MAP},\n    fils: 2}}", 3, "c.fils: sql-map has no such key; it has: url, table, kind, key, value, files"),
+        (f"c: {MAP},\n    fils: 2}}", 3, "c.fils: sql-map has no such key; it has: url, table, kind, key, value, f"),
         ("c:\n    type: sql-map\n    kind: opque", 4, "states.c.kind: found 'opque'; there are: non-transactional, "),
         ("c:\n    type: sql-map\n    kind: opque", 4, "Did you mean opaque?"),
         ("c:\n    type: sql-map\n    kind: opaque", 2, "states.c.url: is missing; sql-map needs: url, table, kind"),

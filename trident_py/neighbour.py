@@ -1,0 +1,32 @@
+"""The package ``states`` beside this one: a common name, which another one on the path may take away."""
+
+from __future__ import annotations
+
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+
+
+def check_states() -> None:
+    """Raises ImportError if Python finds another ``states`` before the one that came with this package.
+
+    Called when `trident_py` is imported, on the driver and on workers. Imports nothing; none at all is fine.
+    """
+    try:
+        found = find_spec("states")
+    except ValueError:  # a module that was put together by hand
+        found = None
+    if found is None or found.origin is None or _is_ours(found):
+        return
+    raise ImportError(
+        f"trident_py comes with a package called states, but Python finds another one first: {found.origin}. "
+        "Rename that one, or start Python in another folder or with another PYTHONPATH, so that the one beside "
+        "trident_py is found",
+        name="states",
+        path=found.origin,
+    )
+
+
+def _is_ours(found: ModuleSpec) -> bool:
+    """By a module that no other has: it may be in another folder than this package, or in a zip file."""
+    folders = found.submodule_search_locations
+    return folders is not None and PathFinder.find_spec("states.loading", list(folders)) is not None
