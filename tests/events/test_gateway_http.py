@@ -71,9 +71,11 @@ def test_kafka_gets_the_bytes_that_the_sensor_sent(gateway: Gateway, number: int
 
 @pytest.mark.parametrize("one, other", [
     ("1700000000.123456701", "1700000000.123456702"),
-    ("9007199254740993.0", "9007199254740992.0"),
-    ("1e-400", "0.0"),
-    ("0.1000000000000000055511151231257827", "0.1"),
+    *(pytest.param(one, other, marks=pytest.mark.whole) for one, other in [
+        ("9007199254740993.0", "9007199254740992.0"),
+        ("1e-400", "0.0"),
+        ("0.1000000000000000055511151231257827", "0.1"),
+    ]),
 ])  # fmt: skip
 def test_events_whose_numbers_a_float_folds_are_two_events(
     own: Callable[..., Gateway], one: str, other: str

@@ -163,6 +163,7 @@ def test_while_the_store_is_away_sensors_are_told_to_come_again_and_nothing_is_l
     whole(gateway, answers, {200, 503})
 
 
+@pytest.mark.whole("test_two_workers_of_one_gateway_take_each_event_once_and_count_together")
 def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost(
     gateways: Callable[..., Gateway], kafka: Any
 ) -> None:

@@ -91,11 +91,13 @@ def test_a_restart_under_other_settings_of_the_session_goes_on(start: Start, tmp
     process = start(1000, first)
     until(process, "committed", 3)
     kill(process)
+    (left,) = (tmp_path / "scratch").iterdir()
     done = max(written(tmp_path / "out"))
     process = start(done + 3, "" if first else "hostile")
     _, said = process.communicate(timeout=300)
     assert process.returncode == 0, said
     assert written(tmp_path / "out") == exact(done + 3)
+    assert not left.exists(), "the next driver sweeps what a killed one leaves"
 
 
 def test_a_session_whose_java_was_killed_says_so(start: Start, tmp_path: Path) -> None:
@@ -109,6 +111,7 @@ def test_a_session_whose_java_was_killed_says_so(start: Start, tmp_path: Path) -
     assert "Errno 111" not in said.splitlines()[-1]
 
 
+@pytest.mark.whole("test_a_restart_under_other_settings_of_the_session_goes_on")
 def test_what_a_killed_driver_leaves_is_swept_by_the_next_one(start: Start, tmp_path: Path) -> None:
     folders = tmp_path / "scratch"
     process = start(1000, "cycle")

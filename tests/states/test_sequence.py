@@ -340,6 +340,7 @@ def batches(chance: random.Random, all_rows: list[tuple]) -> Iterator[list[list[
 DEVICES = ["site string", "device int", "n bigint", "v string", "half double"]
 
 
+@pytest.mark.one_of_each
 @pytest.mark.parametrize("onGap", BOTH)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_random_schedule_leaves_what_a_plain_fold_leaves(database: str, onGap: str, seed: int) -> None:

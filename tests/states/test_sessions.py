@@ -122,6 +122,7 @@ def test_a_setting_of_role_or_database_changes_nothing(hostile: Any, name: str, 
     assert story(url) == plain
 
 
+@pytest.mark.whole("test_a_setting_of_role_or_database_changes_nothing")
 def test_every_switch_of_postgresql_the_other_way_round_changes_nothing(hostile: Any, postgresql: Any) -> None:
     url, alter, reset = hostile
     plain = story(url)

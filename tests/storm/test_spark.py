@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.spark
 
 SEED = 3
 RANDOM = 12
+RANDOM_ALWAYS = 4
 
 HANDMADE = [r for r in cases.handmade() if cases.later(r.case) is None]
 CHOSEN = random.Random(SEED).sample([r for r in cases.random() if cases.later(r.case) is None], RANDOM)
@@ -59,7 +61,11 @@ def one_of_each_shape(recorded: list[cases.Recorded]) -> list[Any]:
     for each in recorded:
         firsts.setdefault(shape(each.case), each.name)
     always = set(firsts.values())
-    return [pytest.param(r, id=r.name, marks=[] if r.name in always else [pytest.mark.whole]) for r in recorded]
+    return params(recorded, lambda each: each.name in always)
+
+
+def params(recorded: list[cases.Recorded], always: Callable[[cases.Recorded], bool]) -> list[Any]:
+    return [pytest.param(each, id=each.name, marks=[] if always(each) else [pytest.mark.whole]) for each in recorded]
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +84,7 @@ def test_a_case_made_by_hand_gives_what_storm_gave(recorded: cases.Recorded, clu
         assert diff(recorded.case, recorded.result, ours) == {}, ours["error"]
 
 
-@pytest.mark.parametrize("recorded", one_of_each_shape(CHOSEN))
+@pytest.mark.parametrize("recorded", params(CHOSEN, CHOSEN[:RANDOM_ALWAYS].__contains__))
 def test_a_random_case_gives_what_storm_gave(recorded: cases.Recorded, cluster: Any) -> None:
     ours = run(recorded.case, cluster)
     assert diff(recorded.case, recorded.result, ours) == {}, ours["error"]
