@@ -8,13 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from crashing import Worker
+from crashing import POINTS, Worker
 from servers.waiting import soon
 
 from states.kafka import CompactedTopicState
 from states.kafka.marks import Place
 from states.kafka.topics import make
 from trident_py.errors import DefinitionError, LineageError, StateError
+
+ALWAYS = ("after updateState", "after one of two", "after all commits")
+KILLED_AT = [pytest.param(point, marks=[] if point in ALWAYS else [pytest.mark.whole])
+             for point in POINTS if point != "inside publish"]  # fmt: skip
 
 
 class KafkaContract:

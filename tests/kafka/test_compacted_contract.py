@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from compacted_reading import folded
 from contract import KeyedContract, MapContract, RowContract
-from crashing import POINTS, in_child, main
-from kafka_contract import KafkaContract
+from crashing import in_child, main
+from kafka_contract import ALWAYS, KILLED_AT, KafkaContract
 
 from states.kafka import CompactedTopicState
 from trident_py.errors import FailedException, LineageError
@@ -62,7 +62,7 @@ class CompactedContract(KafkaContract, KeyedContract):
         self.holds(factory, range(1, 3))
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("point", ["after updateState", "after one of two", "after all commits"])
+    @pytest.mark.parametrize("point", ALWAYS)
     def test_a_driver_killed_at_any_point_goes_on_where_it_was(
         self, factory: Any, tmp_path: Path, point: str
     ) -> None:
@@ -112,7 +112,7 @@ class TestOpaque(CompactedMapContract):
         return CompactedTopicState.opaque(url, self.topic(), "word string", "count bigint", **FACTS)
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("point", [each for each in POINTS if each != "inside publish"])
+    @pytest.mark.parametrize("point", KILLED_AT)
     def test_a_driver_killed_at_any_point_goes_on_where_it_was(
         self, factory: Any, tmp_path: Path, point: str
     ) -> None:

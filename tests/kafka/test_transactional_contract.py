@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from contract import AppendContract
-from crashing import POINTS, in_attempt, in_child, main
-from kafka_contract import KafkaContract
+from crashing import in_attempt, in_child, main
+from kafka_contract import KILLED_AT, KafkaContract
 from topic_reading import read
 
 from states.kafka import TransactionalTopicState
@@ -57,7 +57,7 @@ class TestTransactionalTopic(KafkaContract, AppendContract):
         self.holds(factory, range(1, 3))
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("point", [each for each in POINTS if each != "inside publish"])
+    @pytest.mark.parametrize("point", KILLED_AT)
     def test_a_driver_killed_at_any_point_goes_on_where_it_was(
         self, factory: Any, tmp_path: Path, point: str
     ) -> None:

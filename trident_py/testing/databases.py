@@ -21,8 +21,15 @@ def create_database(url: str, name: str | None = None) -> str:
 
     name = _checked(name or f"trident_{uuid.uuid4().hex[:12]}")
     with connection(url) as one:
-        one.exec_driver_sql(f"CREATE DATABASE {name}")
+        one.exec_driver_sql(f"CREATE DATABASE {name}{_strategy(one)}")
     return make_url(url).set(database=name).render_as_string(hide_password=False)
+
+
+def _strategy(one: Any) -> str:
+    """A PostgreSQL that waits for no disk copies the files of a new database in a third of the time."""
+    if one.dialect.name != "postgresql" or (one.dialect.server_version_info or ()) < (15,):
+        return ""
+    return " STRATEGY FILE_COPY" if one.exec_driver_sql("SHOW fsync").scalar() == "off" else ""
 
 
 def drop_database(url: str) -> None:
