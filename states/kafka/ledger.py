@@ -5,7 +5,8 @@ partition of the driver before; of two drivers that open at once one is fenced. 
 the partitions' own marks tell a replay. A batch without any record moves the driver's, so that how far the state is
 stands in one of them. The driver's mark is written again every `RENEWED` seconds, because brokers
 forget the offsets of idle groups (``offsets.retention.minutes``, a week unless set otherwise). So it is never younger
-than the marks of the last batch: where it is gone, theirs may be, and where it is there, theirs are.
+than the marks of the last batch: where it is gone, theirs may be, and where it is there, theirs are. A partition whose
+number tells a replay gets a mark before its first batch: if it has none soon after, somebody has removed it.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from .layout import Layout
 from .marks import DRIVER, Mark, Place
 from .owner import TopicOwner
 from .partitions import Partitions
-from .topics import check_there, is_there, opened, reach
+from .topics import check_there, id_of, opened, reach
 from .transactions import TransactionalProducer
 
 RENEWED = 600.0
+FORGOTTEN = 86_400.0  # brokers keep the mark of a partition without tuples for longer, or are told to forget it sooner
 
 
 class TopicLedger(BatchParticipant):
@@ -59,21 +61,33 @@ class TopicLedger(BatchParticipant):
         unless the checkpoint is ahead of what can be seen without them."""
         place = Place.of(self._cluster, self._topic, conf)
         reach(self._cluster)
-        if not is_there(place, self._cluster.admin()):
+        topic = id_of(place, self._cluster.admin())
+        if not topic:
             return Remembered(f"topic {self._topic!r}")  # marks of it go a moment after the topic
         self._owner.check(conf)
-        found = self._marks(place, settled=self._place is not None)
-        if found.written < conf.get("trident.txid", 0):
-            found = self._marks(place, settled=True)
+        found = self._marks(place, topic, settled=self._place is not None)
+        if found.least < conf.get("trident.txid", 0):
+            found = self._marks(place, topic, settled=True)
         if found.lineage and found.lineage == conf.get("trident.lineage"):
             return found
         return replace(found, valued=self._in_values(found))
 
-    def _marks(self, place: Place, settled: bool) -> Remembered:
+    def _marks(self, place: Place, topic: str, settled: bool) -> Remembered:
         driver = place.read(DRIVER, settled) or Mark()
-        marks = [place.read(part, settled) or Mark() for part in range(driver.partitions)]
-        written = max([driver.over, *(mark.txid for mark in marks)])
-        return Remembered(f"topic {self._topic!r}", driver.lineage, written, None, max(written, driver.txid))
+        where = f"topic {self._topic!r}"
+        if driver.topic not in ("", topic):
+            return Remembered(where)  # of a topic of that name that is gone
+        marks = [place.read(part, settled) for part in range(driver.partitions)]
+        written = max([driver.over, *(mark.txid for mark in marks if mark is not None)])
+        whole = None
+        if (lost := self._lost(driver, marks)) is not None:
+            where, whole = f"{where}, where the mark of partition {lost} is gone and what it holds not known,", 0
+        return Remembered(where, driver.lineage, written, whole, max(written, driver.txid))
+
+    def _lost(self, driver: Mark, marks: Sequence[Mark | None]) -> int | None:
+        """A partition that had a mark and has none, if it is too young for brokers to have forgotten it."""
+        missing = [part for part, mark in enumerate(marks[: driver.marked]) if mark is None]
+        return missing[0] if missing and time.time() - driver.since < FORGOTTEN else None
 
     def _in_values(self, found: Remembered) -> int:
         """The highest txid that a value carries, where they do."""
@@ -94,12 +108,16 @@ class TopicLedger(BatchParticipant):
         check_there(place, self._admin, self._create)
         self._producer = TransactionalProducer(place, DRIVER, self._settings)
         self._producer.open()
-        old = place.read(DRIVER) or Mark()
+        old, topic = place.read(DRIVER) or Mark(), id_of(place, self._admin)
+        anew = old.topic not in ("", topic)
+        if anew:
+            old = old._replace(txid=0, over=0, lineage="")
         with Partitions(place, self._settings) as parts:
             parts.open(old.partitions)
-            self._write_first(old._replace(generation=old.generation + 1, attempt=0))
-            parts.settle(False)
+            self._write_first(old._replace(generation=old.generation + 1, attempt=0, topic=topic))
+            parts.settle(anew)
             self._over = max(self._mark.over, parts.last)
+        self._marked(old.partitions)
         self._layout = Layout(place, self._settings, Spread.of(0, conf).way) if self._counted else None
         return self._mark.generation
 
@@ -111,8 +129,13 @@ class TopicLedger(BatchParticipant):
         spread = Spread(numPartitions)
         if self._layout is not None:
             spread = self._layout.of_batch(txid, numPartitions, self._mark.spread)
-        due = time.monotonic() - self._written > RENEWED
         lineage = self._joined()
+        if self._counted and spread.partitions > self._mark.marked:
+            with Partitions(self._known_place, self._settings) as parts:
+                parts.open(spread.partitions)
+                parts.settle(False)
+            self._marked(spread.partitions)
+        due = time.monotonic() - self._written > RENEWED
         if lineage is not None or spread != self._mark.spread or attempt > 0 or due:
             mark = self._mark if lineage is None else self._mark._replace(lineage=lineage)
             mark = mark._replace(partitions=spread.partitions, way=spread.way)
@@ -121,6 +144,12 @@ class TopicLedger(BatchParticipant):
         if attempt > 0:
             with Partitions(self._known_place, self._settings) as parts:
                 parts.shut_out(spread.partitions)  # what the attempt before has open is ended; nobody waits for it
+
+    def _marked(self, partitions: int) -> None:
+        """So many partitions have a mark now; the driver's next one, which is due, tells it."""
+        if self._counted:
+            self._mark = self._mark._replace(marked=partitions, since=int(time.time()))
+            self._written = -RENEWED
 
     def _joined(self) -> str | None:
         """Before the first batch: the lineage, if the driver's mark must say that the topic is this checkpoint's."""

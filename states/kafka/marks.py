@@ -9,7 +9,8 @@ neither is. Each state partition has a group of its own, and so has the driver o
     trident/<topology>/<state>/driver        generation of the driver, lineage of the checkpoint, the attempt it has
                                              let in last, the number of partitions that holds, the way of the tuples to
                                              them, and the last batch that is over of those of which no partition has a
-                                             mark
+                                             mark; which topic it was, by the id that the brokers gave it; and how many
+                                             partitions have had a mark since when (Unix time)
 
 The transactional ids are the same with the topic behind them: whoever calls ``init_transactions`` shuts out the one
 before. So a restart shuts out its predecessor, also after a lost checkpoint; a deployment of equal names on another
@@ -48,6 +49,9 @@ class Mark(NamedTuple):
     rows: int = 0
     way: str = ""
     over: int = 0
+    marked: int = 0
+    since: int = 0
+    topic: str = ""
 
     @property
     def spread(self) -> Spread:

@@ -57,10 +57,6 @@ def check_there(
     return list(range(create))
 
 
-def is_there(place: Place, admin: Any) -> bool:
-    return _described(place, admin) is not None
-
-
 def look(cluster: Cluster, topic: str, create: int | None) -> list[Finding]:
     """What is there, or would be made, before the start. Writes nothing."""
     found = _described(Place(cluster, topic, "", topic), reach(cluster))
@@ -114,10 +110,28 @@ def partition_count(topic: str, value: int | None) -> int | None:
 
 def partitions_of(admin: Any, topic: str) -> list[int]:
     """The partitions of the topic. Raises KafkaException."""
+    return sorted(partition.id for partition in _told(admin, topic).partitions)
+
+
+def id_of(place: Place, admin: Any) -> str:
+    """The id that the brokers gave the topic when it was made; "" if there is none. Raises FailedException if the
+    brokers are away."""
+    from confluent_kafka import KafkaException
+
+    with kafka_errors(place.cluster, f"look at topic {place.topic!r}"):
+        try:
+            return str(_told(admin, place.topic).topic_id)
+        except KafkaException as error:
+            if means(error, Meaning.MISSING):
+                return ""
+            raise
+
+
+def _told(admin: Any, topic: str) -> Any:
     from confluent_kafka import TopicCollection
 
     found = asked(admin.describe_topics, TopicCollection([topic]), request_timeout=ANSWER)[topic]
-    return sorted(partition.id for partition in answer(found, ANSWER).partitions)
+    return answer(found, ANSWER)
 
 
 def settings_of(admin: Any, topic: str) -> dict[str, str]:
