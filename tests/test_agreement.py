@@ -12,7 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trident_py.agreement import ABANDON, ACCEPT, BASE, COMMAND_LINE, Agreed, Relation, Standing, agree, check_spouts
+from trident_py.agreement import (
+    ABANDON,
+    ACCEPT,
+    BASE,
+    COMMAND_LINE,
+    Agreed,
+    Relation,
+    Seeded,
+    Standing,
+    agree,
+    check_spouts,
+)
 from trident_py.errors import DefinitionError, LineageError
 from trident_py.state import Remembered
 
@@ -30,6 +41,8 @@ def standing(committed: int = 5, states: Mapping | None = JOINED, **more: Any) -
     return Standing("/c/t/lines", "t", record, "mine", committed, **more)
 
 
+SEEDED = Seeded("each words depends on the order of a set: list(set(s)) (words.py:1)", "7")
+DRAWN = SEEDED._replace(seed="")
 NEW = Standing("/c/t/lines", "t", None, "mine")
 KNOWN: list[tuple[Relation, Standing, Remembered | None, dict]] = [
     (Relation.UNASKED, standing(), None, {}),
@@ -39,6 +52,10 @@ KNOWN: list[tuple[Relation, Standing, Remembered | None, dict]] = [
     (Relation.NEW, standing(0, states=None), store("", 0), {}),
     (Relation.SAME, standing(), store(), {}),
     (Relation.BETWEEN, standing(begun=True), store(written=6, whole=5), {}),
+    (Relation.BETWEEN, standing(begun=True, seeded=SEEDED), store(written=6, whole=5), {ACCEPT: "s@6"}),
+    (Relation.SAME, standing(begun=True, seeded=SEEDED), store(), {}),
+    (Relation.REORDERED, standing(begun=True, seeded=SEEDED), store(written=6, whole=5), {}),
+    (Relation.REORDERED, standing(begun=True, seeded=DRAWN), store(written=6, whole=5), {ACCEPT: "s@5"}),
     (Relation.JOINED, standing(5, {"s": ["theirs", 3, 5, False]}), store("theirs", 3), {}),
     (Relation.CONTINUED, NEW, store("theirs"), {BASE: "continue"}),
     (Relation.CONTINUED, NEW, store("", 0, valued=5), {BASE: 5}),

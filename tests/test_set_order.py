@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,8 @@ WORDS = "to be or not to be that is the question whether tis nobler in the mind 
 
 LOCAL = f"""
 import sys
-from trident_py import LocalCluster, TridentTopology
+from states.rows import RowUpdater
+from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.testing import Crashing, FixedBatchSpout, MemoryMapState, collect
 from trident_py.operations.builtin import Count
 
@@ -34,7 +36,21 @@ MADE = {{
     "each": lambda stream: stream.each("s", lambda s: set(s.split()), "w").project("w"),
     "flatMap": lambda stream: stream.flatMap(lambda t: {{(w,) for w in t[0].split()}}, "w"),
     "list": lambda stream: stream.each("s", lambda s: list(set(s.split())), "w").project("w"),
+    "sorted": lambda stream: stream.each("s", lambda s: sorted(set(s.split())), "w").project("w"),
 }}
+
+def lines(folder, kill=(), made="list"):
+    from states.sql import AppendState
+    topology = TridentTopology()
+    store = AppendState(f"sqlite:///{{folder}}.db", "lines", Fields("w string"))
+    state = Crashing(store, "afterCommit", set(kill), "kill")
+    words = MADE[made](topology.newStream("s", FixedBatchSpout("s", 1, ({WORDS!r},))))
+    words.shuffle().partitionPersist(state, "w", RowUpdater()).parallelismHint(4)
+    return topology.build()
+
+def append(folder, kill=(), made="list", conf=None):
+    with LocalCluster(folder) as cluster:
+        assert cluster.submitTopology("lines", conf, lines(folder, kill, made)).awaitTermination(60)
 
 def run(made, folder=None, kill=()):
     with LocalCluster(folder) as cluster:
@@ -70,6 +86,34 @@ def test_a_batch_begun_under_another_hash_seed_is_told(folder: Path) -> None:
     assert "batch 1 may have been begun by a process with another hash seed" in process(folder, "2", code).stdout
     process(folder, "3", "run('list', 'other')")
     assert process(folder, "4", code.replace("kept", "other")).stdout == "[]\n"
+
+
+def stored(folder: Path) -> list[str]:
+    with sqlite3.connect(folder / "kept.db") as store:
+        return sorted(word for (word,) in store.execute("SELECT w FROM lines"))
+
+
+@pytest.mark.parametrize("seed", ["1", "random"])
+def test_a_batch_half_written_under_another_hash_seed_is_refused(folder: Path, seed: str) -> None:
+    dead = process(folder, seed, "append('kept', [(1, 0)])", check=False)
+    assert dead.returncode == -9 and 0 < len(stored(folder)) < len(set(WORDS.split())), dead.stderr
+    half = stored(folder)
+    refused = process(folder, "2", "append('kept')", check=False).stderr
+    assert "LineageError: state 'lines'" in refused and "depends on the order of a set: list(set(s.split()))" in refused
+    assert ("start once with PYTHONHASHSEED=1" in refused) == (seed == "1") and stored(folder) == half
+    if seed == "1":
+        process(folder, "1", "append('kept')")
+        assert stored(folder) == sorted(set(WORDS.split()))
+    else:
+        process(folder, "2", "append('kept', conf={'topology.lineage.accept': 'lines@1'})")
+
+
+def test_a_batch_whose_rows_follow_no_hash_seed_goes_on_under_another(folder: Path) -> None:
+    dead = process(folder, "1", "append('kept', [(1, 0)], 'sorted')", check=False)
+    assert dead.returncode == -9 and 0 < len(stored(folder)) < len(set(WORDS.split())), dead.stderr
+    went_on = process(folder, "2", "append('kept', made='sorted')", check=False)
+    assert went_on.returncode == 0, went_on.stderr
+    assert stored(folder) == sorted(set(WORDS.split()))
 
 
 @pytest.mark.parametrize("command", [["-m", "trident_py"], ["-c", "from trident_py.cli import main; main()"]])

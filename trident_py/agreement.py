@@ -82,6 +82,12 @@ class Relation(enum.Enum):
         "one batch is enough, or a copy of one that has gone on elsewhere",
         f"restore the newest one; a new checkpoint with {BASE}; a new table or topic",
     )
+    REORDERED = Row(
+        False,
+        "the store has a part of the one batch in between, begun by a process with another hash seed, and what an "
+        "operation makes of it follows that seed",
+        f"start once with that PYTHONHASHSEED; put the store back; {ACCEPT}",
+    )
     FOREIGN = Row(
         False,
         "another checkpoint has written the store: two deployments under one name, or the store is another",
@@ -104,10 +110,18 @@ class Joined(NamedTuple):
     forget: bool = False
 
 
+class Seeded(NamedTuple):
+    """The next batch was begun by a process with another hash seed, and ``operation`` follows it, as it was read.
+    ``seed``: the PYTHONHASHSEED of that process; "" if Python drew one, which nobody knows any more."""
+
+    operation: str
+    seed: str
+
+
 @dataclass(frozen=True)
 class Standing:
     """What a checkpoint says. ``record``: what the first start on it settled, None for a new one. ``committed``: the
-    last txid that is committed. ``begun``, ``decided``: what it knows of the next one."""
+    last txid that is committed. ``begun``, ``decided``, ``seeded``: what it knows of the next one."""
 
     where: str
     topology: str
@@ -116,6 +130,7 @@ class Standing:
     committed: int = 0
     begun: bool = False
     decided: bool = False
+    seeded: Seeded | None = None
 
     @classmethod
     def new(cls, where: str, topology: str) -> Standing:
@@ -252,13 +267,20 @@ class Case:
             return Relation.AHEAD
         if found.least < self.txid:
             return self._told(name, Relation.BEHIND)
-        return Relation.SAME if found.written == self.txid else Relation.BETWEEN
+        if found.written == self.txid:
+            return Relation.SAME
+        other = standing.seeded is not None and name not in self.deciding
+        return Relation.REORDERED if other and self._part(name) not in _accepted(self.conf) else Relation.BETWEEN
 
     def _told(self, name: str, otherwise: Relation) -> Relation:
         return Relation.ACCEPTED if self._token(name) in _accepted(self.conf) else otherwise
 
     def _token(self, name: str) -> str:
         return f"{name}@{self.asked[name].least}"
+
+    def _part(self, name: str) -> str:
+        """How to accept what a state has of the batch in between."""
+        return f"{name}@{self.txid + 1}"
 
     def _abandons(self, found: Remembered) -> bool:
         return bool(found.lineage) and self.conf.get(ABANDON) == found.lineage and found.valued == 0
@@ -275,8 +297,8 @@ class Case:
         also = f"The same holds for {', '.join(others)}. " if others else ""
         raise LineageError(f"{who} {finding}. {also}{_choices(*choices)}")
 
-    def accepting(self, names: list[str]) -> str:
-        tokens = [self._token(name) for name in names]
+    def accepting(self, names: list[str], parts: bool = False) -> str:
+        tokens = [self._part(name) if parts else self._token(name) for name in names]
         return _set(self.conf, ACCEPT, tokens[0] if len(tokens) == 1 else tokens)
 
 
@@ -390,6 +412,22 @@ def _ahead(case: Case, found: Remembered, names: list[str]) -> tuple[str, list[s
     )
 
 
+def _reordered(case: Case, found: Remembered, names: list[str]) -> tuple[str, list[str | None]]:
+    batch, seeded = case.txid + 1, case.standing.seeded
+    assert seeded is not None
+    once = f"start once with PYTHONHASHSEED={seeded.seed}, as that process had" if seeded.seed else None
+    return (
+        f"has a part of batch {batch}, which was begun by a process with another hash seed and is now replayed: "
+        f"{seeded.operation}. Rows of it would be lost or doubled. Start with PYTHONHASHSEED=0 each time, or by "
+        "`trident run`, which does",
+        [
+            once,
+            f"put back the store as it was after batch {case.txid}",
+            f"replay it all the same, {case.accepting(names, parts=True)}, and look at its rows",
+        ],
+    )
+
+
 def _foreign(case: Case, found: Remembered, names: list[str]) -> tuple[str, list[str | None]]:
     standing = case.standing
     joins = not standing.had(names[0]) and found.highest <= case.txid
@@ -408,5 +446,5 @@ def _foreign(case: Case, found: Remembered, names: list[str]) -> tuple[str, list
 
 _TEXTS = {
     Relation.LOST: _lost, Relation.UNOWNED: _unowned, Relation.BEHIND: _behind, Relation.GONE: _gone,
-    Relation.RENAMED: _gone, Relation.AHEAD: _ahead, Relation.FOREIGN: _foreign,
+    Relation.RENAMED: _gone, Relation.AHEAD: _ahead, Relation.FOREIGN: _foreign, Relation.REORDERED: _reordered,
 }  # fmt: skip

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 from typing import Any
 
 from . import home
-from .agreement import Standing
+from .agreement import Seeded, Standing
 from .canonical import SET_ORDER
 from .errors import TopologyError, TridentError
+from .guarantees.table import trusted
+from .guarantees.tracing import by_hash_seed
 from .opening import SETTLED
 from .patience import Stopped
 from .program import BatchInfo, Outcome, Program, compile_plan, descriptor_rows, failure_of, outcome
@@ -24,6 +27,12 @@ from .transactions import BatchLoop, topology_error
 
 IDLE_SECONDS = 0.005
 ORDER = "order"
+
+
+def _own_seed() -> str:
+    """The PYTHONHASHSEED of this process; "" if Python drew one."""
+    given = os.environ.get("PYTHONHASHSEED", "")
+    return given if given.isdigit() else ""
 
 
 class LocalCluster:
@@ -128,9 +137,10 @@ class LocalComponent:
             loop = BatchLoop(self.program, coordination, self.running, self.run_id)
             loop.begun = self._begun
             last = self.store.previous("batches", 2**62)
-            txid = loop.open(self._standing(last)).txid
-            self._compare_order(txid + 1)
-            self._keep_order(SET_ORDER)
+            standing = self._standing(last)
+            txid = loop.open(standing).txid
+            self._compare_order(standing)
+            self._keep_order({"order": SET_ORDER, "seed": _own_seed()})
             metadata, begun = None if last is None else last["metadata"], self._planned(txid)
             coordination.restore(txid, metadata, begun)
             self.running.event(self.program.component, "started", txid, None)
@@ -153,16 +163,29 @@ class LocalComponent:
         txid = record["base"] if last is None else last["txid"]
         begun = self.store.get("begun", txid + 1) is not None
         decided = self.store.get(DECIDED, txid + 1) is not None
-        return Standing(self.where, topology, record, record["lineage"], txid, begun, decided)
+        return Standing(self.where, topology, record, record["lineage"], txid, begun, decided, self._seeded(begun))
 
     def _planned(self, txid: int) -> dict | None:
         """What the batch behind this one is, if it has been begun and a spout has metadata of it."""
         begun = self.store.get("begun", txid + 1)
         return begun if begun is not None and any(each is not None for each in begun.values()) else None
 
-    def _compare_order(self, txid: int) -> None:
+    def _other_order(self) -> dict | None:
+        """What a process with another hash seed has left here, which ended in the middle of a batch."""
+        kept: dict | None = self.store.get(ORDER, 0)
+        return kept if kept is not None and kept["order"] != SET_ORDER else None
+
+    def _seeded(self, begun: bool) -> Seeded | None:
+        kept = self._other_order() if begun else None
+        if kept is None:
+            return None
+        operation = by_hash_seed(self.program.lowered.plan, trusted(self.program.conf))
+        return Seeded(operation, kept["seed"]) if operation else None
+
+    def _compare_order(self, standing: Standing) -> None:
         """Tells of a batch that was begun by a process which walked through sets in another order."""
-        if self.store.get(ORDER, 0) not in (None, SET_ORDER):
+        if standing.begun and self._other_order() is not None:
+            txid = standing.committed + 1
             text = (
                 f"batch {txid} may have been begun by a process with another hash seed, which ended in it: what a "
                 "function of yours makes of the order of a set, or of hash(), may differ now. Start with "
@@ -171,7 +194,7 @@ class LocalComponent:
             log.warning("%s", text)
             self.running.event(self.program.component, "reported", txid, None, text)
 
-    def _keep_order(self, order: str | None) -> None:
+    def _keep_order(self, order: dict | None) -> None:
         """The order of sets in the process that may be in the middle of a batch; None if none is."""
         if self.store.get(ORDER, 0) != order:
             self.store.put(ORDER, 0, order)

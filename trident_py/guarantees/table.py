@@ -98,14 +98,15 @@ def guarantees(plan: Plan, conf: Mapping[str, Any] | None = None) -> Guarantees:
     Raises DefinitionError for a factory whose own ``guarantees`` cannot be read.
     """
     done: dict[int, Guarantee] = {}
-    judge = Verdicts(_trusted(conf))
+    judge = Verdicts(trusted(conf))
     for node in plan.nodes:
         if isinstance(node, ProcessorNode) and node.committer:
             done[node.id] = _of_state(plan, node, done, judge)
     return Guarantees(done.values())
 
 
-def _trusted(conf: Mapping[str, Any] | None) -> tuple[str, ...]:
+def trusted(conf: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """What this configuration takes for deterministic."""
     told = (conf or {}).get(Config.TOPOLOGY_DETERMINISM_TRUST) or ()
     check({Config.TOPOLOGY_DETERMINISM_TRUST: told})
     return (told,) if isinstance(told, str) else tuple(told)

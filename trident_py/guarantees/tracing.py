@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ..operations.determinism import Judge, is_declared, judge
+from ..operations.determinism import Judge, follows_hash_seed, is_declared, judge
 from ..plan import Node, PartitionNode, Plan, ProcessorNode
 from ..processors import (
     Aggregate,
@@ -51,6 +51,13 @@ def operations_of(node: Node) -> list[Any]:
         return [part.aggregator for part in spec.parts]
     names = ("function", "filter", "reducer", "query", "updater")
     return [getattr(spec, name) for name in names if getattr(spec, name, None) is not None]
+
+
+def by_hash_seed(plan: Plan, trusted: Iterable[str] = ()) -> str:
+    """The first operation of a plan that gives something else under another hash seed, and why; "" if none does."""
+    operations = [operation for node in plan.nodes for operation in operations_of(node)]
+    found = ((_called(each), follows_hash_seed(each, trusted)) for each in operations)
+    return next((f"{name} {why}" for name, why in found if why), "")
 
 
 def _called(operation: Any) -> str:

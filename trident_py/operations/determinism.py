@@ -89,6 +89,11 @@ def judge(operation: Any, trusted: Iterable[str] = ()) -> Verdict:
     return Verdict(DETERMINISTIC)
 
 
+def follows_hash_seed(operation: Any, trusted: Iterable[str] = ()) -> str:
+    """What in the operation follows Python's hash seed: the order of a set, or `hash`; "" if nothing was found."""
+    return next((each.what for each in read(operation, trusted) if each.seeded), "")
+
+
 class Verdicts:
     """The verdicts of one topology: every operation is read once."""
 

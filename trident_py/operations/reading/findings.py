@@ -34,10 +34,11 @@ class Finding:
     kind: str
     what: str
     name: str = ""  # of what is called or read
+    seeded: bool = False  # the same in all processes with one PYTHONHASHSEED
 
 
 def calls(name: str, place: Place | None) -> Finding:
-    return Finding(CHANGING, f"calls {name} ({place})" if place else f"is {name}", name)
+    return Finding(CHANGING, f"calls {name} ({place})" if place else f"is {name}", name, name == "hash")
 
 
 def reads(name: str, place: Place | None) -> Finding:
@@ -53,7 +54,7 @@ def changed(name: str, place: Place) -> Finding:
 
 
 def set_order(place: Place) -> Finding:
-    return Finding(CHANGING, f"depends on the order of a set: {place.text} ({place})")
+    return Finding(CHANGING, f"depends on the order of a set: {place.text} ({place})", seeded=True)
 
 
 def unseen(what: str, place: Place | None) -> Finding:
