@@ -110,7 +110,7 @@ def test_many_events_are_answered_one_by_one(gateway: Gateway, number: int) -> N
     expected = ["duplicate", "accepted", "invalid", "duplicate", "conflict", "invalid"]
     assert [each["status"] for each in results] == expected
     assert results[0]["fingerprint"] == known
-    assert results[2]["reason"] == "number: is missing"
+    assert results[2]["reason"] == "number: is missing; an event needs: sensor, number"
     assert results[5]["reason"] == "an event is a JSON object, found a number"
     counts = {name: answer.json()[name] for name in ("accepted", "duplicate", "conflict", "invalid")}
     assert counts == {"accepted": 1, "duplicate": 2, "conflict": 1, "invalid": 2}
@@ -133,9 +133,10 @@ def test_of_two_events_with_one_fingerprint_in_a_request_the_store_decides_which
     (b"[]", 422, "empty"),
     (b"3", 422, "an event is a JSON object"),
     (b"null", 422, "an event is a JSON object, found null"),
-    (b'{"sensor": "a"}', 422, "number: is missing"),
-    (b'{"sensor": 1, "number": true}', 422, "number: input should be a valid integer"),
-    (b'{"sensor": "a", "number": 1, "celsius": "warm"}', 422, "celsius: input should be a valid number"),
+    (b'{"sensor": "a"}', 422, "number: is missing; an event needs: sensor, number"),
+    (b'{"sensor": 1, "number": true}', 422, "sensor: found a number; a text is wanted; number: found true or false"),
+    (b'{"sensor": "a", "number": "1"}', 422, "number: found a text; a whole number is wanted"),
+    (b'{"sensor": "a", "number": 1, "celsius": "warm"}', 422, "celsius: found a text; a number or null is wanted"),
     (b'{"sensor": "\\ud800", "number": 1}', 422, "UTF-8"),
     (b'{"sensor": "a", "number": 1, "celsius": 1e999}', 422, "celsius"),
     (b'{"sensor": "a", "number": 1, "number": 2}', 422, "the event has the key 'number' twice"),

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic_core import SchemaValidator, ValidationError
 from pydantic_core import core_schema as core
 
+from ..documents.problems import close
 from .settings import EventSettings
 
 _KINDS: dict[str, Any] = {
@@ -19,6 +20,10 @@ _KINDS: dict[str, Any] = {
     "array": core.list_schema(strict=True),
     "any": core.any_schema(),
 }
+_WANTED = {
+    "string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false",
+    "object": "an object", "array": "an array",
+}  # fmt: skip
 SHOWN = 5
 
 
@@ -26,6 +31,7 @@ class Schema:
     """The check of one event."""
 
     def __init__(self, settings: EventSettings) -> None:
+        self._settings = settings
         required = {name: core.typed_dict_field(_KINDS[kind]) for name, kind in settings.required.items()}
         optional = {
             name: core.typed_dict_field(core.nullable_schema(_KINDS[kind]), required=False)
@@ -42,18 +48,24 @@ class Schema:
             self._validator.validate_python(event)
         except ValidationError as error:
             found = error.errors(include_url=False, include_input=False, include_context=False)
-            told = [f"{'.'.join(map(str, each['loc']))}: {_words(dict(each))}" for each in found[:SHOWN]]
+            told = [self._words(str(each["loc"][0]), each["type"], event) for each in found[:SHOWN]]
             more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
             return "; ".join([*told, *more])
         return None
 
 
-def _words(each: dict[str, Any]) -> str:
-    fixed = {"missing": "is missing", "extra_forbidden": "is no field of an event"}
-    told = str(each["msg"])
-    return fixed.get(each["type"], told[:1].lower() + told[1:])
+    def _words(self, field: str, kind: str, event: Mapping[str, Any]) -> str:
+        """What is wrong with a field, and what is wanted. The value itself is told to nobody: answers are logged."""
+        needed, more = self._settings.required, self._settings.optional
+        if kind == "missing":
+            return f"{field}: is missing; an event needs: {', '.join(needed)}"
+        if kind == "extra_forbidden":
+            known = [*needed, *more]
+            return f"{field}: an event has no such field; it has: {', '.join(known)}{close(field, known)}"
+        wanted = _WANTED[{**needed, **more}[field]] + ("" if field in needed else " or null")
+        return f"{field}: found {_json_name(event[field])}; {wanted} is wanted"
 
 
 def _json_name(value: Any) -> str:
-    names = {type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "text", list: "an array"}
-    return names.get(type(value), type(value).__name__)
+    kinds = {str: "a text", bool: "true or false", Mapping: "an object", list: "an array", type(None): "null"}
+    return next((name for kind, name in kinds.items() if isinstance(value, kind)), "a number")
