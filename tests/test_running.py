@@ -47,18 +47,19 @@ def test_txid_is_that_of_the_only_component_and_none_before_the_first_batch() ->
 
 def test_collected_rows_are_those_of_the_last_attempt() -> None:
     running = RunningTopology("t", ["a"])
-    running.attempted("a", 1, 0, [("out", [(1,), (2,)]), ("gone", [(9,)])])
-    running.attempted("a", 1, 1, [("out", [(3,)]), ("out", [(4,)])])
-    running.attempted("a", 2, 0, [("out", [(5,)])])
+    running.attempted("a", 1, 0, [("out", 0, [(1,), (2,)]), ("gone", 0, [(9,)])])
+    running.attempted("a", 1, 1, [("out", 1, [(3,)]), ("out", 0, [(4,)])])
+    running.attempted("a", 2, 0, [("out", 0, [(5,)])])
     assert running.collected("out") == {1: [(3,), (4,)], 2: [(5,)]}
+    assert running.collected_by_partition("out") == {1: {0: [(4,)], 1: [(3,)]}, 2: {0: [(5,)]}}
     assert running.collected("gone") == running.collected("unknown") == {}
     assert running.attempts == {1: 1, 2: 0}
 
 
 def test_components_do_not_touch_each_others_rows() -> None:
     running = RunningTopology("t", ["a", "b"])
-    running.attempted("a", 1, 2, [("one", [(1,)]), ("same", [(1,)])])
-    running.attempted("b", 1, 0, [("same", [(2,)])])
+    running.attempted("a", 1, 2, [("one", 0, [(1,)]), ("same", 0, [(1,)])])
+    running.attempted("b", 1, 0, [("same", 0, [(2,)])])
     assert running.collected("one") == {1: [(1,)]}
     assert running.collected("same") == {1: [(1,), (2,)]}
     assert running.attempts == {1: 2}

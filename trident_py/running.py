@@ -57,7 +57,7 @@ class RunningTopology:
         self.attempts: dict[int, int] = {}
         self.exception: TopologyError | None = None
         self.progress = {component: Progress(component) for component in components}
-        self._collected: dict[tuple[str, str], dict[int, list[tuple]]] = {}
+        self._collected: dict[tuple[str, str], dict[int, list[tuple[int, list[tuple]]]]] = {}
         self._listeners: list[Listener] = []
         self._open = set(components)
         self._lock = threading.RLock()
@@ -106,10 +106,25 @@ class RunningTopology:
 
     def collected(self, name: str) -> dict[int, list[tuple]]:
         """The rows that `trident_py.testing.collect` recorded: by txid, of the last attempt."""
+        found = self._recorded(name)
+        return {txid: [row for _, rows in parts for row in rows] for txid, parts in found.items()}
+
+    def collected_by_partition(self, name: str) -> dict[int, dict[int, list[tuple]]]:
+        """The same, for each txid by the number of the partition that had the rows in the stream; one without rows is
+        left out."""
+        made: dict[int, dict[int, list[tuple]]] = {}
+        for txid, parts in self._recorded(name).items():
+            of_batch = made.setdefault(txid, {})
+            for partition, rows in sorted(parts, key=lambda part: part[0]):
+                of_batch.setdefault(partition, []).extend(rows)
+        return made
+
+    def _recorded(self, name: str) -> dict[int, list[tuple[int, list[tuple]]]]:
+        """By txid the parts that were recorded: a partition's number and rows."""
         with self._lock:
-            found = [rows for (_, collected), rows in self._collected.items() if collected == name]
-            txids = sorted({txid for rows in found for txid in rows})
-            return {txid: [row for rows in found for row in rows.get(txid, ())] for txid in txids}
+            found = [parts for (_, collected), parts in self._collected.items() if collected == name]
+            txids = sorted({txid for parts in found for txid in parts})
+            return {txid: [part for parts in found for part in parts.get(txid, ())] for txid in txids}
 
     def addListener(self, listener: Listener) -> None:
         """``listener(event, progress)`` is called on the driver, in the run's own thread; keep it short."""
@@ -129,8 +144,10 @@ class RunningTopology:
             except BaseException:
                 log.exception("a listener failed on event %s", made.kind)
 
-    def attempted(self, component: str, txid: int, attempt: int, collected: list[tuple[str, list[tuple]]]) -> None:
-        """An attempt has run; what it collected replaces what an earlier attempt did."""
+    def attempted(
+        self, component: str, txid: int, attempt: int, collected: list[tuple[str, int, list[tuple]]]
+    ) -> None:
+        """An attempt has run; what it collected (name, partition, rows) replaces what an earlier attempt did."""
         with self._lock:
             self.attempts[txid] = max(attempt, self.attempts.get(txid, 0))
             if len(self.attempts) > 10_000:
@@ -138,8 +155,8 @@ class RunningTopology:
             for (owner, _), rows in self._collected.items():
                 if owner == component:
                     rows.pop(txid, None)
-            for name, made in collected:
-                self._collected.setdefault((component, name), {}).setdefault(txid, []).extend(made)
+            for name, partition, made in collected:
+                self._collected.setdefault((component, name), {}).setdefault(txid, []).append((partition, made))
 
     def component_ended(self, component: str, error: TopologyError | None = None) -> None:
         """A component is over; the run is over with the last one, or with the first that failed."""

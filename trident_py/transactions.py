@@ -199,7 +199,8 @@ class BatchLoop:
                 self.running.stopping.wait(back_off_seconds(tries))
 
     def _record(self, batch: BatchInfo, outcome: Outcome) -> None:
-        collected = [report.value for report in outcome.reports if report.kind == "collected"]
+        found = [report for report in outcome.reports if report.kind == "collected"]
+        collected = [(report.value[0], report.partition, report.value[1]) for report in found]
         self.running.attempted(self.program.component, batch.txid, batch.attempt, collected)
         for report in outcome.reports:
             if report.kind == "error":

@@ -10,7 +10,14 @@ import pytest
 
 from states import RowUpdater
 from trident_py import DefinitionError, Fields, JoinType, LocalCluster, TridentTopology
-from trident_py.operations import BaseFilter, BaseFunction, CombinerAggregator, MapFunction, MultiReducer
+from trident_py.operations import (
+    BaseFilter,
+    BaseFunction,
+    CombinerAggregator,
+    GroupedMultiReducer,
+    MapFunction,
+    MultiReducer,
+)
 from trident_py.operations.builtin import Count, MapGet, Sum, TupleCollectionGet
 from trident_py.spouts import IBatchSpout
 from trident_py.state import BaseQueryFunction, BaseStateUpdater, StateFactory, StateSpec
@@ -62,6 +69,14 @@ class TagsNothing(MultiReducer):
 
 class Upper(MapFunction):
     def execute(self, tuple: Any) -> Any: ...
+
+
+class GroupsNothing(GroupedMultiReducer):
+    def init(self, *_: Any) -> None: ...
+
+    def execute(self, *_: Any) -> None: ...
+
+    def complete(self, *_: Any) -> None: ...
 
 
 @pytest.mark.parametrize("call", UNKNOWN)
@@ -212,6 +227,28 @@ def test_two_fixed_parallelisms_in_one_group_are_refused_at_build() -> None:
 def test_new_values_of_a_static_state_are_refused() -> None:
     with pytest.raises(DefinitionError, match="no new values"):
         TridentTopology().newStaticState(MemoryMapState.Factory()).newValuesStream()
+
+
+STRANGERS: dict[str, Any] = {
+    "merge": lambda one, other: one.topology.merge(one, other),
+    "merge, the other's": lambda one, other: other.topology.merge(one),
+    "join": lambda one, other: one.topology.join(one, "a", other, "a", ["a", "b", "c"]),
+    "multiReduce": lambda one, other: one.topology.multiReduce(one, other, TagsNothing(), "n"),
+    "grouped multiReduce": lambda one, other: one.topology.multiReduce(
+        one.groupBy("a"), other.groupBy("a"), GroupsNothing(), "n"
+    ),
+    "stateQuery": lambda one, other: one.stateQuery(
+        other.topology.newStaticState(MemoryMapState.Factory()), "a", MapGet(), "n"
+    ),
+}
+
+
+@pytest.mark.parametrize("call", STRANGERS)
+def test_a_stream_or_state_of_another_topology_is_refused_and_leaves_both_as_they_were(call: str) -> None:
+    one, other = stream("one"), stream("other")
+    with pytest.raises(DefinitionError, match="of another TridentTopology cannot be used here"):
+        STRANGERS[call](one, other)
+    assert [len(each.topology.plan().nodes) for each in (one, other)] == [1, 1]
 
 
 CALLS: dict[str, Any] = {

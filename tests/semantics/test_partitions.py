@@ -30,6 +30,18 @@ def where(cluster: Any, move: Any, batches: Any = (NUMBERS,), sources: int = 2, 
 
 
 @both
+def test_collected_rows_are_told_by_partition_too(cluster: Any) -> None:
+    topology = TridentTopology()
+    stream = topology.newStream("s", Batches("v", [NUMBERS, NUMBERS[:1]])).parallelismHint(2)
+    collect(stream.partitionBy("v").each(Partition(), "p").parallelismHint(3), "out")
+    running = run(cluster, topology)
+    found = running.collected_by_partition("out")
+    assert found == {txid: {p: rows for p in range(3) if (rows := [r for r in every if r[1] == p])}
+                     for txid, every in running.collected("out").items()}  # fmt: skip
+    assert list(found[1]) == [0, 1, 2] and len(found[2]) == 1 and running.collected_by_partition("none") == {}
+
+
+@both
 def test_partition_by_sends_equal_values_to_one_partition_in_all_batches(cluster: Any) -> None:
     found = where(cluster, lambda s: s.partitionBy("v"), [NUMBERS * 2, NUMBERS[::-1]])
     assert found[1] == {value: found[2][value] * 2 for value in found[2]}

@@ -37,7 +37,8 @@ __all__ = [
 def collect(stream: Any, name: str) -> Any:
     """Records the stream's rows under a name and returns the stream.
 
-    ``running.collected(name)`` gives them: txid -> rows of the batch's last attempt. Works on both clusters.
+    ``running.collected(name)`` gives them: txid -> rows of the batch's last attempt; ``collected_by_partition(name)``:
+    txid -> partition -> rows. Works on both clusters.
     """
     return stream._collect(name)
 

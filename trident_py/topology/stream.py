@@ -277,6 +277,7 @@ class Stream(Comparisons):
         if not isinstance(query, Queries):
             raise DefinitionError(f"stateQuery takes a QueryFunction, got {query!r}")
         check_fits(state.use.factory, query)
+        self.topology.check_own([state])
         made = Fields.of(call["functionFields"])
         spec = StateQuery(query, self.check(call.get("inputFields")), made)
         return self._process(spec, self.getOutputFields().concat(made), state=state.use)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -155,12 +155,14 @@ class TridentTopology:
         return self._join_nodes(streams, MultiReduce(reducer, fields, outputs), outputs)
 
     def _grouped_reduce(self, inputs: tuple[Fields, ...], streams: Any, reducer: Any, outputs: Fields) -> Stream:
+        self.check_own(stream.toStream() for stream in streams)
         groups = tuple(stream.getGroupFields() for stream in streams)
         sources = [stream.toStream().partitionBy(stream.getGroupFields()) for stream in streams]
         return self._join_nodes(sources, MultiReduce(reducer, inputs, outputs, groups), outputs)
 
     def _join_nodes(self, streams: list[Any], spec: Any, outputs: Fields) -> Stream:
         streams = [stream.toStream() for stream in streams]
+        self.check_own(streams)
         name = "-".join(stream.getName() for stream in streams if stream.getName()) or None
         parents = tuple(stream.node_id for stream in streams)
         return self._stream(ProcessorNode(self._next_id(), outputs, parents, name, None, spec))
@@ -293,6 +295,16 @@ class TridentTopology:
     def _stream(self, node: Node) -> Stream:
         self._nodes.append(node)
         return Stream(self, node.id, node.name)
+
+    def check_own(self, handles: Iterable[Stream | TridentState]) -> None:
+        """Raises DefinitionError for a stream or state of another topology: nodes are known by their numbers in one."""
+        for each in handles:
+            if each.topology is not self:
+                what = "state" if isinstance(each, TridentState) else "stream"
+                raise DefinitionError(
+                    f"a {what} of another TridentTopology cannot be used here. Make both with the newStream and "
+                    "newStaticState of one topology; two topologies share data by a store or a topic"
+                )
 
     def node(self, node_id: int) -> Node:
         return self._nodes[node_id]
