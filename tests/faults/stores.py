@@ -70,11 +70,12 @@ EXACT = tuple(FACTORIES)
 
 def build(
     url: str, readings: Readings, last: int, partitions: int = 2, only: Sequence[str] = EXACT,
-    wrap: Callable[[str, Any], Any] = Stepped, spout: type = Source,
+    wrap: Callable[[str, Any], Any] = Stepped, spout: type = Source, keep: Callable[..., bool] | None = None,
 ) -> Any:  # fmt: skip
-    """The topology: one spout, every state (or ``only`` these), each ``wrap`` (name, factory)."""
+    """The topology: one spout, every state (or ``only`` these), each ``wrap`` (name, factory); ``keep``: a filter."""
     topology = TridentTopology()
     stream = topology.newStream("readings", spout(readings, last)).parallelismHint(PARTITIONS)
+    stream = stream if keep is None else stream.filter("id", keep)
     by_sender, by_word = stream.partitionBy("sender"), stream.groupBy("word")
     for name in only:
         factory = wrap(name, FACTORIES[name](url))

@@ -12,6 +12,8 @@ import pytest
 from trident_py import TopologyError, agreement, opening
 from trident_py.agreement import Relation
 from trident_py.errors import LineageError
+from trident_py.local import ORDER
+from trident_py.spouts import FileMetadataStore
 
 from . import backups
 from .readings import Fold, Readings
@@ -43,7 +45,7 @@ class World:
 
     def start(
         self, last: int, conf: dict | None = None, only: Sequence[str] = (), weak: dict[str, Any] | None = None,
-        name: str = TOPOLOGY, spout: type = Source, kind: type[Weak] = Weak,
+        name: str = TOPOLOGY, spout: type = Source, kind: type[Weak] = Weak, keep: Any = None,
     ) -> None:  # fmt: skip
         """Until batch ``last`` is over. ``weak``: what is called before each call of a state's participant. Raises
         TopologyError."""
@@ -51,7 +53,7 @@ class World:
         def wrap(state: str, factory: Any) -> Any:
             return kind(factory, weak[state]) if weak and state in weak else factory
 
-        topology = build(self.url, self.readings, last, 1, only or self.states, wrap, spout)
+        topology = build(self.url, self.readings, last, 1, only or self.states, wrap, spout, keep)
         with self.cluster(str(self.checkpoints)) as cluster:
             assert cluster.submitTopology(name, conf or {}, topology).awaitTermination(200)
 
@@ -84,6 +86,11 @@ class World:
         """The checkpoint is this copy from now on."""
         shutil.rmtree(self.checkpoints, ignore_errors=True)
         shutil.copytree(copy, self.checkpoints)
+
+    def begun_under(self, seed: str) -> None:
+        """The process that began the batch in the checkpoint had this hash seed; "" stands for one that Python drew."""
+        for folder in self.checkpoints.glob("*/*"):
+            FileMetadataStore(folder).put(ORDER, 0, {"order": "another", "seed": seed})
 
     def lose(self) -> Path:
         """The checkpoint is away; where to."""
