@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import resource
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,10 @@ class Start:
 
 
 class Driver:
-    """A running driver. `told` are its events, as far as they were read."""
+    """A running driver. `told` are its events, as far as they were read; ``heard`` gets each when it is read."""
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: Start, heard: Callable[[tuple], None] = lambda event: None) -> None:
+        self.heard = heard
         _warm()
         self.pipe, theirs = _CONTEXT.Pipe()
         self.process = _CONTEXT.Process(target=drive, args=(start, theirs), daemon=True)
@@ -61,6 +63,7 @@ class Driver:
                 self.told.append(self.pipe.recv())
             except (EOFError, OSError):
                 break
+            self.heard(self.told[-1])
             if self.told[-1][0] == "at":
                 return "at"
         self.process.join(PATIENCE)

@@ -87,7 +87,7 @@ class Driver:
         self.nothing_left()
 
     def nothing_left(self) -> None:
-        _, alive = psutil.wait_procs(list(self.started), timeout=30)
+        _, alive = psutil.wait_procs(list(self.started), timeout=PATIENCE)
         for process in alive:
             process.kill()
         assert alive == [], "processes of a dead driver went on"

@@ -32,9 +32,9 @@ def ask(step: str, state: str, txid: int, partition: int = 0) -> Fault:
     return Fault(step, state, txid, partition, action="ask")
 
 
-def live_through(start: Start, faults: dict[int, Callable[[], Any]]) -> Driver:
+def live_through(start: Start, faults: dict[int, Callable[[], Any]], **more: Any) -> Driver:
     """Runs a driver to its end; at its fault in batch n, ``faults[n]()`` happens."""
-    driver = Driver(start)
+    driver = Driver(start, **more)
     try:
         while driver.next() == "at":
             faults[driver.told[-1][2]]()
@@ -90,14 +90,14 @@ def test_a_lock_that_does_not_come(url_on: Any, tmp_path: Path, kind: str, state
     def hold() -> None:
         held.append(engine.connect())
         held[-1].execute(sa.text("UPDATE trident_fence SET time = 'held'"))
-        threading.Timer(2.5, let_go).start()
 
-    def let_go() -> None:
-        held.pop().close()
+    def let_go(event: tuple) -> None:
+        if event[0] == "replay" and held:
+            held.pop().close()
 
     faults = (ask("begin", state, 2), ask("begin", state, 4, 1))
     start = Start(url, tmp_path, 5, faults, SEED, only=(state,), lock_seconds=1)
-    driver = live_through(start, {2: hold, 4: hold})
+    driver = live_through(start, {2: hold, 4: hold}, heard=let_go)
     reasons = [event[3] for event in driver.of("replay")]
     assert len(reasons) >= 2
     assert all("has it locked" in reason for reason in reasons), reasons

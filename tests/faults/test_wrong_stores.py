@@ -218,4 +218,5 @@ def read_only(url: str, kind: str, on: bool) -> None:
         connection.execute(sa.text("SET default_transaction_read_only = off"))
         connection.execute(sa.text(f"ALTER SYSTEM SET default_transaction_read_only = {'on' if on else 'off'}"))
         connection.execute(sa.text("SELECT pg_reload_conf()"))
-        connection.execute(sa.text("SELECT pg_sleep(0.3)"))
+    while read(url, "SHOW default_transaction_read_only") != [("on" if on else "off",)]:
+        pass  # a new session has it when all that are there have been told

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
 
 
+PATIENCE = 300
 Start = Callable[..., subprocess.Popen]
 
 
@@ -60,7 +61,7 @@ def kill(process: subprocess.Popen) -> None:
     children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
     process.kill()
     process.communicate()
-    _, alive = psutil.wait_procs(children, timeout=30)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE)
     assert alive == []
 
 
@@ -123,7 +124,7 @@ def test_of_two_drivers_on_one_checkpoint_one_is_told_and_no_batch_changes(start
 
 def test_an_error_of_the_user_shows_no_java_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
     process = start(10, "divide")
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "ZeroDivisionError" in said and "txid 3" in said
     assert "\tat " not in said and "java." not in said and "py4j" not in said
@@ -135,10 +136,10 @@ def test_ctrl_c_ends_a_run_without_java_and_leaves_nothing(start: Start, tmp_pat
     until(process, "committed", 2)
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=PATIENCE)
     assert said.rstrip().endswith("KeyboardInterrupt")
     assert "\tat " not in said and "java." not in said and "py4j" not in said
-    _, alive = psutil.wait_procs(children, timeout=30)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE)
     assert alive == []
     assert list((tmp_path / "scratch").iterdir()) == []
 
@@ -146,7 +147,7 @@ def test_ctrl_c_ends_a_run_without_java_and_leaves_nothing(start: Start, tmp_pat
 @pytest.mark.whole("test_a_task_that_spark_retries_counts_once_and_in_a_plain_state_twice")
 def test_a_task_that_spark_tries_again_is_the_same_attempt_and_an_event(start: Start, tmp_path: Path) -> None:
     process = start(4, "retry")
-    events, said = process.communicate(timeout=120)
+    events, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
     kinds = [line.split()[0] for line in events.splitlines()]
     assert "task-retry 2" in events.splitlines()

@@ -14,7 +14,7 @@ import pytest
 from trident_py.spark.session import SCRATCH
 
 from .folder import written
-from .test_crashes import Start, exact, kill, start, until
+from .test_crashes import PATIENCE, Start, exact, kill, start, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 __all__ = ["start"]  # the fixture
@@ -94,7 +94,7 @@ def test_a_restart_under_other_settings_of_the_session_goes_on(start: Start, tmp
     (left,) = (tmp_path / "scratch").iterdir()
     done = max(written(tmp_path / "out"))
     process = start(done + 3, "" if first else "hostile")
-    _, said = process.communicate(timeout=300)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
     assert written(tmp_path / "out") == exact(done + 3)
     assert not left.exists(), "the next driver sweeps what a killed one leaves"
@@ -105,7 +105,7 @@ def test_a_session_whose_java_was_killed_says_so(start: Start, tmp_path: Path) -
     until(process, "committed", 2)
     java = next(child for child in psutil.Process(process.pid).children(recursive=True) if child.name() == "java")
     java.send_signal(signal.SIGKILL)
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "Spark's Java process is gone" in said and "goes on where it stopped" in said
     assert "Errno 111" not in said.splitlines()[-1]
@@ -124,6 +124,6 @@ def test_what_a_killed_driver_leaves_is_swept_by_the_next_one(start: Start, tmp_
     assert not left[0].exists()
     (own,) = folders.iterdir()
     other = start(2, "divide")
-    other.communicate(timeout=120)
+    other.communicate(timeout=PATIENCE)
     assert own.exists(), "the folder of a process that lives"
     kill(living)
