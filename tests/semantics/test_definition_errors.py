@@ -268,10 +268,6 @@ CALLS: dict[str, Any] = {
         r"no form of aggregate takes \('mysql://me:\*\*\*@db/app', 'n'\)",
     ),
     "a factory for a state": (lambda s: s.stateQuery(MemoryMapState.Factory(), MapGet(), "n"), "takes a TridentState"),
-    "a chain of both kinds": (
-        lambda s: s.chainedAgg().partitionAggregate(Count(), "n").aggregate(Count(), "m"),
-        "a chain is of aggregate or of partitionAggregate",
-    ),
     "a plain reducer over groups": (
         lambda s: s.topology.multiReduce(s.groupBy("a"), s.groupBy("a"), TagsNothing(), "n"),
         "or a GroupedMultiReducer over grouped streams; got TagsNothing over GroupedStream, GroupedStream",

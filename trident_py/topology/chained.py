@@ -41,10 +41,12 @@ class ChainedAggregatorDeclarer:
     def aggregate(self, *args: Any, **given: Any) -> ChainedAggregatorDeclarer:
         """Over the whole batch, or each group of it: ``aggregate([fields,] aggregator, functionFields)``.
 
-        Left-out input fields mean no fields. Raises DefinitionError behind a partitionAggregate of the same chain.
+        Left-out input fields mean no fields.
         """
-        combiner = self._declare("aggregate", arguments(ChainedAggregatorDeclarer.aggregate, args, given))
-        self._type = "combine" if combiner and self._type != "full" else "full"
+        if not self._declare("aggregate", arguments(ChainedAggregatorDeclarer.aggregate, args, given)):
+            self._type = "full"
+        elif self._type is None:
+            self._type = "combine"
         return self
 
     @overload
@@ -56,7 +58,7 @@ class ChainedAggregatorDeclarer:
     def partitionAggregate(self, *args: Any, **given: Any) -> ChainedAggregatorDeclarer:
         """Over each partition: ``partitionAggregate([fields,] aggregator, functionFields)``. Nothing travels.
 
-        Left-out input fields mean no fields. Raises DefinitionError behind an aggregate of the same chain.
+        Left-out input fields mean no fields.
         """
         self._declare("partitionAggregate", arguments(ChainedAggregatorDeclarer.partitionAggregate, args, given))
         self._type = "partition"
@@ -64,8 +66,6 @@ class ChainedAggregatorDeclarer:
 
     def _declare(self, name: str, call: dict[str, Any]) -> bool:
         """Adds a part; whether it is a combiner."""
-        if self._parts and (self._type == "partition") != (name == "partitionAggregate"):
-            raise DefinitionError(f"a chain is of aggregate or of partitionAggregate; {name} follows the other")
         aggregator = check_aggregator(name, call["agg"])
         read = self._stream.check(call.get("inputFields"))
         made = with_output_type(aggregator, Fields.of(call["functionFields"]))
