@@ -97,11 +97,11 @@ def test_a_start_waits_for_brokers_that_are_away_and_says_so(own_kafka: Any, kin
     broker.kill()
     with LocalCluster() as cluster:
         running = cluster.submitTopology("t", {}, topology(FACTORIES[kind](broker.bootstrap, "made")))
-        assert soon(lambda: len(reasons(running)) > 1), running.events
+        assert soon(lambda: any("Connection refused" in told for told in reasons(running))), running.events
         broker.restart()
         assert running.awaitTermination(60)
-    assert reasons(running)[0].startswith("waiting for state s, up to ") and START_WAIT in reasons(running)[0]
-    assert "Connection refused" in reasons(running)[0] and broker.bootstrap in reasons(running)[0]
+    for told in reasons(running):
+        assert told.startswith("waiting for state s, up to ") and START_WAIT in told and broker.bootstrap in told
     assert values(broker.bootstrap, "made").total() == 2
 
 
@@ -221,7 +221,7 @@ def test_a_spout_gives_up_at_the_limit_and_says_why(caplog: pytest.LogCaptureFix
     for words in ("KafkaSpout 'in': Kafka is away", NOBODY, "words", "Connection refused", START_WAIT):
         assert words in str(told.value)
     waiting = [record.message for record in caplog.records if "waiting for Kafka, up to" in record.message]
-    assert waiting and "Connection refused" in waiting[0]
+    assert any("Connection refused" in line for line in waiting)
     assert any("waiting for Kafka" in reason for reason in reasons(running, "reported"))
 
 
