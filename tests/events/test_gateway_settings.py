@@ -5,14 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from pydantic import ValidationError
 
 from trident_py.cli import trident
 from trident_py.errors import DefinitionError
 from trident_py.events.claims import Claim
-from trident_py.events.settings import read_settings
+from trident_py.events.settings import Settings, read_settings
 from trident_py.events.stores import store_of
 
 WHOLE = """
@@ -113,3 +115,18 @@ def test_the_other_commands_load_no_web_server_and_no_database() -> None:
     unwanted = {"fastapi", "uvicorn", "confluent_kafka", "sqlalchemy", "redis"}
     code = f"import trident_py.cli, sys; assert not {unwanted} & set(sys.modules), {unwanted} & set(sys.modules)"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def settings(**more: Any) -> Settings:
+    kafka = {"bootstrap": "localhost:1", "topic": "events", **more.pop("kafka", {})}
+    return Settings.model_validate({"kafka": kafka, **more})
+
+
+def test_an_event_is_not_forgotten_while_its_claim_is_held() -> None:
+    with pytest.raises(ValidationError, match="longer than leaseSeconds"):
+        settings(expirySeconds=20, longestResendSeconds=5, leaseSeconds=30)
+
+
+def test_a_producer_that_tells_errors_only_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"delivery\.report\.only\.error"):
+        settings(kafka={"settings": {"delivery.report.only.error": "true"}})

@@ -221,3 +221,48 @@ def test_a_password_of_a_store_is_never_shown() -> None:
 def test_what_is_no_store_is_refused(url: str) -> None:
     with pytest.raises(DefinitionError):
         store_of(url, 60).get("x")
+
+
+@pytest.mark.parametrize("url", [
+    "mysql+pymysql://me:ge/heim@localhost/db", "redis://:ge/heim@localhost:1/0", "redis://localhost:1/0?password=geheim",
+    "postgresql+psycopg://me@localhost/db?sslpassword=geheim&x=1", "redis://:ge@heim@localhost:1",
+])  # fmt: skip
+def test_no_part_of_a_password_is_shown_however_it_is_written(url: str) -> None:
+    told = shown(url)
+    assert "geheim" not in told.replace("/", "").replace("@", "")
+    assert "heim" not in told
+    assert "localhost" in told
+
+
+def test_a_url_of_redis_that_cannot_be_read_is_told_without_its_password() -> None:
+    with pytest.raises(DefinitionError) as told:
+        store_of("redis://:ge/heim@localhost:1/0", 60)
+    assert "ge'" not in str(told.value)
+    assert "percent" in str(told.value)
+
+
+def test_a_claim_that_is_dropped_leaves_nothing_unless_it_is_another_s_or_further_on(url: str) -> None:
+    store = store_of(url, 3600, "dropping")
+    mine, his, done = (Claim(each, "hash") for each in ("mine", "his", "done"))
+    store.claim([mine, done], "one", 60)
+    store.claim([his], "two", 60)
+    store.produced(["done"])
+    store.drop(["mine", "his", "done", "not there"], "one")
+    assert [store.get(each.fingerprint) is None for each in (mine, his, done)] == [True, False, False]
+    assert store.claim([Claim("mine", "another hash")], "three", 60)[0].mine
+    store.close()
+
+
+@pytest.mark.slow
+def test_the_clock_of_leases_does_not_jump_when_the_server_s_clocks_are_turned(
+    own_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "EST5EDT,M3.2.0,M11.1.0")
+    store = store_of(own_server("mariadb").url, 3600)
+    for instant in (1383456600, 1383460200, 1383463800):  # 01:30 EDT, 01:30 EST, 02:30 EST
+        with store._connection("read the clock") as connection:  # type: ignore[attr-defined]
+            connection.exec_driver_sql(f"SET timestamp = {instant}")
+            found = connection.exec_driver_sql(f"SELECT {store._dialect.now}").scalar()  # type: ignore[attr-defined]
+            connection.exec_driver_sql("SET timestamp = DEFAULT")
+        assert found == instant * 1000
+    store.close()

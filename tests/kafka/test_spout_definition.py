@@ -125,3 +125,19 @@ def test_shares_fill_a_batch_and_never_more(limit: int) -> None:
         assert all(0 < count <= waiting[place] for place, count in given.items())
     served = {place for turn in range(4) for place in shares(waiting, limit, turn)}
     assert served == {("t", 0), ("t", 2), ("u", 0)}, "in turn everybody gets something"
+
+
+@pytest.mark.parametrize("value", [None, ["a"], len, {"a": 1}], ids=str)
+def test_a_setting_that_is_no_text_and_no_number_is_told(value: Any) -> None:
+    with pytest.raises(DefinitionError, match="setting oauth_cb"):
+        KafkaSpout("localhost:9092", "a", settings={"oauth_cb": value})
+
+
+def test_secrets_are_hidden_in_errors_whatever_they_are_called() -> None:
+    secrets = {
+        "sasl.password": "p-secret", "ssl.key.password": "k-secret", "sasl.oauthbearer.client.secret": "c-secret",
+        "sasl.oauthbearer.config": "principal=x secret=o-secret",
+    }  # fmt: skip
+    cluster = KafkaSpout("localhost:9092", "a", settings=secrets).cluster
+    told = cluster.hidden(" / ".join(secrets.values()))
+    assert "secret" not in told

@@ -1,4 +1,4 @@
-"""KafkaSpout where records could be lost or doubled without a word."""
+"""What a KafkaSpout waits for, so that no record is lost or doubled without a word."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from spout_support import (
 )
 
 from trident_py import LocalCluster, TridentTopology
-from trident_py.errors import DefinitionError, FailedException, SpoutError, TopologyError
+from trident_py.errors import FailedException, SpoutError, TopologyError
 from trident_py.kafka import KafkaSpout
 from trident_py.kafka.batches import Range, ranges_of
 from trident_py.kafka.reader import RangeReader
@@ -275,22 +275,3 @@ def test_clients_are_gone_when_a_run_is_over_and_after_each_attempt(kafka: Any, 
     assert me.num_threads() <= once + 2
     player.close()
     eventually(lambda: len(me.net_connections()) <= before[0] and me.num_threads() <= before[1])
-
-
-# Settings
-
-
-@pytest.mark.parametrize("value", [None, ["a"], len, {"a": 1}], ids=str)
-def test_a_setting_that_is_no_text_and_no_number_is_told(value: Any) -> None:
-    with pytest.raises(DefinitionError, match="setting oauth_cb"):
-        KafkaSpout("localhost:9092", "a", settings={"oauth_cb": value})
-
-
-def test_secrets_are_hidden_in_errors_whatever_they_are_called() -> None:
-    secrets = {
-        "sasl.password": "p-secret", "ssl.key.password": "k-secret", "sasl.oauthbearer.client.secret": "c-secret",
-        "sasl.oauthbearer.config": "principal=x secret=o-secret",
-    }  # fmt: skip
-    cluster = KafkaSpout("localhost:9092", "a", settings=secrets).cluster
-    told = cluster.hidden(" / ".join(secrets.values()))
-    assert "secret" not in told

@@ -1,4 +1,4 @@
-"""What a review of the Kafka states found: stale reads, warnings given once, late attempts, and what is left behind."""
+"""States in Kafka that come back late: stale reads, attempts that were given up, and what is left behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def make(kafka: Any) -> Make:
     """A compacted state in a topic of its own, which does not exist yet."""
 
     def made(kind: str = "opaque", **more: Any) -> CompactedTopicState:
-        topic = f"review-{os.getpid()}-{next(_COUNT)}"
+        topic = f"stale-{os.getpid()}-{next(_COUNT)}"
         return CompactedTopicState(kafka.bootstrap, topic, "word string", "n bigint", kind, partitions=1, **more)
 
     return made

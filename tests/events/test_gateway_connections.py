@@ -1,4 +1,4 @@
-"""What a review of the gateway found: each test failed once."""
+"""Connections and bodies of a gateway: sensors that break off, stall or hold on, and how a gateway ends."""
 
 from __future__ import annotations
 
@@ -11,28 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import databases
 import psutil
 import pytest
 from gateway_process import Gateway, event, records, until
-from pydantic import ValidationError
-
-from trident_py.errors import DefinitionError
-from trident_py.events.claims import Claim
-from trident_py.events.examining import Examined, Examiner
-from trident_py.events.reading import events_of
-from trident_py.events.settings import Settings
-from trident_py.events.stores import store_of
-from trident_py.secrets import shown
-
-
-def settings(**more: Any) -> Settings:
-    kafka = {"bootstrap": "localhost:1", "topic": "events", **more.pop("kafka", {})}
-    return Settings.model_validate({"kafka": kafka, **more})
-
-
-def examined(examiner: Examiner, events: list[dict[str, Any]]) -> list[Examined]:
-    return examiner.examine(events_of(json.dumps(events).encode())[0])
 
 
 @pytest.fixture
@@ -46,89 +27,6 @@ def own(kafka: Any, tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
     yield start
     for each in made:
         each.stop()
-
-
-def test_a_resend_with_a_new_time_within_the_rounding_is_no_conflict() -> None:
-    examiner = Examiner(settings(fingerprint={"fields": ["s"], "timestamp": "t", "roundSeconds": 60}))
-    first, again, other, later = examined(examiner, [
-        {"s": 1, "v": 7, "t": "2013-11-03T06:00:00Z"}, {"s": 1, "v": 7, "t": "2013-11-03T07:00:10+01:00"},
-        {"s": 1, "v": 8, "t": "2013-11-03T06:00:20Z"}, {"s": 1, "v": 7, "t": "2013-11-03T06:01:00Z"},
-    ])  # fmt: skip
-    assert first.key == again.key
-    assert (other.fingerprint, other.payload != first.payload) == (first.fingerprint, True)
-    assert later.fingerprint != first.fingerprint
-
-
-def test_an_instant_written_in_another_zone_is_no_conflict() -> None:
-    examiner = Examiner(settings(fingerprint={"timestamp": "t"}))
-    first, again = examined(examiner, [{"t": "2013-11-03T06:00:00Z"}, {"t": "2013-11-03T07:00:00+01:00"}])
-    assert first.key == again.key
-
-
-@pytest.mark.parametrize("url", [
-    "mysql+pymysql://me:ge/heim@localhost/db", "redis://:ge/heim@localhost:1/0", "redis://localhost:1/0?password=geheim",
-    "postgresql+psycopg://me@localhost/db?sslpassword=geheim&x=1", "redis://:ge@heim@localhost:1",
-])  # fmt: skip
-def test_no_part_of_a_password_is_shown_however_it_is_written(url: str) -> None:
-    told = shown(url)
-    assert "geheim" not in told.replace("/", "").replace("@", "")
-    assert "heim" not in told
-    assert "localhost" in told
-
-
-def test_a_url_of_redis_that_cannot_be_read_is_told_without_its_password() -> None:
-    with pytest.raises(DefinitionError) as told:
-        store_of("redis://:ge/heim@localhost:1/0", 60)
-    assert "ge'" not in str(told.value)
-    assert "percent" in str(told.value)
-
-
-def test_an_event_is_not_forgotten_while_its_claim_is_held() -> None:
-    with pytest.raises(ValidationError, match="longer than leaseSeconds"):
-        settings(expirySeconds=20, longestResendSeconds=5, leaseSeconds=30)
-
-
-def test_a_producer_that_tells_errors_only_is_refused() -> None:
-    with pytest.raises(ValidationError, match=r"delivery\.report\.only\.error"):
-        settings(kafka={"settings": {"delivery.report.only.error": "true"}})
-
-
-@pytest.fixture(params=[*databases.kinds(), "redis"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield databases.sqlite(tmp_path)
-    elif request.param == "redis":
-        yield request.getfixturevalue("redis")
-    else:
-        with databases.fresh(request.getfixturevalue(request.param)) as found:
-            yield found
-
-
-def test_a_claim_that_is_dropped_leaves_nothing_unless_it_is_another_s_or_further_on(url: str) -> None:
-    store = store_of(url, 3600, "dropping")
-    mine, his, done = (Claim(each, "hash") for each in ("mine", "his", "done"))
-    store.claim([mine, done], "one", 60)
-    store.claim([his], "two", 60)
-    store.produced(["done"])
-    store.drop(["mine", "his", "done", "not there"], "one")
-    assert [store.get(each.fingerprint) is None for each in (mine, his, done)] == [True, False, False]
-    assert store.claim([Claim("mine", "another hash")], "three", 60)[0].mine
-    store.close()
-
-
-@pytest.mark.slow
-def test_the_clock_of_leases_does_not_jump_when_the_server_s_clocks_are_turned(
-    own_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TZ", "EST5EDT,M3.2.0,M11.1.0")
-    store = store_of(own_server("mariadb").url, 3600)
-    for instant in (1383456600, 1383460200, 1383463800):  # 01:30 EDT, 01:30 EST, 02:30 EST
-        with store._connection("read the clock") as connection:  # type: ignore[attr-defined]
-            connection.exec_driver_sql(f"SET timestamp = {instant}")
-            found = connection.exec_driver_sql(f"SELECT {store._dialect.now}").scalar()  # type: ignore[attr-defined]
-            connection.exec_driver_sql("SET timestamp = DEFAULT")
-        assert found == instant * 1000
-    store.close()
 
 
 @pytest.mark.slow
