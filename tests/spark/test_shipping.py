@@ -21,6 +21,20 @@ class Counting(BaseFunction):
     def execute(self, tuple: Any, collector: Any) -> None: ...
 
 
+PICKLED: list[str] = []
+
+
+class Noting(BaseFunction):
+    """Notes in this process how often it is pickled."""
+
+    def __getstate__(self) -> dict:
+        PICKLED.append("once more")
+        return {}
+
+    def execute(self, tuple: Any, collector: Any) -> None:
+        collector.emit([1])
+
+
 def refused(operation: Any) -> str:
     topology = TridentTopology()
     topology.newStream("s", FixedBatchSpout("n", 1, (1,))).each("n", operation, "x")
@@ -51,3 +65,14 @@ def test_it_is_told_before_anything_starts(spark_cluster: Any) -> None:
     topology.newStream("s", FixedBatchSpout("n", 1, (1,))).each("n", Counting(), "x")
     with spark_cluster() as cluster, pytest.raises(DefinitionError, match=r"guards\.lock holds a lock"):
         cluster.submitTopology("t", {}, topology.build())
+
+
+@pytest.mark.spark
+def test_a_program_is_pickled_once_to_be_checked_and_to_be_sent(spark_cluster: Any) -> None:
+    topology = TridentTopology()
+    topology.newStream("s", FixedBatchSpout("n", 1, (1,), (2,))).each("n", Noting(), "x")
+    built = topology.build()
+    PICKLED.clear()
+    with spark_cluster() as cluster:
+        assert cluster.submitTopology("t", {}, built).awaitTermination(120)
+    assert PICKLED == ["once more"]

@@ -20,7 +20,6 @@ from ..transactions import topology_error
 from .checkpoint import Checkpoint
 from .component import SparkComponent
 from .session import lease
-from .shipping import pickled
 from .source import data_source
 from .stage import import_paths
 
@@ -71,8 +70,6 @@ class SparkCluster:
             "trident.home": self._home.address,
         }
         programs = compile_plan(topology.plan, settings)
-        for program in programs:
-            pickled(program)  # what cannot be sent is told here, before anything starts
         running = SparkRunningTopology(self, name, run, programs, availableNow)
         self._running = [other for other in self._running if other.isActive] + [running]
         running.start()
@@ -92,7 +89,10 @@ class SparkCluster:
 
 
 class SparkRunningTopology(RunningTopology):
-    """A topology on Spark: a thread and a query for each component."""
+    """A topology on Spark: a thread and a query for each component.
+
+    Raises DefinitionError for one that cannot be sent to Spark's workers; then nothing was started.
+    """
 
     def __init__(
         self, cluster: SparkCluster, name: str, run: str, programs: list[Program], available_now: bool

@@ -42,7 +42,8 @@ class Interrupted(Exception):
 
 
 class SparkComponent:
-    """Made for each submission. `run` blocks until the component is over; `wake` makes it look at a stop."""
+    """Made for each submission, when the program is pickled: DefinitionError if it cannot be. `run` blocks until the
+    component is over; `wake` makes it look at a stop."""
 
     def __init__(
         self,
@@ -58,10 +59,13 @@ class SparkComponent:
         self.spark = spark
         self.service = service
         self.source = source
-        self.program = program
         self.running = running
         self.run_id = run
         self.key = f"{run}/{program.component}"
+        shared = {"trident.metadata": Proxy(service.address, f"{self.key}/metadata")}
+        self.program = replace(program, conf={**program.conf, **shared})
+        sent = pickled(with_streamed_spouts(self.program))
+        self.shipped = Shipped(self.key, sent, service.address, import_paths())
         self.checkpoint = checkpoint
         self.available_now = available_now
         self.error: BaseException | None = None
@@ -79,8 +83,6 @@ class SparkComponent:
         """Until the spouts are exhausted, the run is stopped, or an error ends it. Raises TopologyError."""
         store = self.checkpoint.store
         self.service.register(f"{self.key}/metadata", store)
-        shared = {"trident.metadata": Proxy(self.service.address, f"{self.key}/metadata")}
-        self.program = replace(self.program, conf={**self.program.conf, **shared})
         infos = [self.program.spouts[i] for i in python_spouts(self.program)]
         local = {**self.program.conf, "trident.metadata": store}
         coordination = Coordination(infos, local, store, self._reported)
@@ -119,10 +121,8 @@ class SparkComponent:
         self._raise(ended_by)
 
     def _start(self) -> Any:
-        program = pickled(with_streamed_spouts(self.program))
-        shipped = Shipped(self.key, program, self.service.address, import_paths())
         with query_settings(self.spark, self.checkpoint.location):
-            plan = streaming_plan(self.spark, self.program, self.source, shipped)
+            plan = streaming_plan(self.spark, self.program, self.source, self.shipped)
             writer = plan.writeStream.foreachBatch(self._batch)
             writer = writer.option("checkpointLocation", self.checkpoint.location).queryName(self.key)
             if self.available_now:
