@@ -17,7 +17,11 @@ TIMEOUT = 120
 _runs = itertools.count()
 Batch = Sequence[Sequence[Any]]
 
-both = pytest.mark.parametrize("cluster", ["local", pytest.param("spark", marks=pytest.mark.spark)], indirect=True)
+# On Spark in `make test-all`; the recorded cases of Storm run there in `make test`, one for each shape of topology.
+_on_spark = pytest.param("spark", marks=pytest.mark.spark)
+_on_spark_too = pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.whole])
+both = pytest.mark.parametrize("cluster", ["local", _on_spark_too], indirect=True)
+both_always = pytest.mark.parametrize("cluster", ["local", _on_spark], indirect=True)
 
 
 class Batches(ITridentSpout):

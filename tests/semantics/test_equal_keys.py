@@ -17,7 +17,7 @@ from trident_py.canonical import identity
 from trident_py.operations.builtin import Count, Equals, Sum
 from trident_py.testing import LoggingBackingMap, collect, stored
 
-from .support import Batches, both, run, through
+from .support import Batches, both, both_always, run, through
 
 
 class Word(enum.StrEnum):
@@ -48,7 +48,7 @@ EVERY = [(value,) for row in zip(*[alike * 4 for alike in ALIKE], strict=False) 
 
 
 @pytest.mark.parametrize("kind", ["transactional", "opaque"])
-@both
+@both_always
 def test_equal_keys_from_four_partitions_are_counted_in_one_row(cluster: Any, kind: str) -> None:
     factory = LoggingBackingMap.Factory(kind)
     topology = TridentTopology()

@@ -13,7 +13,7 @@ from trident_py.program import Failure, failure_of
 from trident_py.testing import LoggingBackingMap, collect, failing, stored
 from trident_py.transactions import deciding
 
-from .support import Batches, bag, bags, both, run, through
+from .support import Batches, bag, bags, both_always, run, through
 
 
 class Greatest(Aggregator):
@@ -34,7 +34,7 @@ class Same(Function):
         collector.emit((tuple[0],))
 
 
-@both
+@both_always
 def test_a_failure_that_asks_for_a_replay_wins_over_what_followed_from_it(cluster: Any) -> None:
     """Without the tuples that failed the sum gets a null, which is an error of its own."""
     fails = failing(Same(), {(1, 0)})

@@ -12,7 +12,7 @@ from trident_py.operations import Assembly, GroupedMultiReducer, MultiReducer
 from trident_py.operations.builtin import Count, FirstN
 from trident_py.testing import collect, failing
 
-from .support import Batches, Partition, bag, bags, both, run, through
+from .support import Batches, Partition, bag, bags, both, both_always, run, through
 
 INNER, OUTER = JoinType.INNER, JoinType.OUTER
 COMPACT, PRESERVE = JoinOutFieldsMode.COMPACT, JoinOutFieldsMode.PRESERVE
@@ -69,7 +69,7 @@ def test_a_three_way_join_of_any_types(types: Any, mode: Any, cluster: Any) -> N
     assert found == ({1: bag(rows)} if rows else {})
 
 
-@both
+@both_always
 def test_joins_of_all_types_in_one_topology(cluster: Any) -> None:
     topology = TridentTopology()
     one = topology.newStream("one", Batches(["k", "a"], [LEFT])).parallelismHint(2)
@@ -242,7 +242,7 @@ def test_multi_reduce_takes_streams_in_all_of_storms_forms(form: str, cluster: A
     assert found[1] == bag([(0, 1), (1, 3), ("end", (1, 1)), (0, 2), (1, 4), ("end", (1, 1))])
 
 
-@both
+@both_always
 def test_a_grouped_multi_reduce_meets_by_group_and_does_nothing_for_an_empty_batch(cluster: Any) -> None:
     found = reduced(
         cluster, "v", lambda s: s["one"].groupBy("k"), "w", lambda s: s["two"].groupBy("k"), GroupedTags(), ["k", "n"]

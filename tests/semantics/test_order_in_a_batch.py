@@ -11,7 +11,7 @@ from trident_py.operations.builtin import Count, MapGet, Sum
 from trident_py.state import StateUpdater
 from trident_py.testing import Crashing, LoggingBackingMap, MemoryMapState, collect, failing, stored
 
-from .support import Batches, Collects, bag, bags, both, current, run
+from .support import Batches, Collects, bag, bags, both, both_always, current, run
 
 OPAQUE = "opaque"
 
@@ -29,7 +29,7 @@ def source(topology: TridentTopology, batches: Any, name: str = "s") -> Any:
     return topology.newStream(name, Batches(["k", "v"], batches))
 
 
-@both
+@both_always
 def test_a_query_defined_behind_an_update_reads_what_the_batch_has_written(cluster: Any) -> None:
     topology = TridentTopology()
     stream = source(topology, [[("a", 1), ("b", 2)], [("a", 3)]])

@@ -12,7 +12,7 @@ from trident_py.partitioning import java_hash
 from trident_py.state import StateSpec
 from trident_py.testing import FixedBatchSpout, LoggingBackingMap, collect
 
-from .support import Batches, Partition, bag, bags, both, run, through
+from .support import Batches, Partition, bag, bags, both, both_always, run, through
 
 NUMBERS = [(i,) for i in range(12)]
 
@@ -109,7 +109,7 @@ def test_a_custom_grouping_that_chooses_a_partition_that_is_not_there_ends_the_r
         where(cluster, lambda s: s.partition(Beyond()))
 
 
-@both
+@both_always
 def test_every_repartition_in_one_topology(cluster: Any) -> None:
     topology = TridentTopology()
     stream = topology.newStream("s", Batches("v", [NUMBERS] * 2)).parallelismHint(2)

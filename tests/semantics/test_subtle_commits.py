@@ -22,7 +22,7 @@ from trident_py.state import (
 from trident_py.state.updates import ReplaceUpdater
 from trident_py.testing import Crashing, LoggingBackingMap, collect, failing, stored
 
-from .support import Batches, Joined, Partition, bag, bags, both, run, through
+from .support import Batches, Joined, Partition, bag, bags, both, both_always, run, through
 
 NONE, TXID, OPAQUE = "nontransactional", "transactional", "opaque"
 GLOBAL = ("$GLOBAL$",)
@@ -80,7 +80,7 @@ def test_s06_a_state_is_not_called_for_a_batch_without_tuples_and_the_txid_goes_
     assert running.txid == 4
 
 
-@both
+@both_always
 def test_s06_a_global_combiner_commits_on_every_empty_batch(cluster: Any) -> None:
     factory = LoggingBackingMap.Factory(TXID)
     topology = TridentTopology()
@@ -134,7 +134,7 @@ def test_s07_the_partitions_without_tuples_make_their_states_too(cluster: Any) -
 # -- S8, S9: order and phases -------------------------------------------------------------------------------------
 
 
-@both
+@both_always
 def test_s08_commits_run_in_txid_order_and_a_failed_batch_holds_up_the_later_ones(cluster: Any) -> None:
     factory = LoggingBackingMap.Factory(NONE)
     topology = TridentTopology()
@@ -158,7 +158,7 @@ def test_s08_commits_run_in_txid_order_and_a_failed_batch_holds_up_the_later_one
     ]
 
 
-@both
+@both_always
 def test_s09_a_function_that_fails_anywhere_fails_the_batch_before_any_state_commits(cluster: Any) -> None:
     factory = LoggingBackingMap.Factory(NONE)
     topology = TridentTopology()
@@ -241,7 +241,7 @@ def test_s11_an_older_txid_is_refused_and_nothing_is_written(kind: Any) -> None:
     assert backing.items() == before
 
 
-@both
+@both_always
 def test_s12_an_opaque_state_is_exact_but_for_keys_that_only_the_failed_attempt_touched(cluster: Any) -> None:
     factory = LoggingBackingMap.Factory(OPAQUE)
     spout = Batches("w", [[("a",), ("b",), ("a",)], [("a",), ("b",)]], replays={1: [("a",), ("c",)]})

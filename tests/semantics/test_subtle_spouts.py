@@ -12,7 +12,7 @@ from trident_py.operations.builtin import Count
 from trident_py.spouts import IBatchSpout, IOpaquePartitionedTridentSpout, IPartitionedTridentSpout, ISpoutPartition
 from trident_py.testing import Crashing, FixedBatchSpout, LoggingBackingMap, collect, failing, stored
 
-from .support import Batches, bag, bags, both, run
+from .support import Batches, bag, bags, both, both_always, run
 
 LAST = 3
 
@@ -104,7 +104,7 @@ def test_s26_the_partitions_of_a_transactional_spout_are_frozen_for_each_txid(cl
     }
 
 
-@both
+@both_always
 def test_s26_an_opaque_spout_asks_again_on_a_replay_and_metadata_counts_once_committed(cluster: Any) -> None:
     assert _grow(cluster, OpaqueGrowing()) == {
         1: bag([("p0", 0)]),
@@ -170,7 +170,7 @@ def test_s27_what_is_kept_of_old_txids_does_not_grow(tmp_path: Path) -> None:
 # -- several spouts -----------------------------------------------------------------------------------------------
 
 
-@both
+@both_always
 def test_several_spouts_in_one_component_share_one_sequence_of_txids(cluster: Any) -> None:
     factory = LoggingBackingMap.Factory("transactional")
     topology = TridentTopology()
@@ -188,7 +188,7 @@ def test_several_spouts_in_one_component_share_one_sequence_of_txids(cluster: An
     assert [value.txid for value in stored(factory).values()] == [3]
 
 
-@both
+@both_always
 def test_several_components_have_txids_and_attempts_of_their_own(cluster: Any) -> None:
     slow, quick = LoggingBackingMap.Factory("transactional"), LoggingBackingMap.Factory("transactional")
     topology = TridentTopology()

@@ -12,7 +12,7 @@ from trident_py.operations.builtin import Count, Sum
 from trident_py.state import BaseQueryFunction, BaseStateUpdater
 from trident_py.testing import LoggingBackingMap, MemoryMapState, collect, stored
 
-from .support import Batches, Collects, Emits, Joined, Size, Trace, bag, bags, both, run, through
+from .support import Batches, Collects, Emits, Joined, Size, Trace, bag, bags, both, both_always, run, through
 
 ROWS = [(1, 2), (3, 4)]
 
@@ -323,7 +323,7 @@ def test_s20_a_missing_value_that_nobody_reads_does_no_harm(operation: str, clus
 KEYS: list[Any] = [1, 1.0, True, "1", None, [1], b"1"]
 
 
-@both
+@both_always
 def test_s29_one_one_point_zero_true_text_and_null_are_different_groups(cluster: Any) -> None:
     rows = [(key,) for key in KEYS for _ in range(2)]
     found = through(cluster, "k", [rows], lambda s: s.groupBy("k").aggregate(Count(), "n"), partitions=2)
@@ -351,7 +351,7 @@ def test_s29_a_join_keeps_them_apart_and_null_meets_null(cluster: Any) -> None:
 # -- S30: order ---------------------------------------------------------------------------------------------------
 
 
-@both
+@both_always
 def test_s30_between_one_sender_and_one_receiver_tuples_keep_their_order(cluster: Any) -> None:
     rows = [(i % 2, i) for i in range(40)]
     found = through(
