@@ -117,7 +117,8 @@ class AppendRows(State, ITupleCollection):
         if txid is None:
             return True
         with self._transaction.using(0) as connection:
-            mine = self._is_open(connection, txid) and self._claim(connection, txid)
+            mine = self._is_open(connection, txid)
+            mine = mine and self._fence.claim(connection, txid, self.partition, self._transaction.stores[0].dialect)
         if not mine:
             self._transaction.rollback()
         return mine
@@ -131,17 +132,7 @@ class AppendRows(State, ITupleCollection):
                 f"table {self.factory.table!r}: the ledger does not know batch {txid}; the driver's prepare comes "
                 "first. Run the topology on a cluster of trident_py"
             )
-        same = begun in (None, Spread(self.partitions, self._fence.way))
-        return same and self.partition not in self._fence.parts(connection, txid)
-
-    def _claim(self, connection: Connection, txid: int) -> bool:
-        try:
-            self._fence.claim(connection, txid, self.partition)
-        except Exception as error:
-            if not self._transaction.stores[0].dialect.is_duplicate(error):
-                raise
-            return False
-        return True
+        return begun in (None, Spread(self.partitions, self._fence.way))
 
     def _write(self, connection: Connection, rows: KeyedRows) -> dict[int, str]:
         """In bulk; if the table objects, again through a temporary table, to name the rows that it refuses."""

@@ -1,19 +1,21 @@
 """What tells a replay where rows have no key: which partition has written its part, of how many, and of which rows.
 
 A partition's number stands for the same rows only while there are as many partitions and the rows come to them the
-same way (`trident_py.ways`). So the driver records both under the txid before the first write, and a batch that was
-begun with others is not written: its replay only counts its rows. As many as there are in the parts that are written,
-or all parts written: the batch was whole (a partition without rows has no part). Else the replay cannot tell which of
-its rows are there, and the run ends with the way on.
+same way (`trident_py.ways`). So the driver records both under the txid before the first write, with an open mark for
+each partition: a mark that is gone is then told from one that was never written. A batch that was begun with others is
+not written: its replay only counts its rows. As many as there are in the parts that are written, or all parts written:
+the batch was whole (the part of a partition without rows stays open). Else the replay cannot tell which of its rows are
+there, and the run ends with the way on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
-from trident_py.state import Location
+from trident_py.errors import StateError
+from trident_py.state import Location, Remembered
 
 from ..spread import Spread, check_whole
 from .connection import Connection
@@ -21,6 +23,7 @@ from .dialect import Dialect
 from .ledger import LAYOUT_PART, Fence, FenceRow, Ledger, read
 from .store import Store
 
+_OPEN = ""
 _PART = "WHERE topology = ? AND state = ? AND txid = ? AND part = ?"
 
 
@@ -34,13 +37,21 @@ class Claim(Fence):
     way: str = ""
     tally: list[int] = field(default_factory=lambda: [0], compare=False, repr=False)
 
-    def claim(self, connection: Connection, txid: int, part: int) -> None:
-        """Raises the driver's duplicate key error if another task has written this part; waits for its end first."""
-        self._insert(connection, txid, part, 0)
+    def claim(self, connection: Connection, txid: int, part: int, dialect: Dialect) -> bool:
+        """Whether this part of the batch is to be written; waits for the end of another task that writes it.
+
+        Raises StateError if its mark is gone.
+        """
+        text = f"SELECT token FROM trident_part {_PART}{dialect.exclusive}"
+        mark = connection.execute(text, (*self.own, txid, part)).fetchone()
+        if mark is None:
+            self._refuse(txid)
+        return bool(mark[0] == _OPEN)
 
     def wrote(self, connection: Connection, txid: int | None, part: int, token: str, dialect: Dialect) -> None:
-        text = f"UPDATE trident_part SET token = ?, partitions = ? {_PART}"
-        connection.execute(text, (token, self.tally[0], *self.own, txid, part))
+        if self.tally[0] > 0:
+            text = f"UPDATE trident_part SET token = ?, partitions = ? {_PART}"
+            connection.execute(text, (token, self.tally[0], *self.own, txid, part))
 
     def spread(self, connection: Connection, txid: int) -> Spread | None:
         """How the batch was begun, None if it was not."""
@@ -49,24 +60,50 @@ class Claim(Fence):
         return None if found is None else Spread(*found)
 
     def record(self, connection: Connection, txid: int, spread: Spread) -> None:
-        """How a batch is begun of which nothing is written yet."""
-        connection.execute(f"DELETE FROM trident_part {_PART}", (*self.own, txid, LAYOUT_PART))
-        self._insert(connection, txid, LAYOUT_PART, *spread)
+        """How a batch is begun of which nothing is written yet: a mark for each partition, all of them open."""
+        connection.execute("DELETE FROM trident_part WHERE topology = ? AND state = ? AND txid = ?", (*self.own, txid))
+        self._insert(connection, txid, [(LAYOUT_PART, *spread), *((part, 0, _OPEN) for part in range(spread[0]))])
 
     def written(self, connection: Connection, txid: int) -> list[int]:
         """The counts of the partitions that have written the batch."""
-        return [rows for part, rows in self.parts(connection, txid).items() if part != LAYOUT_PART]
+        text = "SELECT partitions FROM trident_part WHERE topology = ? AND state = ? AND txid = ? AND part >= 0"
+        found = connection.execute(f"{text} AND token <> ?", (*self.own, txid, _OPEN)).fetchall()
+        return [row[0] for row in found]
 
-    def _insert(self, connection: Connection, txid: int, part: int, number: int, token: str = "") -> None:
+    def check_marks(self, connection: Connection, row: FenceRow) -> None:
+        """Raises StateError if the batch that the driver has begun last is not over, and lacks marks."""
+        if row.started <= row.txid:
+            return
+        marks, spread = self.parts(connection, row.started), self.spread(connection, row.started)
+        if spread is None or len(marks) - 1 < spread.partitions:
+            self._refuse(row.started)
+
+    def _refuse(self, txid: int) -> NoReturn:
+        raise StateError(
+            f"state {self.state!r} of topology {self.topology!r}: the ledger says that batch {txid} was begun, but "
+            "marks of its partitions are gone from trident_part: somebody removed rows, or only a part of the database "
+            "was restored. Which rows of the batch the table has cannot be told, and none is written. Restore the "
+            f"database as a whole. Or remove by hand the rows of batch {txid} from the table and its marks from "
+            "trident_part, set started = txid in the state's row of trident_fence, and start again: then it is "
+            "written anew"
+        )
+
+    def _insert(self, connection: Connection, txid: int, rows: list[tuple[int, int, str]]) -> None:
         text = (
             "INSERT INTO trident_part (topology, state, txid, part, attempt, partitions, token)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)"
         )
-        connection.execute(text, (*self.own, txid, part, self.attempt, number, token))
+        connection.executemany(text, [(*self.own, txid, part, self.attempt, *more) for part, *more in rows])
 
 
 class Unfenced(Claim):
     """The ledger without a driver (a unit test's makeState): a replay with the same partitions is told."""
+
+    def claim(self, connection: Connection, txid: int, part: int, dialect: Dialect) -> bool:
+        if part in self.parts(connection, txid):
+            return super().claim(connection, txid, part, dialect)
+        self._insert(connection, txid, [(part, 0, _OPEN)])
+        return True
 
     def row(self, connection: Connection, lock: str = "") -> FenceRow:
         return read(connection, *self.own, lock) or FenceRow(0, "", 0, 0, 0)
@@ -95,6 +132,17 @@ class AppendLedger(Ledger):
         self._fence = Claim(*fence.own, generation, fence.lineage, way=Spread.of(0, conf).way)
         return generation
 
+    def remembered(self, conf: dict) -> Remembered:
+        """Raises StateError also if marks of the batch at hand are gone."""
+        found, store = super().remembered(conf), self._places()[0]
+        own = conf.get("topology.name", ""), conf.get("trident.state.name", "")
+        if found.last > 0:
+            with store.errors("ask the ledger"), store.reading() as connection:
+                row = read(connection, *own)
+                if row is not None:
+                    Claim(*own, row.generation, row.lineage).check_marks(connection, row)
+        return found
+
     @property
     def fence(self) -> Claim:
         found = super().fence
@@ -109,6 +157,8 @@ class AppendLedger(Ledger):
             row = self.fence.row(connection, store.dialect.exclusive)
             if txid < row.last or txid <= row.txid:
                 return  # complete, or behind: the tasks are told
+            if row.started == txid:
+                self.fence.check_marks(connection, row)
             self.fence.begun(connection, txid, attempt)
             if self.fence.spread(connection, txid) != spread and not self.fence.written(connection, txid):
                 self.fence.record(connection, txid, spread)

@@ -93,7 +93,7 @@ class Trace(NamedTuple):
 
 def trace(connection: Connection, topology: str, state: str) -> Trace:
     row = read(connection, topology, state)
-    text = f"SELECT max(txid), max(CASE WHEN part >= 0 THEN txid END) FROM trident_part {_OWN}"
+    text = f"SELECT max(txid), max(CASE WHEN part >= 0 AND token <> '' THEN txid END) FROM trident_part {_OWN}"
     begun, part = connection.execute(text, (topology, state)).fetchone()
     over = row or FenceRow(0, "", 0, 0, 0)
     return Trace(row, max(over.txid, part or 0), max(over.last, begun or 0))

@@ -140,12 +140,14 @@ def locked_across(engine: sa.Engine, state: str, txid: int) -> Iterator[Any]:
         connection.commit()
         for n in range(300):  # the lighter transaction is the victim
             connection.execute(sa.text(f"INSERT INTO scratch VALUES ({n}), ({n}), ({n}), ({n})"))
-        connection.execute(
-            sa.text(
-                "INSERT INTO trident_part (topology, state, txid, part, attempt, partitions, token)"
-                f" SELECT topology, state, {txid}, 0, 0, 0, 'other' FROM trident_fence"
+        own = f"UPDATE trident_part SET attempt = attempt + 1 WHERE txid = {txid} AND part = 0"
+        if connection.execute(sa.text(own)).rowcount == 0:  # only append has its marks from the beginning
+            connection.execute(
+                sa.text(
+                    "INSERT INTO trident_part (topology, state, txid, part, attempt, partitions, token)"
+                    f" SELECT topology, state, {txid}, 0, 0, 0, 'other' FROM trident_fence"
+                )
             )
-        )
         threads.append(threading.Thread(target=wants, args=(connection,)))
         threads[0].start()
 

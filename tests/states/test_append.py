@@ -49,6 +49,44 @@ def of_partition(partition: int, of: int) -> list[tuple]:
     return [row for row in WORDS if partition_of(TridentTuple.of(["word", "n"], row), of) == partition]
 
 
+REMOVED = [
+    ("every mark", "part >= 0"), ("all of the batch", "txid = 2"), ("how it is spread", "part = -1"),
+    ("that of a partition which has written", "part = 0"), ("that of one which has not", "part = 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("which", [where for _, where in REMOVED], ids=[name for name, _ in REMOVED])
+@pytest.mark.parametrize("restarted", [True, False])
+def test_marks_that_are_gone_are_told_and_nothing_is_written(
+    factory: AppendState, database: str, which: str, restarted: bool
+) -> None:
+    """The driver's row is there and says that the batch was begun: it must not read as 'nothing written'."""
+    driver = Driver(factory, RowUpdater())
+    driver.batch(rows(*WORDS), 1, of=2)
+    driver.run(rows(*WORDS), 2, of=2, only=[0])
+    before = factory.stored()
+    run(database, f"DELETE FROM trident_part WHERE {which}")
+    for _ in range(2):
+        with pytest.raises(StateError, match=r"batch 2 was begun, but marks of its partitions are gone.*Restore the"):
+            if restarted:
+                Driver(factory, RowUpdater())
+            driver.batch(rows(*WORDS), 2, of=2, attempt=1)
+        assert factory.stored() == before
+    as_it_says = 'DELETE FROM "rows"', "DELETE FROM trident_part", "UPDATE trident_fence SET started = txid"
+    run(database, *as_it_says)
+    Driver(factory, RowUpdater()).batch(rows(*WORDS), 2, of=2)
+    assert factory.stored() == Counter(WORDS)
+
+
+def test_a_mark_that_goes_between_prepare_and_task_is_told(factory: AppendState, database: str) -> None:
+    driver = Driver(factory, RowUpdater())
+    driver.participant.prepare(1, 0, 2)
+    run(database, "DELETE FROM trident_part WHERE part = 1")
+    with pytest.raises(StateError, match="are gone from trident_part"):
+        driver.tasks(rows(*WORDS), 1)
+    assert factory.stored() == Counter(of_partition(0, 2))
+
+
 class TestAnotherNumberOfPartitions:
     """A partition's number stands for the same rows only while there are as many partitions."""
 
