@@ -23,6 +23,7 @@ from trident_py.tuples import Fields
 from .naming import nameable
 
 _NONE = type(None)
+_NUMBERED = "null would become a number of the database's own; give it one, or leave the column out of the fields"
 _INTEGERS = {
     "tinyint": 8, "byte": 8, "smallint": 16, "short": 16, "int": 32, "integer": 32, "bigint": 64, "long": 64,
 }  # fmt: skip
@@ -52,7 +53,7 @@ class Column:
     ddl: str
     key: bool = False
     without: tuple[str, ...] = ()
-    """What this database's column cannot hold although its type could: "NUL", "infinity", "zone" (it is UTC then)."""
+    """What this column cannot hold although its type could: "NUL", "infinity", "null", "zone" (it is UTC then)."""
     most: int = 0
     """How many bytes of UTF-8 a text may have; 0 is any number."""
     zoned: bool | None = None
@@ -91,6 +92,10 @@ class Column:
         return self.key and self.family == "timestamp" and "zone" in self.without
 
     @property
+    def nullable(self) -> bool:
+        return not self.key and "null" not in self.without
+
+    @property
     def kind(self) -> str:
         """Of a key, what its values are: two keys of one kind are one in a table exactly if they are equal.
 
@@ -101,7 +106,7 @@ class Column:
     def encode(self, values: Sequence[Any]) -> Sequence[Any]:
         """The values as the driver takes them. Raises Refused with the index of the first bad one."""
         kinds = set(map(type, values))
-        if not self.key or _NONE not in kinds:
+        if self.nullable or _NONE not in kinds:
             quick = _QUICK.get(self.family)
             if quick is not None and quick(self, values, kinds - {_NONE}):
                 return values
@@ -110,7 +115,9 @@ class Column:
         for index, value in enumerate(values):
             try:
                 plain = _plain(value)
-                done.append(None if plain is None and not self.key else encode(self, plain))
+                if plain is None and not self.nullable:
+                    raise Refused("a key column holds no null" if self.key else _NUMBERED)
+                done.append(None if plain is None else encode(self, plain))
             except Refused as refused:
                 raise Refused(refused.reason, index) from None
         for index, reason in self.strangers(values).items():
@@ -219,8 +226,6 @@ def _plain(value: Any) -> Any:
 
 
 def _want(value: Any, kind: type | tuple[type, ...], what: str) -> None:
-    if value is None:
-        raise Refused("a key column holds no null")
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise Refused(f"it is not {what}")
 

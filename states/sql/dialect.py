@@ -115,6 +115,10 @@ class Dialect(Protocol):
         """The column with the limits of the table that is there (a text's length) and of this database."""
         ...
 
+    def numbered(self, connection: Connection, table: str) -> set[str]:
+        """The columns of a table that is there in which null becomes the next number."""
+        ...
+
     def decoder(self, column: Column) -> Callable[[Any], Any] | None:
         """From what the driver returns to the value; None if that is the value."""
         ...

@@ -16,7 +16,7 @@ from .bulk import BLOCK_BYTES, Loaded, blocks, insertions, packets
 from .columns import Column
 from .dialect import names
 from .keyed import KeyedRows
-from .mysql_table import other_unique, refuse_engine, takes_every_row, unfit, unique_keys
+from .mysql_table import numbered, other_unique, refuse_engine, takes_every_row, unfit, unique_keys
 from .store import Store
 
 _COM_QUERY = 3
@@ -114,6 +114,9 @@ class MySqlBulk:
 
     def unique_keys(self, connection: Any, table: str) -> list[set[str]]:
         return unique_keys(connection, table)
+
+    def numbered(self, connection: Any, table: str) -> set[str]:
+        return numbered(connection, table)
 
     def other_unique(self, connection: Any, table: str, keys: Sequence[Column]) -> list[str]:
         """ON DUPLICATE KEY UPDATE names no key: it changes whichever row stands in the way, in any unique index."""

@@ -89,6 +89,12 @@ def unique_keys(connection: Any, table: str) -> list[set[str]]:
     return [columns for index, columns in whole.items() if index not in partial]
 
 
+def numbered(connection: Any, table: str) -> set[str]:
+    """The columns in which NULL becomes the next number."""
+    text = f"SELECT column_name FROM information_schema.columns WHERE {_HERE} AND extra LIKE '%auto_increment%'"
+    return {row[0] for row in connection.execute(text, (table,)).fetchall()}
+
+
 def refuse_engine(connection: Any, table: str) -> bool:
     """Whether it is a plain table (and no view). Raises StateError if its engine has no transactions."""
     kind, engine = _kind_and_engine(connection, table)

@@ -162,6 +162,9 @@ class PostgreSql(ServerDialect, PostgreSqlMaps, PostgreSqlBulk):
     def unfit(self, connection: Connection, table: str) -> str | None:
         return unfit(connection, table)
 
+    def numbered(self, connection: Connection, table: str) -> set[str]:
+        return set()  # null is null, or an error: a default is for a column that is not named
+
     def unique_keys(self, connection: Connection, table: str) -> list[set[str]]:
         return unique_keys(connection, table)
 

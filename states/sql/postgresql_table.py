@@ -29,16 +29,23 @@ def type_names(connection: Any, table: str) -> dict[str, str]:
 def unfit(connection: Connection, table: str) -> str | None:
     """What keeps it from holding a state; None for a plain table and for none."""
     found = connection.execute(
-        "SELECT relkind, relpersistence, EXISTS (SELECT 1 FROM pg_rewrite WHERE ev_class = c.oid),"
+        "SELECT (SELECT nspname FROM pg_namespace AS n WHERE n.oid = relnamespace), current_schema(),"
+        " relkind, relpersistence, EXISTS (SELECT 1 FROM pg_rewrite WHERE ev_class = c.oid),"
         " relkind = 'r' AND EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = c.oid), row_security_active(c.oid)"
         " FROM pg_class AS c WHERE oid = to_regclass(?)",
         (f'"{table}"',),
     ).fetchone()
     if found is None:
         return None
-    kind, persistence, has_rules, has_children, hides_rows = found
+    schema, own, kind, persistence, has_rules, has_children, hides_rows = found
     if kind not in ("r", "p"):
         return f"is {_KINDS.get(kind, 'something else')}; a state needs a table"
+    if schema != own and persistence != "t":
+        return (
+            f"is in the schema {schema!r}, while tables of this user are made in {own!r} (search_path): another user "
+            "would have another ledger for it. Name the one schema in the URL: "
+            f"?options=-csearch_path%3D{schema}"
+        )
     reasons = {
         "is UNLOGGED: a server that dies empties it, and the ledger still says that its batches are done. "
         f'ALTER TABLE "{table}" SET LOGGED': persistence == "u",

@@ -21,7 +21,7 @@ from .dialect import insert_text, upsert_text
 from .sqlite_bulk import SqliteBulk
 from .sqlite_file import FileConnection, unopenable
 from .sqlite_maps import SqliteMaps
-from .sqlite_table import declared, keeps, unfit, unique_keys
+from .sqlite_table import declared, keeps, numbered, unfit, unique_keys
 
 _BUSY_MILLISECONDS = 60_000
 _KEYS_PER_READ = 400
@@ -150,6 +150,9 @@ class Sqlite(SqliteMaps, SqliteBulk):
 
     def unique_keys(self, connection: Connection, table: str) -> list[set[str]]:
         return unique_keys(connection, table)
+
+    def numbered(self, connection: Connection, table: str) -> set[str]:
+        return numbered(connection, table)
 
     def narrowed(self, column: Column, type_name: str) -> Column:
         return column

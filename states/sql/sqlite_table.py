@@ -61,6 +61,14 @@ def unfit(connection: Connection, table: str) -> str | None:
     return f"has a constraint with {clause[0].upper()}, which {what} without a word. Make it without that clause"
 
 
+def numbered(connection: Connection, table: str) -> set[str]:
+    """The column that is another name of the row's own number: INTEGER PRIMARY KEY, without an index of its own."""
+    keys = [row for row in connection.execute(f'PRAGMA table_info("{table}")').fetchall() if row[5] > 0]
+    indexes = connection.execute(f'PRAGMA index_list("{table}")').fetchall()
+    alias = len(keys) == 1 and keys[0][2].upper() == "INTEGER" and "pk" not in [row[3] for row in indexes]
+    return {keys[0][1]} if alias else set()
+
+
 def unique_keys(connection: Connection, table: str) -> list[set[str]]:
     """The columns of the primary key, and of each unique index over all rows."""
     columns = connection.execute(f'PRAGMA table_xinfo("{table}")').fetchall()

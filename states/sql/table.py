@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -109,6 +109,7 @@ def unknown_column(name: str, found: Mapping[str, str]) -> str:
 
 def _described(store: Store, table: str) -> dict[str, str] | None:
     if not sa.inspect(store.engine).has_table(table):
+        _refuse_unfit(store, table)  # one that is seen elsewhere
         return None
     return store.dialect.type_names(store.engine, table)
 
@@ -152,7 +153,13 @@ def data_table(store: Store, connection: Connection, name: str, columns: Sequenc
     return sa.Table(name, sa.MetaData(), *made, **store.dialect.table_options(connection, keyed))
 
 
+def _refuse_unfit(store: Store, table: str) -> None:
+    if problems := table_problems(store, table):
+        raise StateError(f"table {table!r} in {store.shown} {problems[0]}")
+
+
 def _make(store: Store, place: Place, shape: Shape, index: int) -> None:
+    _refuse_unfit(store, place.table)
     _make_ledger(store)
     with store.writing() as connection:
         known = index > 0 or _known_layout(store, connection, place)
@@ -204,10 +211,13 @@ def _known_layout(store: Store, connection: Connection, place: Place) -> bool:
 
 def _check(store: Store, place: Place, shape: Shape) -> Shape:
     found = _described(store, place.table) or {}
-    problems = [*table_problems(store, place.table), *column_problems(store, place.table, shape, found)]
+    problems = column_problems(store, place.table, shape, found)
     if problems := problems or key_problems(store, place.table, shape):
         raise StateError(f"table {place.table!r} in {store.shown} {problems[0]}")
-    return Shape(tuple(store.dialect.narrowed(each, found[each.name]) for each in shape.columns))
+    with store.reading() as connection:
+        numbered = store.dialect.numbered(connection, place.table)
+    made = [store.dialect.narrowed(each, found[each.name]) for each in shape.columns]
+    return Shape(tuple(replace(c, without=(*c.without, "null")) if c.name in numbered else c for c in made))
 
 
 def table_problems(store: Store, table: str) -> list[str]:

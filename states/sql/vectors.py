@@ -105,7 +105,7 @@ def _large(array: pa.Array) -> pa.Array:
 
 
 def _passes(column: Column, array: pa.Array) -> bool:
-    if column.key and array.null_count:
+    if array.null_count and not column.nullable:
         return False
     if pa.types.is_null(array.type):
         return True
