@@ -73,7 +73,7 @@ TWO = st.sampled_from(FACES).flatmap(lambda faces: st.tuples(st.sampled_from(fac
 PAIRS = st.sampled_from(TYPES).flatmap(
     lambda ddl: st.tuples(st.just(ddl), TWO | st.tuples(OF_TYPE.get(ddl, st.nothing()), OF_TYPE.get(ddl, st.nothing())))
 )
-often = settings(max_examples=200, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+often = settings(deadline=None, database=None, suppress_health_check=list(HealthCheck))
 
 
 def apart(one: Any, other: Any) -> int:
@@ -305,7 +305,7 @@ def test_a_check_before_the_start_tells_of_a_key_that_is_declared_otherwise(tmp_
     assert "holds values of the kind 'text'" in found.text and "Declare it as before" in found.text
 
 
-@settings(often, max_examples=400)
+@often
 @given(PAIRS, st.booleans(), st.booleans())
 def test_two_keys_of_a_topic_are_two_texts_or_one_is_refused(drawn: Any, typed: bool, beside: bool) -> None:
     """The text is a function of the key alone: what holds in one batch holds across them."""

@@ -1,54 +1,133 @@
 """What comes out is what went in, or an error: every type in every store.
 
 A run of many examples: ROUND_TRIPS=20000 python -m pytest tests/states/test_round_trips.py --hypothesis-seed=1
+An example is one value in one column; a database gets many of them in one round trip.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from asking import run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from properties.values import OF_TYPE, is_same
+from properties.values import DOUBLES, INSTANTS, INTEGERS, OF_TYPE, TEXT_EDGES, is_same
 
 from states.kafka.codec import Codec
-from states.sql import AppendState, RowUpdater, SqlMapState
+from states.sql import AppendState, InsertIgnoreState, RowUpdater, SqlMapState
+from states.sql.store import parsed, store_of
 from trident_py import Fields, TridentError
+from trident_py.canonical import identity
 from trident_py.chunks import Chunk, TupleList
-from trident_py.operations.base import TridentCollector
+from trident_py.errors import StateError
+from trident_py.state import SILENT
 
-EXAMPLES = int(os.environ.get("ROUND_TRIPS", settings.default.max_examples))
+EXAMPLES = int(os.environ.get("ROUND_TRIPS", max(200, settings.default.max_examples)))
+AT_ONCE = 25
 often = settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
-in_each = settings(often, max_examples=max(1, EXAMPLES // 4))  # of three databases
+in_each = settings(often, max_examples=EXAMPLES // AT_ONCE)  # of three databases
 TYPES = [ddl for ddl in OF_TYPE if ddl != "timestamp_ntz"]
-VALUES = st.sampled_from(TYPES).flatmap(
-    lambda ddl: st.tuples(st.just(ddl), st.lists(OF_TYPE[ddl], min_size=1, max_size=4))
-)
+INTEGRAL = ("bigint", "int", "smallint", "tinyint")
+
+
+def values_of(least: int, most: int) -> st.SearchStrategy[tuple[str, list[Any]]]:
+    """A type, and values of it."""
+    lists = {ddl: st.tuples(st.just(ddl), st.lists(OF_TYPE[ddl], min_size=least, max_size=most)) for ddl in TYPES}
+    return st.sampled_from(TYPES).flatmap(lists.__getitem__)
+
+
+FEW, MANY = values_of(1, 4), values_of(AT_ONCE, 2 * AT_ONCE)
 
 
 def check(ddl: str, values: list[Any], out: Callable[[list[Any]], list[Any]]) -> None:
-    """All come out as they went in, or it is an error; then the same for each alone."""
-    for given_values in (values, *([each] for each in values)):
-        try:
-            found = out(given_values)
-        except TridentError:
-            continue
-        assert len(found) == len(given_values)
-        for before, after in zip(given_values, found, strict=True):
-            assert stored_same(ddl, before, after), (ddl, before, after)
+    """All come out as they went in, or it is an error; then each half of them, down to the one that is refused."""
+    try:
+        found = out(values)
+    except TridentError:
+        if len(values) > 1:
+            check(ddl, values[: len(values) // 2], out)
+            check(ddl, values[len(values) // 2 :], out)
+        return
+    assert len(found) == len(values)
+    for before, after in zip(values, found, strict=True):
+        assert stored_same(ddl, before, after), (ddl, before, after)
+
+
+def in_utc(before: Any, after: Any) -> Any:
+    """A server keeps an instant by its clock in UTC."""
+    zoned = isinstance(before, datetime.datetime) and before.tzinfo is not None
+    return after.replace(tzinfo=datetime.UTC) if zoned and after.tzinfo is None else after
 
 
 def stored_same(ddl: str, before: Any, after: Any) -> bool:
-    """A database's column of a float is a double, its times are in UTC; not all know -0.0."""
-    if isinstance(before, datetime.datetime) and before.tzinfo is not None and after.tzinfo is None:
-        after = after.replace(tzinfo=datetime.UTC)
+    """A database's column of a float is a double, its times are in UTC; see WITHOUT_SIGN."""
+    after = in_utc(before, after)
     if ddl == "float" and is_same("double", before, after):
         return True
     return is_same(ddl, before, after) or (after == 0 and is_same(ddl, before, -after))
+
+
+_SIGNED = {"double": {"-0.0"}, "float": {"-0.0", "-5e-324"}}  # which is -0.0 in 32 bits
+WITHOUT_SIGN: dict[str, dict[str, set[str]]] = {"sqlite": _SIGNED, "mysql": _SIGNED, "postgresql": {}}
+"""The one exception: of these columns a -0.0 comes back as the equal 0.0. (Of MariaDB; MySQL itself may keep it.)"""
+
+
+def test_only_the_sign_of_a_zero_is_lost_and_only_where_it_is_documented(database: str) -> None:
+    """Each edge of each type in a row of its own: what comes back as another value, with nothing refused."""
+    other: dict[str, set[str]] = {}
+    for ddl in (each for each in TYPES if not each.startswith("decimal")):
+        factory = AppendState(database, f"{table(ddl)}_edges", ["n bigint", f"v {ddl}"])
+        for number, value in enumerate(EDGES.get(ddl, [])):
+            with contextlib.suppress(TridentError):
+                append(factory, Fields("n bigint", f"v {ddl}"), [(number, value)])
+        for number, after in factory.stored():
+            before, after = EDGES[ddl][number], in_utc(EDGES[ddl][number], after)
+            if not (is_same(ddl, before, after) or (ddl == "float" and is_same("double", before, after))):
+                other.setdefault(ddl, set()).add(repr(before))
+    assert other == WITHOUT_SIGN[store_of(parsed(database)).dialect.name]
+
+
+@pytest.mark.parametrize("ddl", ["double", "float"])
+def test_a_key_of_minus_zero_is_refused_by_every_store(database: str, ddl: str) -> None:
+    """A key may not lose its sign: 0.0 and -0.0 are two groups."""
+    for make in (SqlMapState.opaque, SqlMapState.nonTransactional):
+        factory = make(database, make.__name__, f"k {ddl}")
+        state = factory.makeState({}, None, 0, 1)
+        for keys in ([(-0.0,)], [(0.0,), (-0.0,)]):
+            with pytest.raises(StateError, match=r"cannot hold -0\.0 .*it would become 0\.0"):
+                put(state, keys, [1] * len(keys))
+        assert factory.stored() == {}
+    rows = InsertIgnoreState(database, "i", "k", [f"k {ddl}", "n bigint"])
+    with pytest.raises(StateError, match=r"cannot hold -0\.0"):
+        append(rows, Fields(f"k {ddl}", "n bigint"), [(0.0, 1), (-0.0, 2)])
+    assert rows.stored() == {}
+    with pytest.raises(StateError, match=r"cannot hold -0\.0"):
+        Codec("t", Fields(f"k {ddl}"), Fields("n bigint")).key_texts([[0.0, -0.0]])
+
+
+EDGES: dict[str, list[Any]] = {
+    "double": DOUBLES, "float": DOUBLES, "string": TEXT_EDGES, **dict.fromkeys(INTEGRAL, INTEGERS),
+    "timestamp": [each.replace(tzinfo=datetime.UTC) for each in INSTANTS],
+}  # fmt: skip
+
+
+def append(factory: Any, fields: Fields, rows: list[tuple]) -> None:
+    """The rows in one transaction, or an error and none."""
+    tuples = TupleList(fields)
+    tuples.append(Chunk.of_rows(fields, rows))
+    state = factory.makeState({}, None, 0, 1)
+    state.beginCommit(None)
+    try:
+        RowUpdater().updateState(state, tuples, SILENT)
+        state.commit(None)
+    except BaseException:
+        state.rollback(None)
+        raise
 
 
 def table(ddl: str) -> str:
@@ -56,7 +135,7 @@ def table(ddl: str) -> str:
 
 
 @in_each
-@given(VALUES)
+@given(MANY)
 def test_a_value_of_a_map_in_a_database(database: str, drawn: tuple[str, list[Any]]) -> None:
     ddl, values = drawn
     factory = SqlMapState.nonTransactional(database, f"{table(ddl)}_map", "n bigint", f"v {ddl}")
@@ -81,41 +160,33 @@ def put(state: Any, keys: list[tuple], values: list[Any]) -> None:
 
 
 @in_each
-@given(VALUES)
+@given(MANY)
 def test_a_key_of_a_map_in_a_database(database: str, drawn: tuple[str, list[Any]]) -> None:
     ddl, values = drawn
+    values = list({repr(identity(each)): each for each in values}.values())
     factory = SqlMapState.nonTransactional(database, f"{table(ddl)}_key", f"k {ddl}", "n bigint")
 
     def out(rows: list[Any]) -> list[Any]:
         state = factory.makeState({}, None, 0, 1)
-        put(state, [(rows[0],)], [7])
-        assert list(state.multiGet([(rows[0],)])) == [7]
-        [key] = factory.stored()
+        keys = [(row,) for row in rows]
+        put(state, keys, list(range(len(rows))))
+        assert list(state.multiGet(keys)) == list(range(len(rows)))
+        found = sorted(factory.stored().items(), key=lambda row: row[1])
         run(database, f"DELETE FROM {table(ddl)}_key")
-        return [key[0], *rows[1:]]
+        return [key for (key,), _ in found]
 
     check(ddl, values, out)
 
 
 @in_each
-@given(VALUES, st.booleans())
+@given(MANY, st.booleans())
 def test_a_row_in_a_database(database: str, drawn: tuple[str, list[Any]], as_columns: bool) -> None:
     ddl, values = drawn
     name = f"{table(ddl)}_rows"
     factory = AppendState(database, name, ["n bigint", f"v {ddl}"])
 
     def out(rows: list[Any]) -> list[Any]:
-        state = factory.makeState({}, None, 0, 1)
-        fields = Fields("n bigint", f"v {ddl}") if as_columns else Fields("n", "v")
-        tuples = TupleList(fields)
-        tuples.append(Chunk.of_rows(fields, list(enumerate(rows))))
-        state.beginCommit(None)
-        try:
-            RowUpdater().updateState(state, tuples, TridentCollector(lambda _: None))
-            state.commit(None)
-        except BaseException:
-            state.rollback(None)
-            raise
+        append(factory, Fields("n bigint", f"v {ddl}") if as_columns else Fields("n", "v"), list(enumerate(rows)))
         found = dict(factory.stored())
         run(database, f"DELETE FROM {name}")
         return [value for _, value in sorted(found, key=lambda row: row[0])]
@@ -124,7 +195,7 @@ def test_a_row_in_a_database(database: str, drawn: tuple[str, list[Any]], as_col
 
 
 @often
-@given(VALUES, st.booleans(), st.booleans())
+@given(FEW, st.booleans(), st.booleans())
 def test_a_key_and_a_value_of_a_topic(drawn: tuple[str, list[Any]], as_key: bool, several: bool) -> None:
     ddl, values = drawn
     fields, other = Fields(f"v {ddl}", *(["w bigint"] if several else [])), Fields("o bigint")
