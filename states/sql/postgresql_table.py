@@ -26,15 +26,17 @@ def type_names(connection: Any, table: str) -> dict[str, str]:
     return named
 
 
+_ABOUT = (
+    "SELECT (SELECT nspname FROM pg_namespace AS n WHERE n.oid = relnamespace), current_schema(),"
+    " relkind, relpersistence, EXISTS (SELECT 1 FROM pg_rewrite WHERE ev_class = c.oid),"
+    " relkind = 'r' AND EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = c.oid), row_security_active(c.oid)"
+    " FROM pg_class AS c WHERE oid = to_regclass(?)"
+)
+
+
 def unfit(connection: Connection, table: str) -> str | None:
     """What keeps it from holding a state; None for a plain table and for none."""
-    found = connection.execute(
-        "SELECT (SELECT nspname FROM pg_namespace AS n WHERE n.oid = relnamespace), current_schema(),"
-        " relkind, relpersistence, EXISTS (SELECT 1 FROM pg_rewrite WHERE ev_class = c.oid),"
-        " relkind = 'r' AND EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = c.oid), row_security_active(c.oid)"
-        " FROM pg_class AS c WHERE oid = to_regclass(?)",
-        (f'"{table}"',),
-    ).fetchone()
+    found = connection.execute(_ABOUT, (f'"{table}"',)).fetchone()
     if found is None:
         return None
     schema, own, kind, persistence, has_rules, has_children, hides_rows = found
