@@ -17,7 +17,7 @@ from users_code import PLACES, RAISING, WITH_THE_TUPLE, fail, interrupt, leave, 
 import trident_py
 from states.kafka.records import RecordForm
 from trident_py import LocalCluster, TopologyError, TridentTopology, TridentTuple
-from trident_py.blame import LONGEST, NOTHING_LEFT, notes_of
+from trident_py.blame import LONGEST, NOTHING_LEFT, arguments, notes_of
 from trident_py.chunks import CHUNK_ROWS
 from trident_py.state import BaseStateUpdater
 from trident_py.testing import FixedBatchSpout, MemoryMapState
@@ -95,6 +95,16 @@ class Strange(int):
 
 def test_a_value_that_cannot_be_shown_does_not_hide_the_error() -> None:
     assert "divisor=<Strange instance at" in values_shown(fail, Strange(0))
+
+
+class array(dict):
+    """reprlib goes by the name, and looks for a typecode."""
+
+
+def test_a_value_of_a_class_named_as_one_of_pythons_does_not_hide_the_error() -> None:
+    with pytest.raises(TypeError) as raised:
+        fail(array())  # type: ignore[arg-type]
+    assert arguments(raised.value.with_traceback(raised.tb.tb_next)) == "divisor=<cannot be shown: array>"
 
 
 def test_an_exception_that_cannot_be_pickled_keeps_the_users_lines() -> None:

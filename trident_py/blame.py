@@ -118,7 +118,8 @@ def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
 def _named(name: str, value: Any) -> Iterator[str]:
     """Only tuples and plain data: a state or a collector would say nothing, and might say too much."""
     if isinstance(value, TridentTuple):
-        yield from (_pair(field, value[i]) for i, field in enumerate(value.getFields()) if i < len(value))
+        held = tuple.__iter__(value)  # of one that was emitted with too few values too: to read it raises
+        yield from (_pair(field, each) for field, each in zip(value.getFields(), held, strict=False))
     elif isinstance(value, _PLAIN):
         yield _pair(name, value)
 
@@ -128,7 +129,15 @@ _repr.maxstring = _repr.maxother = _repr.maxlong = 80
 
 
 def _pair(name: str, value: Any) -> str:
-    return f"{name}={HIDDEN if is_secret(name) else _repr.repr(value)}"
+    return f"{name}={HIDDEN if is_secret(name) else _shown(value)}"
+
+
+def _shown(value: Any) -> str:
+    """Never raises: an exception here would take the place of the user's own."""
+    try:
+        return _repr.repr(value)
+    except Exception:
+        return f"<cannot be shown: {type(value).__name__}>"
 
 
 def _short(text: str) -> str:

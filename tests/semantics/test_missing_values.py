@@ -13,7 +13,7 @@ from trident_py.chunks import Chunk
 from trident_py.operations import Filter, Function
 from trident_py.operations.builtin import Count
 
-from .support import bag, both_always, through
+from .support import bag, both, both_always, through
 
 FIELDS = ["a", "b"]
 BATCH = [[(1, 2)], [(3, 4)]]
@@ -120,3 +120,35 @@ def test_values_with_an_equality_of_their_own_travel_in_a_chunk_that_lacks_other
     chunk = Chunk.of_rows(Fields(*FIELDS), [(np.zeros(2),), (np.ones(2), 1)])
     again = Chunk.decode(chunk.encode())
     assert [each[0].tolist() for each in again.tuples(Fields("a"))] == [[0, 0], [1, 1]]
+
+
+class Adds(Function):
+    def execute(self, tuple: Any, collector: Any) -> None:
+        collector.emit([tuple[0] + tuple[1]])
+
+
+class Asks(Filter):
+    def isKeep(self, tuple: Any) -> bool:
+        return tuple[0] is not None
+
+
+def whole(tuple: Any) -> Any:
+    return [sum(tuple)]
+
+
+@pytest.mark.parametrize(
+    ("step", "where"),
+    [
+        (lambda s: s.each(["a", "b"], Adds(), "c"), "each Adds"),
+        (lambda s: s.filter(["b"], Asks()), "filter Asks"),
+        (lambda s: s.map(whole, ["c"]), "map whole"),
+    ],
+    ids=["function", "filter", "map"],
+)
+@both
+def test_who_reads_a_missing_value_is_named_with_the_batch(cluster: Any, step: Any, where: str) -> None:
+    with pytest.raises(TopologyError) as failed:
+        through(cluster, FIELDS, BATCH, lambda s: step(shorter(s)))
+    assert (failed.value.operation, failed.value.txid, failed.value.partition) == (where, 1, 0)
+    assert isinstance(failed.value.__cause__, MissingValueError)
+    assert "b=<missing>" in "".join(failed.value.__cause__.__notes__)
