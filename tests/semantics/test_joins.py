@@ -128,6 +128,15 @@ def test_too_few_output_fields_are_refused(cluster: Any) -> None:
         joined(cluster, out=["k", "a"])
 
 
+def test_join_fields_of_different_number_are_refused() -> None:
+    """In Storm no two tuples meet, and an outer join in COMPACT mode ends the worker (docs/differences.md)."""
+    topology = TridentTopology()
+    one = topology.newStream("one", Batches(["a", "b"], [[(1, 2)]]))
+    two = topology.newStream("two", Batches(["x", "y"], [[(1, 2)]]))
+    with pytest.raises(DefinitionError, match=r"by position, but these differ in number: \[a, b\], \[x\]"):
+        topology.join(one, ["a", "b"], two, ["x"], ["a", "b", "y"])
+
+
 def test_a_self_join_works_on_one_stream_object_and_on_different_keys(cluster: Any) -> None:
     """Storm gives nothing for the first and cannot build the second (docs/differences.md)."""
     rows = [("a", "b"), ("b", "c")]

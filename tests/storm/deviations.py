@@ -9,11 +9,14 @@ from .compare import rows
 
 
 class Deviation(NamedTuple):
-    """``storm`` and ``ours``: the error's phase, or what the sink ``out`` got; None: whatever it is, no error."""
+    """``storm`` and ``ours``: the error's phase, or what the sink ``out`` got; None: whatever it is, no error.
+
+    ``says``: a part of our error's text."""
 
     reason: str
     storm: Any
     ours: Any
+    says: str = ""
 
 
 EMPTY = "S14: min and max of a partition without tuples emit nothing (Storm: null, and the next reader throws)"
@@ -42,7 +45,7 @@ DEVIATIONS: dict[str, Deviation] = {
         + [[3, [key, n]] for key in (1.0, 2, None, False, 0) for n in ("init", 1)],
     ),
     "made_minBy_allnull": Deviation(EMPTY, "run", []),
-    "made_mr_unknown": Deviation(FIELDS, "run", "build"),
+    "made_mr_unknown": Deviation(FIELDS, "run", "build", "no field 'zz'"),
     "made_spout_throws": Deviation(
         SPOUT,
         "run",
@@ -86,11 +89,16 @@ _FULL = (
         for where in ("None", "commit", "beginCommit", "update")
     ),
 )
+_NARROW = Deviation("fewer output fields than a join makes values are an error", None, "build", "the join makes ")
+DEVIATIONS |= {f"made_join_{mode}_outminus1": _NARROW for mode in ("COMPACT", "PRESERVE")}
+_UNEVEN = "join fields of different number are an error (Storm: nothing meets, or the worker crashes)"
 DEVIATIONS |= {
-    f"made_join_{mode}_outminus1": Deviation("fewer output fields than a join makes values are an error", None, "build")
-    for mode in ("COMPACT", "PRESERVE")
+    "bad_join_field_counts": Deviation(_UNEVEN, [], "build", "by position"),
+    "made_join_uneven_keys_COMPACT": Deviation(_UNEVEN, "run", "build", "by position"),
+    "made_join_uneven_keys_PRESERVE": Deviation(_UNEVEN, None, "build", "by position"),
 }
-DEVIATIONS |= {name: Deviation("more values emitted than there are fields are an error", None, "run") for name in _FULL}
+_MORE = Deviation("more values emitted than there are fields are an error", None, "run", "for the 1 fields")
+DEVIATIONS |= dict.fromkeys(_FULL, _MORE)
 
 
 def check(recorded: Recorded, ours: dict[str, Any]) -> None:
@@ -101,6 +109,7 @@ def check(recorded: Recorded, ours: dict[str, Any]) -> None:
     else:
         assert _seen(recorded.result) == _rows(deviation.storm), deviation.reason
     assert _seen(ours) == _rows(deviation.ours), deviation.reason
+    assert deviation.says in str(ours["error"] and ours["error"]["text"]), deviation.reason
 
 
 def _seen(result: dict[str, Any]) -> Any:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from trident_py import Config, JoinOutFieldsMode, JoinType, TridentError, TridentTopology
+from trident_py import Config, JoinOutFieldsMode, JoinType, TopologyError, TridentError, TridentTopology
 from trident_py.operations import Aggregator
 from trident_py.operations.builtin import FirstN
 from trident_py.testing import collect
 
 from . import ops, states
+from .book import outputs
+from .compare import rows as rows_of
 from .spout import CaseSpout
 
 TIMEOUT = 120
@@ -30,6 +32,7 @@ class Interpreter:
         self.script = ops.Script(case.get("fail", []))
         self.by: dict[str, Any] = {}
         self.sinks: dict[str, list[str]] = {}
+        self.peeks: list[str] = []
         self.states: dict[str, states.CaseState] = {}
         self.batches = max((len(s["batches"]) for s in case["spouts"].values()), default=0)
 
@@ -87,6 +90,7 @@ class Interpreter:
         return self.input(step).flatMap(self.op(ops.FlatMapFn, step), *out)
 
     def peek(self, step: dict) -> Any:
+        self.peeks.append(step["id"])
         return self.input(step).peek(ops.Peek(self.script, step["id"], {"name": "peek"}))
 
     def project(self, step: dict) -> Any:
@@ -203,8 +207,7 @@ class Interpreter:
         fields = stream.getOutputFields()
         self.sinks[name] = list(fields)
         collect(stream, name)
-        if any(fail["where"] == "batch" for fail in self.script.fails):
-            stream.partitionAggregate(fields, ops.FailAtEnd(self.script, name), [])
+        stream.partitionAggregate(fields, ops.Sink(self.script, name), [])
         return source
 
 
@@ -212,37 +215,60 @@ setattr(Interpreter, "global", lambda self, step: self.input(step).global_())
 
 
 def run(case: dict[str, Any], cluster: Any) -> dict[str, Any]:
-    """What the cluster does with the case, in the oracle's format."""
+    """What the cluster does with the case, in the oracle's format; after an error with what it did before."""
     made = Interpreter(case)
-    result: dict[str, Any] = {"name": case["name"], "error": None, "sinkFields": made.sinks, "drpc": []}
+    nothing: dict[str, Any] = {"outputs": {}, "sinkFields": {}, "states": {}, "calls": {}, "drpc": []}
     try:
         topology = made.build()
     except TridentError as error:
-        return {**result, "error": _error(error, "build")}
+        return {"name": case["name"], **nothing, "error": _error(error, "build")}
     conf = Config()
     conf["topology.trident.batch.emit.interval.millis"] = 0
     running = cluster.submitTopology(f"{case['name']}-{next(_runs)}", conf, topology, **_options(cluster))
+    error = None
     try:
         if not running.awaitTermination(TIMEOUT):
             raise TimeoutError(f"{case['name']} still runs after {TIMEOUT} s at txid {running.txid}")
-    except TridentError as error:
-        return {**result, "error": _error(error, "run")}
+    except TridentError as failed:
+        error = _error(failed, "run")
     finally:
         running.stop()
-    outputs = {name: _outputs(running.collected(name)) for name in made.sinks}
-    attempts = {str(txid): attempt for txid, attempt in running.attempts.items()}
-    found = {name: state.result() for name, state in made.states.items()}
-    logs = {log: calls for state in made.states.values() for log, calls in state.logs().items()}
-    return {**result, "outputs": outputs, "states": found, "calls": logs, "attempts": attempts}
+    return {"name": case["name"], "error": error, "drpc": [], **_result(made, running, error)}
+
+
+def _result(made: Interpreter, running: Any, error: dict | None) -> dict[str, Any]:
+    fired, peeks, sinks = made.script.book({}).all()
+    rows = {name: outputs(sinks.get(name, {})) for name in made.sinks}
+    last = {str(txid): attempt for txid, attempt in running.attempts.items()}
+    for name, (found, _) in rows.items():
+        collected = _collected(running.collected(name))
+        assert error or rows_of(found) == rows_of(collected), f"{name}: collect() has {collected}, went by {found}"
+    return {
+        "outputs": {name: found for name, (found, _) in rows.items()},
+        "sinkFields": made.sinks,
+        "sinkPartitions": {name: partitions for name, (_, partitions) in rows.items()},
+        "states": {name: state.result() for name, state in made.states.items()},
+        "calls": {log: calls for state in made.states.values() for log, calls in state.logs().items()},
+        "attempts": last,
+        "failsFired": fired,
+        "peeks": {step: [[*seen] for seen in peeks.get(step, [])] for step in made.peeks},
+    }
 
 
 def _options(cluster: Any) -> dict[str, Any]:
     return {"availableNow": True} if type(cluster).__name__ == "SparkCluster" else {}
 
 
-def _outputs(batches: dict[int, list[tuple]]) -> list[list]:
+def _collected(batches: dict[int, list[tuple]]) -> list[list]:
     return [[txid, list(row)] for txid, rows in sorted(batches.items()) for row in rows]
 
 
 def _error(error: BaseException, phase: str) -> dict[str, Any]:
-    return {"class": type(error).__name__, "message": str(error), "phase": phase}
+    """The user's or our own exception at its root, as Storm's worker reports it, and the batch it came in."""
+    root = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    txid = error.txid if isinstance(error, TopologyError) else None
+    operation = error.operation if isinstance(error, TopologyError) else None
+    said = {"class": type(root).__name__, "message": str(root), "phase": phase}
+    return {**said, "txid": txid, "operation": operation, "text": str(error)}

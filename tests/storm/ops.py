@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from trident_py import FailedException
+from trident_py.home import HOME
 from trident_py.operations import (
     Aggregator,
     CombinerAggregator,
@@ -31,22 +33,32 @@ from trident_py.operations.builtin import (
 )
 from trident_py.tuples import TransactionAttempt
 
+from .book import open_book, place
 from .values import equal, is_number, joined, order, text, upper, words
 
 
 class Script:
-    """Where a case asks for a FailedException: in which attempt of which batch, at which place."""
+    """Where a case asks for a FailedException: in which attempt of which batch, at which place. Each happens once.
+
+    A plain value; who asks it brings the conf that leads to the driver's book.
+    """
 
     def __init__(self, fails: list[dict]) -> None:
         self.fails = fails
+        self.key = f"tests.storm:{uuid.uuid4().hex}"
 
-    def check(self, where: str, attempt: TransactionAttempt | None, name: str) -> None:
-        for fail in self.fails:
+    def check(self, where: str, attempt: TransactionAttempt | None, name: str, conf: dict) -> None:
+        for number, fail in enumerate(self.fails):
             if attempt is None or fail["where"] != where or fail["txid"] != attempt.txid:
                 continue
             wanted = next((fail[k] for k in ("step", "state", "spout", "sink") if k in fail), name)
-            if fail.get("attempt", 0) == attempt.attemptId and wanted == name:
+            if fail.get("attempt", 0) != attempt.attemptId or wanted != name:
+                continue
+            if self.book(conf).fire(number, [attempt.txid, attempt.attemptId, where, name]):
                 raise FailedException(f"asked by the case: {fail}")
+
+    def book(self, conf: dict) -> Any:
+        return open_book(conf, self.key)
 
 
 class Scripted(Operation):
@@ -59,13 +71,14 @@ class Scripted(Operation):
         self.name = spec["name"]
         self.out = out
         self.context: Any = None
+        self.conf: dict = {}
 
     def prepare(self, conf: dict, context: Any) -> None:
-        self.context = context
+        self.context, self.conf = context, {HOME: conf.get(HOME)}
 
     def check(self) -> None:
         if self.script.fails:
-            self.script.check("function", self.context.transaction, self.step)
+            self.script.check("function", self.context.transaction, self.step, self.conf)
 
 
 class Fn(Scripted, Function):
@@ -99,7 +112,7 @@ class Fn(Scripted, Function):
         return [[upper(t[0])]]
 
     def length(self, t: Any) -> Any:
-        return [[None if t[0] is None else len(text(t[0]))]]
+        return [[None if t[0] is None else len(text(t[0]).encode("utf-16-le")) // 2]]
 
     def tuple_size(self, t: Any) -> Any:
         return [[len(t)]]
@@ -157,7 +170,8 @@ class FlatMapFn(Scripted, FlatMapFunction):
 class Peek(Scripted, Consumer):
     def accept(self, tuple: Any) -> None:
         self.check()
-        list(tuple)  # it shows the values, so it reads them
+        now = place(self.context.transaction)
+        self.script.book(self.conf).peek(self.step, *now, self.context.getPartitionIndex(), list(tuple))
 
 
 class Comb(CombinerAggregator):
@@ -225,6 +239,12 @@ class Agg(Aggregator):
             for row in value:
                 collector.emit([row[0], len(value)])
             collector.emit(["end", len(value)])
+
+
+AGGREGATORS = (
+    "complete_count", "complete_if_any", "collect", "echo", "echo_then_count", "multi", "none", "init_emits",
+    "first_n", "first_n_sorted", "Min", "Max",
+)  # fmt: skip
 
 
 def collected(rows: list) -> str:
@@ -302,23 +322,26 @@ class GMulti(Scripted, GroupedMultiReducer):
         collector.emit([-1, group[0], f"{state[0]}/{state[1]}"])
 
 
-class FailAtEnd(Aggregator):
-    """Fails at the end of a batch where the case asks for it at a sink."""
+class Sink(Aggregator):
+    """Tells the book the rows of a partition; fails at the end of a batch where the case asks for it at this sink."""
 
-    def __init__(self, script: Script, sink: str) -> None:
+    def __init__(self, script: Script, name: str) -> None:
         self.script = script
-        self.sink = sink
+        self.name = name
         self.context: Any = None
+        self.conf: dict = {}
 
     def prepare(self, conf: dict, context: Any) -> None:
-        self.context = context
+        self.context, self.conf = context, {HOME: conf.get(HOME)}
 
-    def init(self, batchId: Any, collector: Any) -> None:
-        return None
+    def init(self, batchId: Any, collector: Any) -> list[list]:
+        return []
 
-    def aggregate(self, value: None, tuple: Any, collector: Any) -> None:
-        return None
+    def aggregate(self, value: list[list], tuple: Any, collector: Any) -> None:
+        value.append(list(tuple))
 
-    def complete(self, value: None, collector: Any) -> None:
-        if self.context.getPartitionIndex() == 0:
-            self.script.check("batch", self.context.transaction, self.sink)
+    def complete(self, value: list[list], collector: Any) -> None:
+        index, attempt = self.context.getPartitionIndex(), self.context.transaction
+        self.script.book(self.conf).sink(self.name, *place(attempt), index, value)
+        if index == 0:
+            self.script.check("batch", attempt, self.name, self.conf)

@@ -30,6 +30,7 @@ class Shape:
         self.random = random.Random(f"shape-{seed}-{number}")
         self.name = f"shape_{seed}_{number}"
         self.spread = self.random.choice((1, 1, 1, 2, 3))
+        self.keys = KEYS
         self.steps: list[dict] = []
         self.flows: list[Flow] = []
         self.states: list[tuple[str, str, bool]] = []
@@ -58,7 +59,7 @@ class Shape:
     def _spout(self) -> dict[str, Any]:
         choose = self.random
         batches = [
-            [[choose.choice(KEYS), choose.randint(1, 5)] for _ in range(choose.choice((0, 1, 2, 2, 3, 4)))]
+            [[choose.choice(self.keys), choose.randint(1, 5)] for _ in range(choose.choice((0, 1, 2, 2, 3, 4)))]
             for _ in range(choose.randint(2, 3))
         ]
         spout = {"fields": ["k", "v"], "kind": "transactional", "batches": batches}
@@ -118,9 +119,7 @@ class Shape:
 
     def _sum_all(self, flow: Flow) -> None:
         out, agg = self._fresh("f"), {"name": self.random.choice(("sum", "count", "rcount"))}
-        made = self._step(
-            "persistentAggregate", flow.id, state=self._state(), agg=agg, fields=[flow.value], out=[out]
-        )
+        made = self._step("persistentAggregate", flow.id, state=self._state(), agg=agg, fields=[flow.value], out=[out])
         self._new_values(made, (out,), True)
 
     def _ask(self, flow: Flow) -> None:
@@ -137,9 +136,7 @@ class Shape:
         self._add("stateQuery", source, fields, flow.key, flow.value, state=state, **query, out=[out])
 
     def _each(self, flow: Flow) -> None:
-        self.functions.append(
-            self._add("filter", flow.id, flow.fields, flow.key, flow.value, fn={"name": "true"}).id
-        )
+        self.functions.append(self._add("filter", flow.id, flow.fields, flow.key, flow.value, fn={"name": "true"}).id)
 
     def _repartition(self, flow: Flow) -> None:
         op = self.random.choice(("shuffle", "partitionBy", "global", "batchGlobal"))
@@ -198,8 +195,3 @@ class Shape:
         states = [step["state"] for step in self.steps if isinstance(step.get("state"), dict)]
         names = [each["name"] for each in states if where != "put" or each["kind"] not in ("memory", "log")]
         return [{**fail, "state": self.random.choice(names)}] if names else []
-
-
-def make(seed: str, number: int) -> dict[str, Any]:
-    """The same case for the same seed and number."""
-    return Shape(seed, number).case()

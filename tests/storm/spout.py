@@ -23,7 +23,7 @@ class CaseSpout(ITridentSpout):
         return CaseCoordinator(self.count)
 
     def getEmitter(self, txStateId: str, conf: dict, context: Any) -> Any:
-        return CaseEmitter(self, context.getThisTaskIndex(), context.numPartitions())
+        return CaseEmitter(self, conf, context.getThisTaskIndex(), context.numPartitions())
 
     def getComponentConfiguration(self) -> dict | None:
         return None
@@ -47,8 +47,9 @@ class CaseCoordinator(ITridentSpout.BatchCoordinator):
 
 
 class CaseEmitter(ITridentSpout.Emitter):
-    def __init__(self, spout: CaseSpout, index: int, tasks: int) -> None:
+    def __init__(self, spout: CaseSpout, conf: dict, index: int, tasks: int) -> None:
         self.spout = spout
+        self.conf = conf
         self.index = index
         self.tasks = tasks
 
@@ -60,4 +61,4 @@ class CaseEmitter(ITridentSpout.Emitter):
         for values in batch[self.index :: self.tasks]:
             collector.emit(values)
         if self.index == 0:
-            self.spout.script.check("spout", tx, self.spout.name)
+            self.spout.script.check("spout", tx, self.spout.name, self.conf)

@@ -41,7 +41,7 @@ class CaseState:
         elif kind == "log":
             self.factory = LoggedFactory(None, name, script)
         else:
-            self.factory = LoggingBackingMap.Factory(kind, onCall=FailingCall(script, name))
+            self.factory = FailingMaps(kind, FailingCall(script, name))
 
     def spec(self, partitions: int | None) -> Any:
         return self.factory if partitions is None else StateSpec(self.factory, partitions)
@@ -63,16 +63,25 @@ class CaseState:
         return {f"{self.name}/{task}": calls for task, calls in logs.items()}
 
 
+class FailingMaps(LoggingBackingMap.Factory):
+    """Its failures know the way to the driver."""
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
+        self.onCall.conf = {home.HOME: conf.get(home.HOME)}  # type: ignore[union-attr]
+        return super().makeState(conf, metrics, partitionIndex, numPartitions)
+
+
 class FailingCall:
     """Fails after a call of a state where the case asks for it."""
 
     def __init__(self, script: Script, state: str) -> None:
         self.script = script
         self.state = state
+        self.conf: dict = {}
 
     def __call__(self, call: list, attempt: Any) -> None:
         place = "put" if call[0] == "multiPut" else call[0]
-        self.script.check(place, attempt, self.state)
+        self.script.check(place, attempt, self.state, self.conf)
 
 
 class LoggedFactory(StateFactory):
@@ -97,7 +106,8 @@ class LoggedFactory(StateFactory):
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
         inner = self.inner and self.inner.makeState(conf, metrics, partitionIndex, numPartitions)
-        log = home.store({home.HOME: conf.get(home.HOME)}, self.id, CallLog)
+        own = {home.HOME: conf.get(home.HOME)}
+        log, self.onCall.conf = home.store(own, self.id, CallLog), own
         return Logged(inner, log, partitionIndex, self.onCall, conf.get("trident.context"))
 
 
@@ -189,15 +199,16 @@ class Updater(StateUpdater):
         self.name = name
         self.out = out
         self.context: Any = None
+        self.conf: dict = {}
 
     def prepare(self, conf: dict, context: Any) -> None:
-        self.context = context
+        self.context, self.conf = context, {home.HOME: conf.get(home.HOME)}
 
     def updateState(self, state: Any, tuples: Any, collector: Any) -> None:
         state.log(["update", [list(values) for values in tuples]])
         if self.name == "put":
             state.multiPut([[values[0]] for values in tuples], [values[1] for values in tuples])
-        self.script.check("update", self.context.transaction, self.state)
+        self.script.check("update", self.context.transaction, self.state, self.conf)
         if self.name == "size":
             collector.emit([len(tuples)])
         elif self.out:

@@ -253,6 +253,9 @@ class TridentTopology:
         mode: JoinOutFieldsMode,
     ) -> Stream:
         groups = [stream.check(key) for stream, key in zip(streams, keys, strict=True)]
+        if len(set(map(len, groups))) > 1:
+            told = ", ".join(map(str, groups))
+            raise DefinitionError(f"a join compares its fields by position, but these differ in number: {told}")
         others = tuple(s.getOutputFields().without(group) for s, group in zip(streams, groups, strict=True))
         preserve = mode is JoinOutFieldsMode.PRESERVE
         places = tuple(

@@ -1,0 +1,55 @@
+"""What a running case tells the driver process: which failures fired, what was peeked at, where rows came out."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from trident_py import home
+from trident_py.tuples import TransactionAttempt
+
+
+class Book:
+    """Lives in the driver process, written by the tasks of one case, on Spark from its workers."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.fired: dict[int, list] = {}
+        self.peeks: dict[str, list[tuple[int, int, int, list]]] = {}
+        self.sinks: dict[str, dict[tuple[int, int, int], list[list]]] = {}
+
+    def fire(self, number: int, entry: list) -> bool:
+        """True the first time: a failure that a case asks for happens once, in whichever task comes first."""
+        with self.lock:
+            return self.fired.setdefault(number, entry) is entry
+
+    def peek(self, step: str, txid: int, attempt: int, partition: int, values: list) -> None:
+        with self.lock:
+            self.peeks.setdefault(step, []).append((txid, attempt, partition, values))
+
+    def sink(self, name: str, txid: int, attempt: int, partition: int, rows: list[list]) -> None:
+        with self.lock:
+            self.sinks.setdefault(name, {})[txid, attempt, partition] = rows
+
+    def all(self) -> tuple[list[list], dict[str, list], dict[str, dict]]:
+        with self.lock:
+            return list(self.fired.values()), dict(self.peeks), dict(self.sinks)
+
+
+def outputs(sink: dict[tuple[int, int, int], list[list]]) -> tuple[list[list], list[int]]:
+    """The rows ``[txid, values]`` of each batch's last attempt, and the partition of each."""
+    last: dict[int, int] = {}
+    for txid, attempt, _ in sink:
+        last[txid] = max(attempt, last.get(txid, 0))
+    found = [(txid, p, row) for (txid, n, p), rows in sorted(sink.items()) if n == last[txid] for row in rows]
+    return [[txid, row] for txid, _, row in found], [partition for _, partition, _ in found]
+
+
+def open_book(conf: dict, key: str) -> Any:
+    """The book of this case: outlives the run, so without its name."""
+    return home.store({home.HOME: conf.get(home.HOME)}, key, Book)
+
+
+def place(attempt: TransactionAttempt | None) -> tuple[int, int]:
+    assert attempt is not None, "user code runs in an attempt"
+    return attempt.txid, attempt.attemptId
