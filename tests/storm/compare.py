@@ -137,7 +137,8 @@ def _peeks(storm: dict[str, Any], ours: dict[str, Any], defined: Defined, end: f
     found = {}
     for step in (storm.get("peeks") or {}).keys() | (ours.get("peeks") or {}).keys():
         theirs, own = ((result.get("peeks") or {}).get(step, []) for result in (storm, ours))
-        if not _fits(list(map(key, theirs)), own, defined.steps[step], _partial(storm), end):
+        whole = own if not _partial(storm) else _last(own, ours.get("attempts") or {}, end)
+        if not _fits(list(map(key, theirs)), whole, defined.steps[step], _partial(storm)):
             found[f"peek {step}"] = (theirs, own)
     return found
 
@@ -147,14 +148,15 @@ def _partial(storm: dict[str, Any]) -> bool:
     return bool(storm["error"]) or any(fired[2] in IN_BATCH for fired in storm.get("failsFired") or ())
 
 
-def _fits(theirs: list[str], own: list[list], flow: Flow, partial: bool, end: float) -> bool:
-    last: dict[int, int] = {}
-    for txid, attempt, _, _ in own:
-        last[txid] = max(attempt, last.get(txid, 0))
+def _last(seen: list[list], attempts: dict[str, int], end: float) -> list[list]:
+    """What the last attempts saw, of the batches before an error."""
+    return [each for each in seen if each[0] < end and each[1] == attempts.get(str(each[0]), 0)]
+
+
+def _fits(theirs: list[str], own: list[list], flow: Flow, partial: bool) -> bool:
     tasks: dict[int, list[str]] = {}
-    for txid, attempt, task, values in own:
-        if not partial or (txid < end and attempt == last[txid]):
-            tasks.setdefault(task, []).append(key(values))
+    for _, _, task, values in own:
+        tasks.setdefault(task, []).append(key(values))
     seen = Counter(value for log in tasks.values() for value in log)
     if partial:
         return seen <= Counter(theirs)

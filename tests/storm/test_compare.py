@@ -152,6 +152,7 @@ def test_a_peek_in_a_batch_that_failed_half_way_may_have_seen_a_part() -> None:
     own = [[1, 0, 0, ["a"]], [1, 0, 0, ["b"]], [1, 1, 0, ["a"]], [1, 1, 0, ["b"]]]
     assert peeked(1, [["a"], ["a"], ["b"]], own, "function") == set()
     assert peeked(1, [["a"], ["a"]], own, "function") == {"peek p"}
+    assert peeked(1, [["a"]], own[:2], "function") == set()  # the replay was another batch, without tuples
     assert peeked(1, [["a"], ["a"], ["b"]], own, "commit") == {"peek p"}
 
 

@@ -61,6 +61,11 @@ def test_updates_and_queries_of_states_come_in_storms_order(first: int, cluster:
     assert _wrong(cases.shapes()[first : first + PER_TEST], cluster) == {}
 
 
+@pytest.mark.parametrize("first", range(0, len(cases.wider()), PER_TEST))
+def test_cases_of_every_operation_give_what_storm_gave(first: int, cluster: Any) -> None:
+    assert _wrong(cases.wider()[first : first + PER_TEST], cluster) == {}
+
+
 @pytest.mark.parametrize(
     "recorded", [r for r in cases.systematic() if r.name in DEVIATIONS], ids=lambda recorded: recorded.name
 )

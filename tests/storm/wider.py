@@ -41,7 +41,7 @@ LEFT_OUT = {
     "fail update in several tasks": "as put",
     "fail in the commit phase in several tasks": "which states have committed then is chance",
     "fail behind a repartition in the commit phase": "the bolt before it commits all the same (docs/differences.md)",
-    "fail of a state before those of the commit phase": "these commit all the same (docs/differences.md)",
+    "fail of a state before others": "those commit all the same (docs/differences.md)",
     "query of another spout's state": "two coordinators: which batch comes first is chance, and Storm's bolt may die",
     "what a partition makes of tuples that shuffle has sent there": "chance",
     "put in several tasks": "which of two values of a key comes last is chance",
@@ -373,8 +373,9 @@ class Wider(Shape):
         """Would Storm leave to chance what this failure leaves behind, or commit all the same?"""
         at = {step["name"]: step["in"] for step in self.steps if step["op"] == "sink"}.get(fail.get("sink"))
         place = fail.get("step", at)
-        later = [s for s in self.steps if isinstance(s.get("state"), dict) and s["id"] in self.moved]
-        if "state" in fail and any(step["state"]["name"] != fail["state"] for step in later):
+        states = [s for s in self.steps if isinstance(s.get("state"), dict)]
+        others = [s for s in states if s["state"]["name"] != fail.get("state")]
+        if "state" in fail and any(self.spread > 1 or step["id"] in self.moved for step in others):
             return True
         if self.spread == 1:
             return place in self.moved
