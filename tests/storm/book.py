@@ -1,4 +1,4 @@
-"""What a running case tells the driver process: which failures fired, what was peeked at, where rows came out."""
+"""What a running case tells the driver process: which failures fired, what was peeked at."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ class Book:
         self.lock = threading.Lock()
         self.fired: dict[int, list] = {}
         self.peeks: dict[str, list[tuple[int, int, int, list]]] = {}
-        self.sinks: dict[str, dict[tuple[int, int, int], list[list]]] = {}
 
     def fire(self, number: int, entry: list) -> bool:
         """True the first time: a failure that a case asks for happens once, in whichever task comes first."""
@@ -27,22 +26,9 @@ class Book:
         with self.lock:
             self.peeks.setdefault(step, []).append((txid, attempt, partition, values))
 
-    def sink(self, name: str, txid: int, attempt: int, partition: int, rows: list[list]) -> None:
+    def all(self) -> tuple[list[list], dict[str, list]]:
         with self.lock:
-            self.sinks.setdefault(name, {})[txid, attempt, partition] = rows
-
-    def all(self) -> tuple[list[list], dict[str, list], dict[str, dict]]:
-        with self.lock:
-            return list(self.fired.values()), dict(self.peeks), dict(self.sinks)
-
-
-def outputs(sink: dict[tuple[int, int, int], list[list]]) -> tuple[list[list], list[int]]:
-    """The rows ``[txid, values]`` of each batch's last attempt, and the partition of each."""
-    last: dict[int, int] = {}
-    for txid, attempt, _ in sink:
-        last[txid] = max(attempt, last.get(txid, 0))
-    found = [(txid, p, row) for (txid, n, p), rows in sorted(sink.items()) if n == last[txid] for row in rows]
-    return [[txid, row] for txid, _, row in found], [partition for _, partition, _ in found]
+            return list(self.fired.values()), dict(self.peeks)
 
 
 def open_book(conf: dict, key: str) -> Any:

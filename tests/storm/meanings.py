@@ -134,7 +134,7 @@ AT = {
     "PartitionPersistProcessor": "partitionPersist .*",
 }
 NAMES = {
-    "SinkAgg": "collect|Sink",
+    "SinkAgg": "collect",
     "1": "FirstNSortedAgg",
     "ByField": "WithComparator",
     "ComparisonAggregator": "Min|Max",

@@ -322,26 +322,24 @@ class GMulti(Scripted, GroupedMultiReducer):
         collector.emit([-1, group[0], f"{state[0]}/{state[1]}"])
 
 
-class Sink(Aggregator):
-    """Tells the book the rows of a partition; fails at the end of a batch where the case asks for it at this sink."""
+class FailAtEnd(Aggregator):
+    """Fails at the end of a batch where the case asks for it at a sink."""
 
-    def __init__(self, script: Script, name: str) -> None:
+    def __init__(self, script: Script, sink: str) -> None:
         self.script = script
-        self.name = name
+        self.sink = sink
         self.context: Any = None
         self.conf: dict = {}
 
     def prepare(self, conf: dict, context: Any) -> None:
         self.context, self.conf = context, {HOME: conf.get(HOME)}
 
-    def init(self, batchId: Any, collector: Any) -> list[list]:
-        return []
+    def init(self, batchId: Any, collector: Any) -> None:
+        return None
 
-    def aggregate(self, value: list[list], tuple: Any, collector: Any) -> None:
-        value.append(list(tuple))
+    def aggregate(self, value: None, tuple: Any, collector: Any) -> None:
+        return None
 
-    def complete(self, value: list[list], collector: Any) -> None:
-        index, attempt = self.context.getPartitionIndex(), self.context.transaction
-        self.script.book(self.conf).sink(self.name, *place(attempt), index, value)
-        if index == 0:
-            self.script.check("batch", attempt, self.name, self.conf)
+    def complete(self, value: None, collector: Any) -> None:
+        if self.context.getPartitionIndex() == 0:
+            self.script.check("batch", self.context.transaction, self.sink, self.conf)
