@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from .agreement import Agreed, Standing
 from .errors import FailedException, ReportedFailedException, StateError, TopologyError
+from .given import GIVEN, Digests, compare
 from .opening import Opening, participants_of
 from .patience import Patience, Stopped, back_off_seconds, start_wait
 from .plan import ProcessorNode, describe
@@ -17,6 +18,7 @@ from .program import BatchInfo, Failure, Outcome, Program, Report, failure_of
 from .publishing import MAX_ATTEMPTS, Publisher, Receipts, topology_error
 from .running import RunningTopology, Stopwatch
 from .spouts.coordination import Coordination, Descriptor
+from .spouts.metadata import MetadataStore
 
 log = logging.getLogger("trident_py")
 
@@ -72,15 +74,26 @@ class BatchLoop:
     def open(self, standing: Standing) -> Agreed:
         """Once, before the first batch: the stores agree with the checkpoint, and every state's generation is raised.
 
-        Raises LineageError with the ways on; then nothing was changed. Waits for a store that is away
-        (`trident_py.patience`). Raises Stopped if the run is stopped meanwhile.
+        Raises LineageError with the ways on, also for operations that were given other values (`trident_py.given`);
+        then nothing was changed. Waits for a store that is away (`trident_py.patience`). Raises Stopped if the run is
+        stopped meanwhile.
         """
         self.lineage = standing.lineage
         patience, store = patience_of(self.program, self.running), self.program.conf["trident.metadata"]
+        given, told = compare(self.program.lowered.plan, self.program.conf, standing, store)
         agreed, generations = Opening(self.program, self.participants, patience, store, standing).open()
         self.generations = generations
         self.publisher.open(generations)
+        self._given(given, told, store, agreed.txid + 1)
         return agreed
+
+    def _given(self, given: Digests, told: str, store: MetadataStore, txid: int) -> None:
+        """Keeps what the operations were given, for the next start; tells what differs from the last one."""
+        if told:
+            log.warning("%s", told)
+            self.running.event(self.program.component, "reported", txid, None, told)
+        if store.get(GIVEN, 0) != given:
+            store.put(GIVEN, 0, given)
 
     def run(
         self,

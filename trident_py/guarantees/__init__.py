@@ -3,11 +3,13 @@
 from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, STATE_KINDS, WRONG, Cell
 from .matrix import cell as _cell
 from .sources import replay_of
-from .table import Guarantee, Guarantees, announce, guarantees, require
+from .table import GUARANTEE, Guarantee, Guarantees, announce, guarantees, require, weakened
+from .tracing import operations_of
 
 __all__ = [
     "AT_LEAST",
     "EXACTLY",
+    "GUARANTEE",
     "IN_EFFECT",
     "NONE",
     "STATE_KINDS",
@@ -18,6 +20,8 @@ __all__ = [
     "_cell",
     "announce",
     "guarantees",
+    "operations_of",
     "replay_of",
     "require",
+    "weakened",
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..config import Config, check
 from ..errors import DefinitionError
-from ..operations.determinism import CHANGING, DETERMINISTIC, UNSEEN, Judge, Verdicts
+from ..operations.determinism import CHANGING, DETERMINISTIC, UNSEEN, Judge, Verdict, Verdicts
 from ..plan import Plan, ProcessorNode, SpoutNode
 from ..running import log
 from ..spouts.interfaces import OPAQUE
@@ -92,17 +92,31 @@ def _line(row: tuple[str, ...], widths: list[int]) -> str:
     return "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
 
 
-def guarantees(plan: Plan, conf: Mapping[str, Any] | None = None) -> Guarantees:
+def guarantees(plan: Plan, conf: Mapping[str, Any] | None = None, judge: Judge | None = None) -> Guarantees:
     """One for each state that the topology updates, in the order of their definition.
 
-    Raises DefinitionError for a factory whose own ``guarantees`` cannot be read.
+    ``judge`` says what of an operation is known; None: its declaration, else its source. Raises DefinitionError for a
+    factory whose own ``guarantees`` cannot be read.
     """
     done: dict[int, Guarantee] = {}
-    judge = Verdicts(trusted(conf))
+    judge = judge or Verdicts(trusted(conf))
     for node in plan.nodes:
         if isinstance(node, ProcessorNode) and node.committer:
             done[node.id] = _of_state(plan, node, done, judge)
     return Guarantees(done.values())
+
+
+def weakened(plan: Plan, conf: Mapping[str, Any], changed: list[Any]) -> tuple[Guarantees, list[Guarantee]]:
+    """The guarantees if these operations are others than before, and those that were better without that."""
+    judge = Verdicts(trusted(conf))
+
+    def doubting(operation: Any) -> Verdict:
+        other = any(operation is each for each in changed)
+        return Verdict(CHANGING, "was given another value") if other else judge(operation)
+
+    before, after = guarantees(plan, conf, judge), guarantees(plan, conf, doubting)
+    both = zip(before, after, strict=True)
+    return after, [one for one, other in both if one.guarantee != other.guarantee]
 
 
 def trusted(conf: Mapping[str, Any] | None) -> tuple[str, ...]:

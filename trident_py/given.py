@@ -1,0 +1,192 @@
+"""The values that users' functions were given before the run: in attributes, closures, defaults and globals.
+
+Source code does not tell them: a setting, a clock or a draw may have made them when the topology was defined. A batch
+that was begun with some and is replayed with others is another batch, so a checkpoint keeps a digest of each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import hashlib
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from .agreement import Standing
+from .canonical import UnkeyableError, canonical
+from .errors import LineageError
+from .guarantees import GUARANTEE, Guarantee, Guarantees, operations_of, weakened
+from .operations.determinism import is_declared
+from .operations.reading.sources import is_ours, is_users
+from .plan import Plan
+from .processors.base import name_of
+from .secrets import is_secret
+from .spouts.metadata import MetadataStore
+
+GIVEN = "given"  # where a checkpoint keeps them
+MOST = 2_000  # entries of one container; of the others only their number counts
+MOST_NAMES = 200
+_NO_VALUES = (types.ModuleType, type, BaseException)
+Digests = dict[str, dict[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """Of one component, on the driver, before its first batch: each operation by its name, and what it was given."""
+
+    plan: Plan
+
+    def digests(self) -> Digests:
+        """By operation and by the place of the value, a JSON value. Secrets are left out."""
+        return {name: _Walk().of(operation) for name, operation in self._operations()}
+
+    def _operations(self) -> Iterator[tuple[str, Any]]:
+        names: dict[str, int] = {}
+        for operation in (each for node in self.plan.nodes for each in operations_of(node)):
+            name = name_of(operation)
+            names[name] = names.get(name, 0) + 1
+            yield (name if names[name] == 1 else f"{name} ({names[name]})"), operation
+
+    def others(self, then: Mapping[str, Mapping[str, str]], now: Digests) -> dict[str, str]:
+        """The operations that were given another value, each with the first place. What is new, or gone, is another
+        program; whoever corrects one may go on."""
+        found = {}
+        for name, told in now.items():
+            if place := next((each for each in told if then.get(name, {}).get(each, told[each]) != told[each]), None):
+                found[name] = place
+        return found
+
+    def weakened(self, names: Iterable[str], conf: Mapping[str, Any]) -> tuple[Guarantees, list[Guarantee]]:
+        """The guarantees if these operations count as changing, and those of before that are worse then."""
+        wanted = set(names)
+        changed = [each for name, each in self._operations() if name in wanted and not is_declared(each)]
+        return weakened(self.plan, conf, changed)
+
+
+def compare(plan: Plan, conf: Mapping[str, Any], standing: Standing, store: MetadataStore) -> tuple[Digests, str]:
+    """Called at a start, before anything is written: what the operations are given now, and what is to be told of it.
+
+    The text is empty unless a batch is half done, an operation before a state was given something else when it was
+    begun, and the state's guarantee rests on that operation. Raises LineageError where ``topology.guarantee`` asks for
+    more than is left.
+    """
+    given = Given(plan)
+    now, then = given.digests(), store.get(GIVEN, 0)
+    others = given.others(then, now) if standing.begun and then is not None else {}
+    after, worse = given.weakened(others, conf) if others else (Guarantees(), [])
+    if not worse:
+        return now, ""
+    txid = standing.committed + 1
+    values = ", ".join(f"{place} of {name}" for name, place in others.items())
+    states = ", ".join(f"{each.state} ({each.guarantee})" for each in worse)
+    text = (
+        f"batch {txid} was begun with other values: {values}. Rows of it may be stored that were made with those, and "
+        f"the rest will be made with these, which may lose or double rows of {states}. Start once with the values of "
+        f"before; when batch {txid} is committed, these will do"
+    )
+    required = conf.get(GUARANTEE)
+    if required is not None and after.below(required):
+        raise LineageError(f"{text}. To go on with these all the same, start once without {GUARANTEE}")
+    return now, text
+
+
+class _Walk:
+    """One walk through what an operation can reach; nothing of the user's is run for it."""
+
+    def __init__(self) -> None:
+        self._seen: dict[int, Any] = {}
+
+    def of(self, operation: Any) -> dict[str, str]:
+        """By place. What is so odd that it cannot be gone through to its end is not compared."""
+        with suppress(Exception):
+            return dict(self._thing("", operation))
+        return {}
+
+    def _values(self, place: str, values: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
+        for name, value in values:
+            if not is_secret(name):
+                yield from self._thing(f"{place}.{name}" if place else name, value)
+
+    def _thing(self, place: str, value: Any) -> Iterator[tuple[str, str]]:
+        if isinstance(value, _NO_VALUES) or id(value) in self._seen:
+            return
+        if not _is_walked(value) and (found := _digest(value)) is not None:
+            yield place, found
+            return
+        self._seen[id(value)] = value
+        yield from self._values(place, _parts(value))
+
+
+def _is_walked(value: Any) -> bool:
+    """Whether it has names within: there a value is told by its name, and a secret is left out."""
+    if isinstance(value, dict):
+        return len(value) <= MOST_NAMES and all(isinstance(key, str) for key in value)
+    if isinstance(value, list | tuple):
+        return len(value) <= MOST_NAMES and any(map(_is_walked, value))
+    return is_users(type(value)) and not isinstance(value, enum.Enum)
+
+
+def _digest(value: Any) -> str | None:
+    """Of a plain value, or of a container of such; None for all others."""
+    if isinstance(value, list | tuple | dict | set | frozenset) and len(value) > MOST:
+        return _short(f"{type(value).__name__} of {len(value)}".encode())
+    data = getattr(value, "tobytes", None) if type(value).__module__ == "numpy" else None
+    try:
+        return _short(canonical(value) if data is None else data())
+    except (UnkeyableError, RecursionError):
+        return None
+
+
+def _short(value: bytes) -> str:
+    return hashlib.sha256(value).hexdigest()[:8]
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    """What a function, a container or an object holds, each with its name."""
+    if isinstance(value, functools.partial):
+        yield from (
+            ("func", value.func),
+            *((f"args.{n}", each) for n, each in enumerate(value.args)),
+            *value.keywords.items(),
+        )
+    elif isinstance(value, types.MethodType):
+        yield from (("self", value.__self__), ("func", value.__func__))
+    elif isinstance(value, types.FunctionType):
+        yield from _of_function(value) if is_users(value) else ()
+    elif isinstance(value, dict):
+        yield from ((str(key), each) for key, each in value.items())
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from ((str(number), each) for number, each in enumerate(value))
+    elif is_users(type(value)) and not isinstance(value, enum.Enum):
+        yield from _of_object(value)
+    elif is_ours(type(value)):
+        yield from getattr(value, "__dict__", {}).items()
+
+
+def _of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    code = function.__code__
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        if cell != types.CellType():
+            yield name, cell.cell_contents
+    yield from zip(reversed(code.co_varnames[: code.co_argcount]), reversed(function.__defaults__ or ()), strict=False)
+    yield from (function.__kwdefaults__ or {}).items()
+    yield from ((name, function.__globals__[name]) for name in _names(code) if name in function.__globals__)
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for each in code.co_consts:
+        if isinstance(each, types.CodeType):
+            yield from _names(each)
+
+
+def _of_object(value: Any) -> Iterator[tuple[str, Any]]:
+    own = getattr(value, "__dict__", {})
+    yield from own.items()
+    for kind in filter(is_users, type(value).__mro__):
+        for name, each in vars(kind).items():
+            if name not in own and (name[:2] != "__" or isinstance(each, types.FunctionType)):
+                yield name, getattr(each, "__func__", each)
