@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 import zipfile
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pyspark
 import pytest
 
+from trident_py import TridentTopology
+from trident_py.operations.builtin import Count
 from trident_py.spark import failures
+from trident_py.testing import FixedBatchSpout, MemoryMapState, collect
 
 WORKER = re.compile(rb"[ -~]*(?:connect back|exited unexpectedly|failed to launch worker|launch worker with)[ -~]*")
 
@@ -36,10 +42,45 @@ def test_a_worker_that_died_or_never_came_is_a_lost_task(text: str) -> None:
     """The batch is replayed, a few times; it does not end the run."""
     assert failures.is_lost_task(["Job aborted due to stage failure", f"org.apache.spark.SparkException: {text} 10 s"])
     assert "a worker process died" in str(failures.lost_task([text]))
+    assert failures.is_lost_planner([f"org.apache.spark.SparkException: {text} 10 s"])
 
 
 @pytest.mark.parametrize(
     "text", ["java.lang.OutOfMemoryError", "AnalysisException: no column", "ModuleNotFoundError: No module named 'x'"]
 )
 def test_other_errors_of_spark_end_the_run(text: str) -> None:
-    assert not failures.is_lost_task([text])
+    assert not failures.is_lost_task([text]) and not failures.is_lost_planner([text])
+
+
+def planner_processes() -> list[psutil.Process]:
+    """Spark's processes, below this one, that ask our source for batches."""
+    found = []
+    for each in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it may end meanwhile
+            if any("streaming_source_runner" in word for word in each.cmdline()):
+                found.append(each)
+    return found
+
+
+@pytest.mark.spark
+def test_the_death_of_the_process_that_asks_for_batches_does_not_end_the_run(spark_cluster: Any) -> None:
+    killed = []
+
+    def kill(event: Any, progress: Any) -> None:
+        if event.kind == "committed" and event.txid in (1, 3) and event.txid not in killed:
+            killed.append(event.txid)
+            for each in planner_processes():
+                each.kill()
+
+    topology = TridentTopology()
+    stream = topology.newStream("s", FixedBatchSpout("n", 1, *((n,) for n in range(5))))
+    counts = stream.groupBy("n").persistentAggregate(MemoryMapState.Factory(), Count(), "count")
+    collect(counts.newValuesStream(), "counts")
+    with spark_cluster() as cluster:
+        running = cluster.submitTopology("planner", {}, topology.build())
+        running.addListener(kill)
+        assert running.awaitTermination(180)
+    assert killed == [1, 3]
+    assert running.collected("counts") == {n + 1: [(n, 1)] for n in range(5)}
+    replays = [event for event in running.events if event.kind == "replay"]
+    assert [event.txid for event in replays] == [2, 4] and "asks for batches died" in replays[0].reason

@@ -109,16 +109,52 @@ class SparkComponent:
         self.planner.on_refused = self._refused
         self.coordination, self.nobody = coordination, nobody
         self.service.register(f"{self.key}/planner", self.planner)
-        self.query = self._start()
-        self._begun.set()
-        self.running.event(self.program.component, "started", self.planner.last_txid, None)
         watcher = threading.Thread(target=self._watch, name=f"trident-stop-{self.program.component}", daemon=True)
         watcher.start()
-        ended_by = self._await()
+        ended_by = self._one_query()
+        while self._lost_the_planner(ended_by):
+            ended_by = self._one_query()
         self._over.set()
         self._wake.set()
         watcher.join()
         self._raise(ended_by)
+
+    def _one_query(self) -> BaseException | None:
+        """A query, to its end: what ended it, also where it could not even begin for lack of a process."""
+        try:
+            self.query = self._start()
+        except Exception as error:
+            if failures.is_lost_planner(failures.chain_of(error)):
+                return error
+            raise
+        if not self._begun.is_set():
+            self._begun.set()
+            self.running.event(self.program.component, "started", self.planner.last_txid, None)
+        try:
+            self.query._jsq.awaitTermination()
+        except BaseException as error:
+            return error
+        return None
+
+    def _lost_the_planner(self, ended_by: BaseException | None) -> bool:
+        """Whether Spark gave up the query because its process that asks for batches has died, or came too late: between
+        two batches, so that another query goes on where this one stood. A few times in a row, as with lost tasks."""
+        if ended_by is None or self.error is not None or self.planner.fatal is not None or self._wake.is_set():
+            return False
+        texts = failures.chain_of(ended_by)
+        if not failures.is_lost_planner(texts) or not self._is_between():
+            return False
+        txid = self.planner.last_txid + 1
+        self._lost = (txid, self._lost[1] + 1 if self._lost[0] == txid else 1)
+        if self._lost[1] >= LOST_ATTEMPTS:
+            self.error = TridentError(f"{failures.lost_planner(texts)}; it happened {self._lost[1]} times in a row")
+            return False
+        self.running.event(self.program.component, "replay", txid, 0, str(failures.lost_planner(texts)))
+        return True
+
+    def _is_between(self) -> bool:
+        """Spark has noted the last batch that was done here."""
+        return self._done is None or self.checkpoint.is_committed(self._done)
 
     def _start(self) -> Any:
         with query_settings(self.spark, self.checkpoint.location):
@@ -130,21 +166,21 @@ class SparkComponent:
             try:
                 return writer.start()
             except Exception as error:
-                raise failures.translated(failures.chain_of(error), str(self.checkpoint.folder)) from error
-
-    def _await(self) -> BaseException | None:
-        try:
-            self.query._jsq.awaitTermination()
-        except BaseException as error:
-            return error
-        return None
+                texts = failures.chain_of(error)
+                if failures.is_lost_planner(texts):
+                    raise
+                raise failures.translated(texts, str(self.checkpoint.folder)) from error
 
     def _watch(self) -> None:
         """Stops the query when the spouts are exhausted, or when the run is stopped: then after the batch that
-        is running, or in its middle if that takes longer than the grace."""
+        is running, or in its middle if that takes longer than the grace. So is one that just begins."""
         self._wake.wait()
-        if self._over.is_set():
-            return
+        while not self._over.is_set():
+            if self._begun.is_set():
+                self._stop_query()
+            self._over.wait(0.1)
+
+    def _stop_query(self) -> None:
         grace = float(self.program.conf.get(STOP_GRACE, 10))
         if self._busy.acquire(timeout=grace):
             self._busy.release()

@@ -20,6 +20,12 @@ _LOST = (
     "EXECUTOR_LOST",
     "indeterminate output",
 )
+_LINE_BROKE = (
+    "java.io.IOException: Broken pipe",
+    "java.io.IOException: Connection reset",
+    "java.net.SocketException",
+    "java.io.EOFException",
+)
 _TWO_DRIVERS = (
     "CONCURRENT_STREAM_LOG_UPDATE",
     "Multiple streaming queries are concurrently using",
@@ -53,6 +59,16 @@ def chain_of(error: BaseException) -> list[str]:
 def is_lost_task(texts: list[str]) -> bool:
     """Whether a worker process or an executor died: nobody's exception, the batch can be replayed."""
     return any(mark in text for text in texts for mark in _LOST)
+
+
+def is_lost_planner(texts: list[str]) -> bool:
+    """Whether Spark's process that asks for the next batch came too late, or died: then only the line to it breaks."""
+    return is_lost_task(texts) or any(mark in text for text in texts for mark in _LINE_BROKE)
+
+
+def lost_planner(texts: list[str]) -> FailedException:
+    """What is said of it, before another query goes on."""
+    return FailedException(f"Spark's process that asks for batches died: {_short(texts)}")
 
 
 def is_cancelled(texts: list[str]) -> bool:
