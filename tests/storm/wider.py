@@ -87,11 +87,15 @@ class Wider(Shape):
         self.asked = False
 
     @property
+    def stays(self) -> bool:
+        """Does a state commit in the bolt that makes its tuples? Then all it sends is of the commit phase."""
+        moved = {step["id"] for step in self.steps if step["op"] in GROUPING}
+        return any(step["op"] == "partitionPersist" and step["in"] not in moved for step in self.steps)
+
+    @property
     def hangs(self) -> bool:
         """Does Storm wait for ever: for tuples of a bolt that a state lets commit first?"""
-        moved = {step["id"] for step in self.steps if step["op"] in GROUPING}
-        stays = [s for s in self.steps if s["op"] == "partitionPersist" and s["in"] not in moved]
-        return bool(stays) and any(step["op"] in ("join", "multiReduce") for step in self.steps)
+        return self.stays and any(step["op"] in ("join", "multiReduce") for step in self.steps)
 
     def case(self) -> dict[str, Any]:
         made = super().case()
@@ -378,7 +382,7 @@ class Wider(Shape):
         if "state" in fail and any(self.spread > 1 or step["id"] in self.moved for step in others):
             return True
         if self.spread == 1:
-            return place in self.moved
+            return place in self.moved or (place is not None and self.stays)
         return fail["where"] in ("put", "beginCommit", "update") or place in self.late
 
     def _again(self, case: dict[str, Any]) -> None:
