@@ -92,8 +92,7 @@ class BatchLoop:
         if told:
             log.warning("%s", told)
             self.running.event(self.program.component, "reported", txid, None, told)
-        if store.get(GIVEN, 0) != given:
-            store.put(GIVEN, 0, given)
+        store.put(GIVEN, 0, given)
 
     def run(
         self,

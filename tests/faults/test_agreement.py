@@ -20,7 +20,7 @@ from .worlds import World, watch
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
-CLUSTERS = ("local",)
+CLUSTERS = ("local", pytest.param("spark", marks=pytest.mark.spark))
 Make = Callable[[str], World]
 
 
@@ -45,9 +45,9 @@ def test_a_row_of_the_table_comes_about_and_does_what_it_says(world: Make, clust
     assert {(TABLES.get(state, state), relation) for state in states} <= made.found
 
 
-def test_every_row_has_its_test_on_every_store() -> None:
+def test_every_row_has_its_test_on_every_store_and_both_clusters() -> None:
     rows = [relation.name.lower() for relation in Relation]
-    wanted = {"-".join(each) for each in itertools.product(databases.kinds(), rows, CLUSTERS)}
+    wanted = {"-".join(each) for each in itertools.product(databases.kinds(), rows, ("local", "spark"))}
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", __file__]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     name = test_a_row_of_the_table_comes_about_and_does_what_it_says.__name__

@@ -1,0 +1,141 @@
+"""kill -9 of a driver on Spark before each thing that a start writes: every way on is still there, and exact."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trident_py import TopologyError
+
+from . import backups
+from .processes import Drivers
+from .starts import STATES, STEPS, TABLES, WAYS, Order, world
+from .weak import RAISED, raises
+from .worlds import TOPOLOGY, World
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+WRITTEN = STEPS.index("prepare opaque")  # from here on the stores may belong to the new start
+
+
+def steps() -> list[Any]:
+    """Every step; `make test` takes one in the checkpoint and one in the middle of the stores."""
+    quick = ("query", "prepare batched")
+    whole = pytest.mark.whole("test_a_driver_killed_before_a_step_of_its_start_leaves_every_way_on")
+    return [pytest.param(step, id=step.replace(" ", "-"), marks=() if step in quick else whole) for step in STEPS]
+
+
+@pytest.fixture(scope="module")
+def before(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A world for each way: the checkpoint lost, the store restored from a backup, the tables another topology's."""
+    from trident_py import SparkCluster
+
+    folder = tmp_path_factory.mktemp("before")
+    for way in WAYS:
+        made = world(folder, way, lambda checkpoints: SparkCluster(spark, checkpoints))
+        made.start(2)
+        if way == "lost":
+            made.lose()
+        if way == "behind":
+            backup = made.dump()
+            made.start(3)
+            made.restore(backup)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
+    made = Drivers(tmp_path_factory.mktemp("drivers"), module="faults.starts")
+    yield made
+    made.close()
+
+
+def test_a_start_writes_what_is_listed_and_nothing_else(before: Path, drivers: Drivers, tmp_path: Path) -> None:
+    folder = shutil.copytree(before, tmp_path / "here")
+    driver = drivers.start(Order(str(folder)), ahead=True)
+    driver.until("done")
+    assert [tuple(steps) for kind, *told in driver.told if kind == "steps" for steps in told] == [STEPS] * len(WAYS)
+    driver.end()
+
+
+@pytest.mark.parametrize("step", steps())
+def test_a_driver_killed_before_a_step_of_its_start_leaves_every_way_on(
+    before: Path, drivers: Drivers, spark_cluster: Callable[[Any], Any], tmp_path: Path, step: str
+) -> None:
+    folder = shutil.copytree(before, tmp_path / "here")
+    ahead = step != STEPS[-1]
+    assert drivers.start(Order(str(folder), step), ahead).wait_killed() == -signal.SIGKILL
+    worlds = {way: world(folder, way, spark_cluster) for way in WAYS}
+    if STEPS.index(step) <= WRITTEN:
+        for way, made in worlds.items():
+            assert backups.contents(made.url) == backups.contents(world(before, way, spark_cluster).url)
+        goes_on_with_the_old_checkpoint(shutil.copytree(folder / "lost", tmp_path / "again" / "lost"), spark_cluster)
+    for name, way in WAYS.items():
+        worlds[name].start(way.last, way.conf, name=way.topology)
+        worlds[name].holds(*way.batches)
+        worlds[name].start(way.last + 1, name=way.topology)  # from now on without the setting
+        worlds[name].holds(*way.batches, way.last + 1)
+
+
+def goes_on_with_the_old_checkpoint(folder: Path, cluster: Callable[[Any], Any]) -> None:
+    found = world(folder.parent, "lost", cluster)
+    found.put_back(folder / "lost")
+    found.start(3)
+    found.holds(1, 2, 3)
+
+
+POINTS = ("remembered", "open", "opened", "prepare")
+
+
+@pytest.mark.one_of_each
+@pytest.mark.parametrize("failing", STATES)
+def test_a_state_that_fails_its_start_before_or_after_the_other_has_agreed_leaves_every_way_on(
+    database: str, spark_cluster: Callable[[Any], Any], tmp_path: Path, failing: str
+) -> None:
+    """Each start after the first is under another name: new checkpoint, tables of the one before."""
+    made = World(database, tmp_path, spark_cluster, set())
+    made.states = STATES
+    made.start(1)
+    name, last = TOPOLOGY, 1
+    for at in POINTS:
+        taken = {"topology.owner.replace": [f"{name}/{TABLES[state]}" for state in STATES]}
+        conf = {**taken, "topology.txid.base": "continue"}
+        name, last, held = f"after-{at}", last + 1, backups.contents(database)
+        for _ in range(2):
+            with pytest.raises(TopologyError, match=RAISED):
+                made.start(last, conf, weak={failing: raises(at)}, name=name)
+            made.holds(*range(1, last))
+        if at != "prepare":
+            assert backups.contents(database) == held
+        made.start(last, conf, name=name)
+        made.holds(*range(1, last + 1))
+
+
+@pytest.mark.one_of_each
+@pytest.mark.parametrize("failing", STATES)
+def test_a_state_that_fails_its_start_leaves_a_restored_store_to_be_accepted(
+    database: str, spark_cluster: Callable[[Any], Any], tmp_path: Path, failing: str
+) -> None:
+    made = World(database, tmp_path, spark_cluster, set())
+    made.states = STATES
+    made.start(1)
+    there = [1]
+    for number, at in enumerate(POINTS, 1):
+        backup, last = made.dump(), max(there)
+        made.start(last + 1)
+        made.restore(backup)
+        held = backups.contents(database)
+        conf = {"topology.lineage.accept": [f"{TABLES[state]}@{last}" for state in STATES]}
+        with pytest.raises(TopologyError, match=RAISED):
+            made.start(last + 2, conf, weak={failing: raises(at)})
+        made.holds(*there)
+        if at != "prepare":
+            assert backups.contents(database) == held
+        made.start(last + 2, conf)
+        there.append(last + 2)
+        made.holds(*there)
+        assert len(there) == number + 1
