@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trident_py import Fields, TridentError
-from trident_py.chunks import CHUNK_ROWS, Chunk, TupleList, arrow_type, as_arrow, concat, to_list, typed
+from trident_py.chunks import CHUNK_ROWS, Chunk, TupleList, arrow_type, as_arrow, concat, exact_cast, to_list, typed
 
 ROWS = [(1, "a"), (2, "b"), (3, None)]
 NUMBERS = st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False)
@@ -149,3 +149,10 @@ STRANGE = [pd.Timestamp(1), np.array([1]), np.timedelta64(1, "ns"), np.datetime6
 def test_what_a_typed_field_does_not_hold_is_refused_by_name(ddl: str, value: Any) -> None:
     with pytest.raises(TridentError, match="field 'v' is declared"):
         typed([value], ddl, "v")
+
+
+@pytest.mark.parametrize("bytes_", [pa.binary(), pa.large_binary(), pa.binary(1)], ids=str)
+@pytest.mark.parametrize("wanted", [pa.int64(), pa.float64(), pa.bool_(), pa.decimal128(5, 0)], ids=str)
+def test_bytes_are_never_parsed_as_numbers(bytes_: pa.DataType, wanted: pa.DataType) -> None:
+    with pytest.raises(TridentError, match="field 'v'"):
+        exact_cast(pa.array([b"1"], bytes_), wanted, "v")

@@ -351,6 +351,8 @@ def exact_cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
         return column
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if _is_bytes(column.type) and not (_is_bytes(wanted) or _is_text(wanted)):  # Arrow would parse them
+        raise TridentError(f"field {name!r}: {column.type} does not become {wanted}")
     try:
         if pa.types.is_decimal(wanted) and _is_text(column.type):
             return decimals(column.cast(pa.string()), wanted)
@@ -408,6 +410,10 @@ def _grew(before: pa.Array | None, after: pa.Array) -> bool:
     infinite = pc.is_inf(after)
     grown = infinite if before is None else pc.and_(infinite, pc.is_finite(before))
     return pc.any(grown).as_py() is True
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
 
 
 def _is_text(kind: pa.DataType) -> bool:
