@@ -77,9 +77,10 @@ class InsertIgnoreState(RowFactory):
     def makeState(
         self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int
     ) -> InsertIgnoreRows:
+        state = InsertIgnoreRows(self, Fence.of(conf), partitionIndex, numPartitions)
         if self._fields is not None:
             self.shape(self._fields)
-        return InsertIgnoreRows(self, Fence.of(conf), partitionIndex, numPartitions)
+        return state
 
     def participant(self) -> BatchParticipant:
         """The ledger's side on the driver, for one run."""

@@ -108,6 +108,7 @@ class Fence:
     generation: int
     lineage: str
     context: Any = field(default=None, compare=False, repr=False)
+    run: str = field(default="", compare=False, repr=False)
 
     @classmethod
     def of(cls, conf: dict) -> Fence | None:
@@ -117,7 +118,7 @@ class Fence:
             return None
         name = conf.get("trident.state.name", "")
         lineage, context = conf.get("trident.lineage") or "", conf.get("trident.context")
-        return cls(conf.get("topology.name", ""), name, generation, lineage, context)
+        return cls(conf.get("topology.name", ""), name, generation, lineage, context, conf.get("trident.run") or "")
 
     @property
     def own(self) -> tuple[str, str]:

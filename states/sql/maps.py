@@ -234,9 +234,9 @@ class SqlMapState(StateFactory):
 
     def _backing(self, fence: Fence | None, partition: int = 0) -> SqlBackingMap:
         place = self.place
-        shape = self._shape(place)
-        shape = one_key(place, prepare(place, shape))
-        return SqlBackingMap(place, shape, len(self.value), self.type, Transaction(place.stores(), fence, partition))
+        transaction = Transaction(place.stores(), fence, partition)
+        shape = one_key(place, prepare(place, self._shape(place)))
+        return SqlBackingMap(place, shape, len(self.value), self.type, transaction)
 
     def _shape(self, place: Place) -> Shape:
         keys, others = self._fields()

@@ -102,8 +102,10 @@ class SequenceState(RowFactory):
         return SequenceRows
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SequenceRows:
-        tables = None if self._fields is None else self.tables(self._fields)
-        return SequenceRows(self, Fence.of(conf), partitionIndex, numPartitions, tables)
+        state = SequenceRows(self, Fence.of(conf), partitionIndex, numPartitions)
+        if self._fields is not None:
+            state.prepare(self._fields)
+        return state
 
     def participant(self) -> BatchParticipant:
         """The ledger's side on the driver, for one run."""

@@ -33,18 +33,21 @@ class SequenceRows(State, ITupleCollection):
     On replay: numbers that an earlier attempt applied or held back are dropped, so each is stored once.
     """
 
-    def __init__(
-        self, factory: SequenceState, fence: Fence | None, partition: int, of: int, tables: Tables | None
-    ) -> None:
+    def __init__(self, factory: SequenceState, fence: Fence | None, partition: int, of: int) -> None:
         self.factory = factory
         self.partition = partition
         self.of = of
         self.counts: Counter[str] = Counter()
         self.found: list[tuple[tuple, Gap]] = []
-        self._tables = tables
+        self._tables: Tables | None = None
         self._txid: int | None = None
         self._first = True
         self._transaction = Transaction(factory.place.stores(), fence, partition)
+
+    def prepare(self, fields: Fields) -> Tables:
+        """Makes and checks the tables, outside of a transaction. ``fields`` are those of the tuples."""
+        self._tables = self._tables or self.factory.tables(fields)
+        return self._tables
 
     def beginCommit(self, txid: int | None) -> None:
         """Locks the store, once the columns are known. Raises ZombieError, FailedException if it stays locked."""
@@ -79,7 +82,7 @@ class SequenceRows(State, ITupleCollection):
         if len(tuples) == 0:
             return []
         fields = tuples[0].getFields()
-        tables = self._tables = self._tables or self.factory.tables(fields)
+        tables = self.prepare(fields)
 
         def work() -> tuple[Arrived, Decided, list[tuple]]:
             rows = self._encoded(tables.columns, fields, tuples)

@@ -41,6 +41,14 @@ class Store:
         self._idle: list[Any] = []
         self._lock = threading.Lock()
         self.ready: dict[Any, Any] = {}
+        self._runs: set[str] = set()
+
+    def used_by(self, run: str) -> None:
+        """Forgets what was seen of the tables when a further run comes to this process, such as a worker of Spark's
+        that outlives its driver: they may be others now."""
+        if run not in self._runs:
+            self._runs.add(run)
+            self.ready.clear()
 
     def take(self) -> Any:
         """A connection for the caller alone, until `give`."""

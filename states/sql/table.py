@@ -119,14 +119,17 @@ def prepare(place: Place, shape: Shape) -> Shape:
 
     Returns the shape with the limits of the table that is there: how long its texts may be.
     """
-    stores = place.stores()
-    for index, store in enumerate(stores):
-        if (place, shape) in store.ready:
-            continue
+    first, *_ = [_prepared(store, place, shape, index) for index, store in enumerate(place.stores())]
+    return first
+
+
+def _prepared(store: Store, place: Place, shape: Shape, index: int) -> Shape:
+    known = store.ready.get((place, shape))
+    if known is None:
         with store.errors(f"prepare table {place.table!r}"):
-            patiently(store, lambda s=store, i=index: _make(s, place, shape, i))  # type: ignore[misc]
-            store.ready[place, shape] = _check(store, place, shape)
-    return stores[0].ready[place, shape]
+            patiently(store, lambda: _make(store, place, shape, index))
+            known = store.ready[place, shape] = _check(store, place, shape)
+    return known
 
 
 def prepare_ledger(place: Place) -> None:

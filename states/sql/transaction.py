@@ -38,6 +38,9 @@ class Transaction:
         self._token = ""
         self._open: dict[int, Connection] = {}
         self._lazily = False
+        if fence is not None:
+            for store in stores:
+                store.used_by(fence.run)
 
     def begin(self, txid: int | None, lazily: bool = False) -> None:
         """``lazily``: also a single file is only locked when first touched (its table may have to be made)."""

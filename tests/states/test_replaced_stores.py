@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,11 +12,20 @@ import sqlalchemy as sa
 from crashing import Driver
 from faults.backups import dump, restore
 
-from states.sql import AppendState, RowUpdater
+from states.sql import AppendState, InsertIgnoreState, RowUpdater
 from trident_py.errors import StateError
+from trident_py.state import SILENT, persist
 from trident_py.tuples import Fields, TridentTuple
 
 FIELDS = Fields("word string")
+ROOT = Path(__file__).parents[2]
+DRIVER = """
+import json, sys
+from states.sql import InsertIgnoreState
+driver = InsertIgnoreState(sys.argv[1], "kept", "word", ["word string"]).participant()
+print(driver.open(json.loads(sys.argv[2])))
+driver.prepare(1, 0, 1)
+"""
 
 
 def rows(url: str) -> AppendState:
@@ -63,3 +75,17 @@ def test_a_table_that_was_changed_since_an_earlier_run_of_the_process_is_looked_
     change(database, f"DROP TABLE {table}")
     with pytest.raises(StateError, match=r"table 'rows' .* is gone"):
         batch(Driver(rows(database), RowUpdater()), 2)
+
+
+def test_a_process_that_outlives_a_run_looks_at_the_tables_of_the_next_run_again(database: str, tmp_path: Path) -> None:
+    """As a worker of Spark's does, whose driver is another process."""
+    empty = dump(database, tmp_path / "empty")
+    conf = {"topology.name": "t", "trident.state.name": "s", "trident.lineage": "one"}
+    tuples = [TridentTuple.of(FIELDS, ("a",))]
+    for run in ("first", "second"):
+        driver = [sys.executable, "-c", DRIVER, database, json.dumps(conf)]
+        opened = subprocess.run(driver, capture_output=True, text=True, check=True, cwd=ROOT)
+        own = {**conf, "trident.generation": int(opened.stdout), "trident.run": run}
+        state = InsertIgnoreState(database, "kept", "word", ["word string"]).makeState(own, None, 0, 1)
+        assert persist(state, 1, RowUpdater(), tuples, SILENT) == {"partition": 0, "inserted": 1, "ignored": 0}
+        restore(database, empty)
