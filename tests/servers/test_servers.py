@@ -139,7 +139,11 @@ def test_server_and_folder_go_with_the_process_that_made_them(own_server: Any, k
     end = "" if how == "ended without close" else "sys.stdin.read()"
     code = PARENT.format(name=NAMES[kind], end=end)
     command = [sys.executable, "-W", "error", "-c", code]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        # also where this process runs in the background, and so ignores SIGINT
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as parent:  # fmt: skip
         assert parent.stdout is not None
         pid, folder = parent.stdout.readline().decode().split()
         if how != "ended without close":
