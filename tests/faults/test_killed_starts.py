@@ -22,11 +22,17 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 WRITTEN = STEPS.index("prepare opaque")  # from here on the stores may belong to the new start
 
 
+HELD_ALONE = ("keep readings",)
+"""Not killed before: while the first world is held where its spout's coordinator writes, the next ones of the same
+session do not get there (tried for 100 s). The steps on both sides of it are killed before."""
+
+
 def steps() -> list[Any]:
-    """Every step; `make test` takes one in the checkpoint and one in the middle of the stores."""
+    """Every step but `HELD_ALONE`; `make test` takes one in the checkpoint and one in the middle of the stores."""
     quick = ("query", "prepare batched")
     whole = pytest.mark.whole("test_a_driver_killed_before_a_step_of_its_start_leaves_every_way_on")
-    return [pytest.param(step, id=step.replace(" ", "-"), marks=() if step in quick else whole) for step in STEPS]
+    return [pytest.param(step, id=step.replace(" ", "-"), marks=() if step in quick else whole)
+            for step in STEPS if step not in HELD_ALONE]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
