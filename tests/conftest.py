@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,6 +20,10 @@ from trident_py.testing.redis_server import RedisServer
 from trident_py.testing.servers import ServiceMissing
 
 _missing: dict[str, str] = {}
+
+# A shell starts what it runs in the background with Ctrl-C ignored, and so would every process that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # `make test` draws the same few examples each time, `make test-all` many others (--hypothesis-profile=whole).
 # Neither has an opinion on how fast the machine is.
