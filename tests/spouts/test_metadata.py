@@ -1,8 +1,11 @@
 """Metadata stores: small, JSON, durable."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
 import pytest
 
-from trident_py.errors import SpoutError
+from trident_py.errors import SpoutError, ZombieError
 from trident_py.spouts import FileMetadataStore, MemoryMetadataStore
 
 
@@ -80,7 +83,7 @@ def test_a_file_store_is_bounded_and_leaves_no_scratch_files(tmp_path):
     for txid in range(1, 200):
         store.put("p", txid, {"offset": txid})
         store.cleanup_before("p", txid)
-    assert [file.name for file in tmp_path.iterdir()] == ["p.json"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["lock", "p.json"]
     assert (tmp_path / "p.json").stat().st_size < 200
 
 
@@ -88,6 +91,31 @@ def test_a_write_that_dies_before_the_rename_changes_nothing(tmp_path):
     FileMetadataStore(tmp_path).put("p", 1, "one")
     (tmp_path / "p.tmp").write_text('{"1": "o')
     assert FileMetadataStore(tmp_path).get("p", 1) == "one"
+
+
+def test_who_has_read_that_there_is_nothing_writes_over_nobody(tmp_path):
+    late = FileMetadataStore(tmp_path)
+    assert late.get("p", 0) is None
+    FileMetadataStore(tmp_path).put("p", 0, "first")
+    with pytest.raises(ZombieError, match="another driver"):
+        late.put("p", 0, "late")
+    assert FileMetadataStore(tmp_path).get("p", 0) == "first"
+
+
+def test_of_drivers_that_write_at_the_same_moment_one_does_and_the_others_are_told(tmp_path):
+    def counts(_):
+        done = 0
+        for _ in range(60):
+            store = FileMetadataStore(tmp_path)
+            with suppress(ZombieError):
+                store.put("p", 0, (store.get("p", 0) or 0) + 1)
+                done += 1
+        return done
+
+    with ThreadPoolExecutor(8) as pool:
+        done = sum(pool.map(counts, range(8)))
+    assert FileMetadataStore(tmp_path).get("p", 0) == done
+    assert 60 <= done < 480  # each round has one that writes; not all of them could
 
 
 def test_a_damaged_file_is_named(tmp_path):

@@ -8,9 +8,11 @@ RotatingTransactionalState over ZooKeeper.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
@@ -113,12 +115,12 @@ class FileMetadataStore(MemoryMetadataStore):
 
     A reader sees the old entries or the new ones, also after a crash. Raises SpoutError for a file that is
     not ours, ZombieError for a write over what another driver has written since: it would forget that
-    driver's batches, and they would be emitted again.
+    driver's batches, and they would be emitted again. Of several drivers that write at the same moment one does.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         super().__init__()
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, str | None] = {}
         self._folder = Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
 
@@ -129,31 +131,37 @@ class FileMetadataStore(MemoryMetadataStore):
         if path not in self._entries:
             file = self._file(path)
             text = _text(file)
-            if text is None:
-                return {}
-            self._texts[path] = text
             try:
-                self._entries[path] = {int(txid): value for txid, value in json.loads(text).items()}
+                self._entries[path] = {int(txid): value for txid, value in json.loads(text or "{}").items()}
+                self._texts[path] = text
             except (ValueError, AttributeError) as error:
                 raise SpoutError(f"spout metadata {file} is damaged: {error}; restore a copy") from error
         return self._entries[path]
 
     def _write(self, path: str, entries: dict[int, Any]) -> None:
         file = self._file(path)
-        if _text(file) != self._texts.get(path):
-            raise ZombieError(
-                f"spout metadata {file} was written by another driver since this one has read it; nothing is "
-                "written. Let one driver run on a checkpoint: stop this one"
-            )
         text = json.dumps({str(txid): entries[txid] for txid in sorted(entries)})
-        scratch = file.with_suffix(f".{os.getpid()}.tmp")
-        with scratch.open("w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        scratch.replace(file)
-        _sync_folder(self._folder)
+        with self._locked():
+            if _text(file) != self._texts.get(path):
+                raise ZombieError(
+                    f"spout metadata {file} was written by another driver since this one has read it; nothing is "
+                    "written. Let one driver run on a checkpoint: stop this one"
+                )
+            scratch = file.with_suffix(".tmp")
+            with scratch.open("w", encoding="utf-8") as out:
+                out.write(text)
+                out.flush()
+                os.fsync(out.fileno())
+            scratch.replace(file)
+            _sync_folder(self._folder)
         self._entries[path], self._texts[path] = entries, text
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Alone among all stores of the folder, also those of this process; the lock of a dead process is free."""
+        with (self._folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def _all(self) -> list[str]:
         return [unquote(file.name.removesuffix(".json")) for file in self._folder.glob("*.json")]
