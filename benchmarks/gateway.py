@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from trident_py.testing.kafka_broker import KafkaBroker
-from trident_py.testing.servers import MariaDb
+from trident_py.testing.sql_servers import MariaDb
 from trident_py.testing.services import free_port
 
 from .measure import measure

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 import yaml
 
 from trident_py.testing.kafka_broker import KafkaBroker
-from trident_py.testing.servers import MariaDb
+from trident_py.testing.sql_servers import MariaDb
 from trident_py.testing.services import free_port
 
 from .sensors_topology import TOPIC

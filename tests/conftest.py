@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 from states.sql.store import close_stores
 from trident_py.testing.kafka_broker import KafkaBroker
 from trident_py.testing.redis_server import RedisServer
-from trident_py.testing.servers import ServiceMissing
+from trident_py.testing.sql_servers import ServiceMissing
 
 _missing: dict[str, str] = {}
 
