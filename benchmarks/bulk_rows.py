@@ -135,7 +135,7 @@ def both(side: Side, raw: Callable[[], Any], rounds: int) -> dict[str, list[floa
 
 
 def mysql_load(rows: int, rounds: int) -> dict[str, list[float]]:
-    from trident_py.testing.sql_servers import MariaDb
+    from trident_py.testing.servers.sql_servers import MariaDb
 
     with tempfile.TemporaryDirectory() as folder, MariaDb(innodb_buffer_pool_size=1 << 30) as server:
         side = Side(server.url, folder, rows)
@@ -143,7 +143,7 @@ def mysql_load(rows: int, rounds: int) -> dict[str, list[float]]:
 
 
 def mysql_rows(rows: int, rounds: int) -> dict[str, list[float]]:
-    from trident_py.testing.sql_servers import MariaDb
+    from trident_py.testing.servers.sql_servers import MariaDb
 
     with tempfile.TemporaryDirectory() as folder, MariaDb(innodb_buffer_pool_size=1 << 30, local_infile=0) as server:
         side = Side(server.url, folder, rows)
@@ -151,7 +151,7 @@ def mysql_rows(rows: int, rounds: int) -> dict[str, list[float]]:
 
 
 def postgresql_copy(rows: int, rounds: int) -> dict[str, list[float]]:
-    from trident_py.testing.sql_servers import PostgreSql
+    from trident_py.testing.servers.sql_servers import PostgreSql
 
     with tempfile.TemporaryDirectory() as folder, PostgreSql(fsync="on", shared_buffers="512MB") as server:
         side = Side(server.url, folder, rows)
@@ -160,7 +160,7 @@ def postgresql_copy(rows: int, rounds: int) -> dict[str, list[float]]:
 
 def variants(rows: int, rounds: int) -> dict[str, list[float]]:
     """The ways through the temporary table, and what is asked beyond "ignore"."""
-    from trident_py.testing.sql_servers import MariaDb
+    from trident_py.testing.servers.sql_servers import MariaDb
 
     found: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder, MariaDb(innodb_buffer_pool_size=1 << 30) as server:

@@ -24,7 +24,7 @@ from trident_py.chunks import Chunk, TupleList
 from trident_py.operations import CombinerAggregator
 from trident_py.operations.builtin import Count
 from trident_py.state import SILENT, MapCombinerAggStateUpdater, persist
-from trident_py.testing.sql_servers import MariaDb, PostgreSql
+from trident_py.testing.servers.sql_servers import MariaDb, PostgreSql
 from trident_py.tuples import Fields
 
 from .measure import measure

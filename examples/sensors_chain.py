@@ -19,9 +19,9 @@ from typing import IO, Any
 import sqlalchemy as sa
 import yaml
 
-from trident_py.testing.kafka_broker import KafkaBroker
-from trident_py.testing.sql_servers import MariaDb
-from trident_py.testing.services import free_port
+from trident_py.testing.servers.kafka_broker import KafkaBroker
+from trident_py.testing.servers.service import free_port
+from trident_py.testing.servers.sql_servers import MariaDb
 
 from .sensors_topology import TOPIC
 

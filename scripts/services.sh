@@ -15,7 +15,7 @@ has_postgresql() {
 
 has_redis() { [ -n "${TRIDENT_REDIS_URL:-}" ] || command -v redis-server >/dev/null 2>&1; }
 
-kafka_jars() { [ -n "${KAFKA_BOOTSTRAP:-}" ] || .venv/bin/python -m trident_py.testing.kafka_jars "$@"; }
+kafka_jars() { [ -n "${KAFKA_BOOTSTRAP:-}" ] || .venv/bin/python -m trident_py.testing.servers.kafka_jars "$@"; }
 
 has_maven() { kafka_jars --there || command -v mvn >/dev/null 2>&1; }
 

@@ -15,7 +15,7 @@ WAY = "trident.way"
 
 
 class Spread(NamedTuple):
-    """The number of partitions, and the way that the tuples come to them (`trident_py.ways`; "" without a cluster)."""
+    """The number of partitions, and the way the tuples come to them (`trident_py.run.ways`; "" without a cluster)."""
 
     partitions: int
     way: str = ""

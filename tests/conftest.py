@@ -15,9 +15,9 @@ import tiers
 from hypothesis import HealthCheck, settings
 
 from states.sql.store import close_stores
-from trident_py.testing.kafka_broker import KafkaBroker
-from trident_py.testing.redis_server import RedisServer
-from trident_py.testing.sql_servers import ServiceMissing
+from trident_py.testing.servers.kafka_broker import KafkaBroker
+from trident_py.testing.servers.redis_server import RedisServer
+from trident_py.testing.servers.sql_servers import ServiceMissing
 
 _missing: dict[str, str] = {}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import make_url
 
-from trident_py.testing.sql_servers import MariaDb, PostgreSql, Server, create_database, drop_database
+from trident_py.testing.servers.sql_servers import MariaDb, PostgreSql, Server, create_database, drop_database
 
 OWN: dict[str, type[Server]] = {"mariadb": MariaDb, "postgresql": PostgreSql}
 

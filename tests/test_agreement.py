@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trident_py.agreement import (
+from trident_py.errors import DefinitionError, LineageError
+from trident_py.run.agreement import (
     ABANDON,
     ACCEPT,
     BASE,
@@ -24,7 +25,6 @@ from trident_py.agreement import (
     agree,
     check_spouts,
 )
-from trident_py.errors import DefinitionError, LineageError
 from trident_py.state import Remembered
 
 ROOT = Path(__file__).parent.parent

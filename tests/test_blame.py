@@ -108,7 +108,7 @@ def test_a_value_of_a_class_named_as_one_of_pythons_does_not_hide_the_error() ->
 
 
 def test_an_exception_that_cannot_be_pickled_keeps_the_users_lines() -> None:
-    from trident_py.program import encode_failure, failure_of
+    from trident_py.run.program import encode_failure, failure_of
 
     class Held(Exception):
         def __init__(self) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from trident_py import TridentTopology
-from trident_py.given import MOST, Given
 from trident_py.operations import Function
+from trident_py.run.given import MOST, Given
 from trident_py.testing import FixedBatchSpout, collect
 
 ROOT = Path(__file__).parent.parent

@@ -7,9 +7,9 @@ from typing import Any
 from semantics.support import Batches, bag, bags, run
 
 from trident_py import LocalCluster, TridentTopology
-from trident_py.lowering import Lowered, lower
 from trident_py.operations.builtin import Count, FirstN, MapGet, Sum
 from trident_py.partitioning import FieldsPartition, Identity
+from trident_py.run.lowering import Lowered, lower
 from trident_py.testing import MemoryMapState, Split, collect
 
 

@@ -11,9 +11,9 @@ import pytest
 from trident_py import FailedException, TopologyError, TridentTopology
 from trident_py.errors import StateError, ZombieError
 from trident_py.operations.builtin import Count
-from trident_py.program import BatchInfo, compile_plan
-from trident_py.publishing import Publisher
-from trident_py.running import RunningTopology
+from trident_py.run.deciding import Publisher
+from trident_py.run.program import BatchInfo, compile_plan
+from trident_py.run.progress import RunningTopology
 from trident_py.spouts.metadata import FileMetadataStore
 from trident_py.state import BatchParticipant
 from trident_py.testing import FixedBatchSpout, MemoryMapState

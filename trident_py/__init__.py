@@ -16,7 +16,7 @@ from .errors import (
 )
 from .local import LocalCluster
 from .neighbour import check_states
-from .running import RunningTopology
+from .run.progress import RunningTopology
 from .topology import GroupedStream, JoinOutFieldsMode, JoinType, Stream, Topology, TridentState, TridentTopology
 from .tuples import Fields, TransactionAttempt, TridentTuple, Values
 

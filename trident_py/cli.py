@@ -21,7 +21,6 @@ from typing import Any
 
 import click
 
-from .agreement import COMMAND_LINE
 from .blame import blame, said
 from .cli_states import check, states
 from .config import Config
@@ -30,6 +29,7 @@ from .errors import DefinitionError, TopologyError, TridentError
 from .events.cli import events
 from .guarantees import Guarantees, require
 from .local import LocalCluster
+from .run.agreement import COMMAND_LINE
 from .topology import Topology, TridentTopology
 
 FAILED, WRONG = 1, 2

@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.status import Status
 
-from .running import Event, Progress, RunningTopology
+from .run.progress import Event, Progress, RunningTopology
 
 INTERRUPTED = 130
 POLL_SECONDS = 0.1

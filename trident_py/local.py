@@ -8,22 +8,22 @@ import uuid
 from typing import Any
 
 from . import home
-from .agreement import Seeded, Standing
 from .canonical import SET_ORDER
 from .errors import TopologyError, TridentError
 from .guarantees.table import trusted
 from .guarantees.tracing import by_hash_seed
-from .opening import SETTLED
 from .patience import Stopped
-from .program import BatchInfo, Outcome, Program, compile_plan, descriptor_rows, failure_of, outcome
-from .publishing import DECIDED
-from .running import RunningTopology, log
-from .runs import end_run, task_for
+from .run.agreement import Seeded, Standing
+from .run.batch_loop import BatchLoop, topology_error
+from .run.deciding import DECIDED
+from .run.opening import SETTLED
+from .run.program import BatchInfo, Outcome, Program, compile_plan, descriptor_rows, failure_of, outcome
+from .run.progress import RunningTopology, log
+from .run.worker_memory import end_run, task_for
 from .spouts.coordination import Coordination, Descriptor
 from .spouts.metadata import FileMetadataStore, MemoryMetadataStore, MetadataStore
 from .topology import Topology
 from .topology.submission import check_submission
-from .transactions import BatchLoop, topology_error
 
 IDLE_SECONDS = 0.005
 ORDER = "order"

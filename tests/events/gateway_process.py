@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import httpx
 
 from trident_py.kafka.clients import Cluster
-from trident_py.testing.services import free_port
+from trident_py.testing.servers.service import free_port
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

@@ -22,8 +22,8 @@ import click
 import databases
 from sqlalchemy import make_url
 
-from trident_py.testing.proxy import CuttingProxy, commit_of
-from trident_py.testing.sql_servers import Server
+from trident_py.testing.servers.proxy import CuttingProxy, commit_of
+from trident_py.testing.servers.sql_servers import Server
 
 from .forks import Driver, Start
 from .readings import Fold, Readings

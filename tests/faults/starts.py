@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from trident_py import SparkCluster
-from trident_py.agreement import ACCEPT, BASE
+from trident_py.run.agreement import ACCEPT, BASE
 from trident_py.spark.component import SparkComponent
 from trident_py.spark.session import OwnSession
 from trident_py.spouts.metadata import FileMetadataStore

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from trident_py.testing.proxy import CuttingProxy, commit_of
+from trident_py.testing.servers.proxy import CuttingProxy, commit_of
 
 from .forks import Driver, Start, run
 from .readings import Fold, Readings, sizes

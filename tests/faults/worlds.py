@@ -1,4 +1,4 @@
-"""A store, a checkpoint and a cluster, on which what `trident_py.agreement` has a row for really happens."""
+"""A store, a checkpoint and a cluster, on which what `trident_py.run.agreement` has a row for really happens."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from trident_py import TopologyError, agreement, opening
-from trident_py.agreement import Relation
+from trident_py import TopologyError
 from trident_py.errors import LineageError
 from trident_py.local import ORDER
+from trident_py.run import agreement, opening
+from trident_py.run.agreement import Relation
 from trident_py.spouts import FileMetadataStore
 
 from . import backups

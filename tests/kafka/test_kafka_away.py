@@ -42,8 +42,8 @@ from trident_py.kafka.clients import Cluster, code_of
 from trident_py.patience import START_WAIT
 from trident_py.state import SILENT, persist
 from trident_py.testing import FixedBatchSpout
-from trident_py.testing.kafka_broker import KafkaBroker
-from trident_py.testing.services import HOST, free_port
+from trident_py.testing.servers.kafka_broker import KafkaBroker
+from trident_py.testing.servers.service import HOST, free_port
 from trident_py.tuples import Fields, TridentTuple
 
 NOBODY = "127.0.0.1:1"

@@ -19,8 +19,8 @@ from trident_py.display import standing
 from trident_py.errors import FailedException
 from trident_py.kafka import Json, KafkaSpout
 from trident_py.kafka.clients import Once
-from trident_py.program import compile_plan
-from trident_py.running import Progress
+from trident_py.run.program import compile_plan
+from trident_py.run.progress import Progress
 from trident_py.spouts import Coordination, ITridentSpout, MemoryMetadataStore
 from trident_py.testing import collect
 

@@ -29,7 +29,7 @@ from trident_py.kafka import KafkaSpout
 from trident_py.kafka.batches import Range, ranges_of
 from trident_py.kafka.reader import RangeReader
 from trident_py.operations import BaseFilter
-from trident_py.program import compile_plan
+from trident_py.run.program import compile_plan
 from trident_py.spark.planner import BatchPlanner
 from trident_py.spark.source import metadata_of
 from trident_py.spouts import Coordination, MemoryMetadataStore

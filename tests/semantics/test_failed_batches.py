@@ -9,9 +9,9 @@ import pytest
 from trident_py import FailedException, TopologyError, TridentTopology
 from trident_py.operations import Aggregator, Function
 from trident_py.operations.builtin import Count, Sum
-from trident_py.program import Failure, failure_of
+from trident_py.run.batch_loop import deciding
+from trident_py.run.program import Failure, failure_of
 from trident_py.testing import LoggingBackingMap, collect, failing, stored
-from trident_py.transactions import deciding
 
 from .support import Batches, bag, bags, both_always, run, through
 

@@ -14,15 +14,16 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from trident_py.testing import kafka_jars, services
-from trident_py.testing.kafka_broker import KafkaBroker
-from trident_py.testing.services import ServiceMissing
+from trident_py.testing.servers import kafka_jars
+from trident_py.testing.servers import service as services
+from trident_py.testing.servers.kafka_broker import KafkaBroker
+from trident_py.testing.servers.service import ServiceMissing
 
 from .waiting import PATIENCE, is_gone, soon
 
 PARENT = """
 import sys
-from trident_py.testing.kafka_broker import KafkaBroker
+from trident_py.testing.servers.kafka_broker import KafkaBroker
 broker = KafkaBroker().start()
 print(broker.pid, broker.folder, flush=True)
 sys.stdin.read()

@@ -14,7 +14,7 @@ from sqlalchemy import NullPool, create_engine, make_url
 from sqlalchemy.exc import DBAPIError
 
 from trident_py.errors import DefinitionError
-from trident_py.testing.proxy import CuttingProxy, commit_of
+from trident_py.testing.servers.proxy import CuttingProxy, commit_of
 
 on_servers = pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
 

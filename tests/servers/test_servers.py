@@ -18,14 +18,15 @@ from sqlalchemy import NullPool, create_engine
 from sqlalchemy.exc import DBAPIError
 
 from trident_py.errors import TridentError
-from trident_py.testing import sql_servers as servers, services
-from trident_py.testing.sql_servers import ServiceMissing
+from trident_py.testing.servers import service as services
+from trident_py.testing.servers import sql_servers as servers
+from trident_py.testing.servers.sql_servers import ServiceMissing
 
 from .waiting import PATIENCE, is_gone, soon
 
 PARENT = """
 import sys
-from trident_py.testing.sql_servers import {name}
+from trident_py.testing.servers.sql_servers import {name}
 server = {name}().start()
 print(server.pid, server.folder, flush=True)
 {end}

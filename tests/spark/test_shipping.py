@@ -9,7 +9,7 @@ import pytest
 
 from trident_py import DefinitionError, TridentTopology
 from trident_py.operations import BaseFunction
-from trident_py.program import compile_plan
+from trident_py.run.program import compile_plan
 from trident_py.spark.shipping import pickled
 from trident_py.testing import FixedBatchSpout
 

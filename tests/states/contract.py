@@ -19,9 +19,9 @@ from crashing import POINTS, Driver, Plan, Worker, in_child, main, run_tasks
 
 from states.sql import RowUpdater
 from states.sql.table import Place
-from trident_py.agreement import Standing
 from trident_py.errors import LineageError, StateError, ZombieError
 from trident_py.operations.builtin import Sum
+from trident_py.run.agreement import Standing
 from trident_py.state import MapCombinerAggStateUpdater, StateUpdater
 from trident_py.tuples import Fields, TridentTuple
 
@@ -216,7 +216,7 @@ class StateContract:
         for each in (type(factory), type(factory.makeState({}, None, 0, 1))):
             assert any(line.strip().startswith("On replay:") for line in (each.__doc__ or "").splitlines())
 
-    # -- where checkpoint and store do not agree (`trident_py.agreement`)
+    # -- where checkpoint and store do not agree (`trident_py.run.agreement`)
 
     def erase(self, factory: Any) -> None:
         """Lets the store forget the state, as if it had been deleted or replaced."""

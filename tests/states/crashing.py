@@ -18,8 +18,8 @@ from typing import Any
 from unittest import mock
 
 from states.sql.ledger import Fence
-from trident_py.agreement import Standing, agree
 from trident_py.operations import TridentOperationContext
+from trident_py.run.agreement import Standing, agree
 from trident_py.state import SILENT, persist
 from trident_py.tuples import TransactionAttempt, TridentTuple
 

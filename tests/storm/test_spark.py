@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from trident_py import SparkCluster, TridentError
-from trident_py.lowering import Lowered, lower
 from trident_py.plan import ProcessorNode
+from trident_py.run.lowering import Lowered, lower
 
 from . import cases
 from .compare import diff

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..lowering import lower
 from ..operations.determinism import Judge, judge
 from ..partitioning import BatchGlobal, Broadcast, Custom, FieldsPartition, Global, Identity, Shuffle
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
 from ..processors import Merge, MultiReduce
+from ..run.lowering import lower
 from ..spouts.sparkspout import SparkSpout
 
 _SPLIT = "Spark splits what {} reads by its number of cores"

@@ -11,7 +11,7 @@ from ..config import Config, check
 from ..errors import DefinitionError
 from ..operations.determinism import CHANGING, DETERMINISTIC, UNSEEN, Judge, Verdict, Verdicts
 from ..plan import Plan, ProcessorNode, SpoutNode
-from ..running import log
+from ..run.progress import log
 from ..spouts.interfaces import OPAQUE
 from ..state import LRUMemoryMapState, MemoryMapState
 from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, seen_as, worse

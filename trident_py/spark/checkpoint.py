@@ -13,10 +13,10 @@ import uuid
 from pathlib import Path
 from urllib.parse import quote
 
-from ..agreement import BASE, Standing
 from ..errors import LineageError, TridentError
-from ..opening import SETTLED
-from ..publishing import DECIDED
+from ..run.agreement import BASE, Standing
+from ..run.deciding import DECIDED
+from ..run.opening import SETTLED
 from ..spouts.metadata import FileMetadataStore
 
 

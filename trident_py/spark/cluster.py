@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 from .. import home
 from ..errors import TopologyError, TridentError
 from ..home import HomeService
-from ..program import Program, compile_plan, failure_of
-from ..running import RunningTopology
+from ..run.batch_loop import topology_error
+from ..run.program import Program, compile_plan, failure_of
+from ..run.progress import RunningTopology
 from ..topology import Topology
 from ..topology.submission import check_submission
-from ..transactions import topology_error
 from .checkpoint import Checkpoint
 from .component import SparkComponent
 from .session import lease

@@ -15,11 +15,11 @@ from .. import home
 from ..errors import TopologyError, TridentError
 from ..home import HomeService, Proxy
 from ..patience import Stopped
-from ..program import BatchInfo, Outcome, Program, failure_of
-from ..program import outcome as outcome_of
-from ..running import RunningTopology
+from ..run.batch_loop import BatchLoop, topology_error
+from ..run.program import BatchInfo, Outcome, Program, failure_of
+from ..run.program import outcome as outcome_of
+from ..run.progress import RunningTopology
 from ..spouts.coordination import Coordination, Descriptor
-from ..transactions import BatchLoop, topology_error
 from . import failures
 from .checkpoint import Checkpoint
 from .lowering import python_spouts, streaming_plan, with_streamed_spouts

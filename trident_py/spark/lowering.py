@@ -14,7 +14,7 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from ..program import Program
+from ..run.program import Program
 from ..spouts.sparkspout import SparkSpout
 from ..tuples import Fields
 from .stage import SCHEMA, Shipped, level_function

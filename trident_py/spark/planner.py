@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 
 from ..errors import FailedException
 from ..patience import back_off_seconds
-from ..program import FAILURE, Program, Row, descriptor_rows, encode_failure, failure_of
+from ..run.batch_loop import MAX_ATTEMPTS
+from ..run.program import FAILURE, Program, Row, descriptor_rows, encode_failure, failure_of
 from ..spouts.coordination import Coordination, Descriptor
-from ..transactions import MAX_ATTEMPTS
 from .lowering import python_spouts
 from .source import Offset, metadata_of, offset_of
 

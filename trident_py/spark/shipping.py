@@ -11,7 +11,7 @@ import cloudpickle
 
 from ..errors import DefinitionError
 from ..plan import describe
-from ..program import Program
+from ..run.program import Program
 
 _DEPTH = 4
 

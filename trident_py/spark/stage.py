@@ -17,10 +17,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from .. import runs
 from ..home import HomeAddress, HomeError, Proxy
-from ..program import BatchInfo, Program, Row
-from ..runs import run_level
+from ..run import worker_memory as runs
+from ..run.program import BatchInfo, Program, Row
+from ..run.worker_memory import run_level
 
 BATCH = "trident.batch"
 DESCRIPTORS = "trident.descriptors"

@@ -61,8 +61,8 @@ class StateFactory:
 
     `makeState` is called once for each partition, where its tuples are, also for partitions that never get
     one. ``conf`` carries topology.name, trident.state.name, trident.generation, trident.lineage, trident.way (see
-    `trident_py.ways`), trident.run and trident.home where a cluster runs it; ``metrics`` is None. A factory may also be
-    a BatchParticipant.
+    `trident_py.run.ways`), trident.run and trident.home where a cluster runs it; ``metrics`` is None. A factory may
+    also be a BatchParticipant.
 
     It may have ``requiredNumPartitions``, as in a StateSpec, and ``check_place(place: StatePlace)``, which is called
     when the topology is built and raises DefinitionError where the state cannot work.

@@ -42,7 +42,7 @@ class BatchParticipant(ABC):
     """Called on the driver by the batch loop, for one state of one topology. Inherit it.
 
     At a start all participants of a component are first asked (`remembered`), and what they say is compared with the
-    checkpoint (`trident_py.agreement`); only if all of them agree each one is opened. ``conf`` tells the place:
+    checkpoint (`trident_py.run.agreement`); only if all of them agree each one is opened. ``conf`` tells the place:
     topology.name, trident.state.name, trident.lineage (this checkpoint), and for `open` trident.txid (the last txid
     that the checkpoint has committed) and trident.forget (the user gives up what the store knows of older txids).
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..lowering import Lowered
 from ..partitioning import Identity
 from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode
+from ..run.lowering import Lowered
 from ..state import StatePlace
 
 

@@ -9,10 +9,10 @@ from typing import Any, overload
 
 from ..errors import DefinitionError
 from ..guarantees import Guarantees, guarantees
-from ..lowering import lower
 from ..operations.base import GroupedMultiReducer, MultiReducer
 from ..plan import Node, Plan, ProcessorNode, SpoutNode, StateUse, explain
 from ..processors import Joiner, Merge, MultiReduce
+from ..run.lowering import lower
 from ..spouts.inspection import MAX_PARALLELISM, SPOUTS, configuration, output_fields, snapshot
 from ..state import StateFactory, StateSpec
 from ..tuples import Fields, FieldsLike

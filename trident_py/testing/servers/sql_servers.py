@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from .databases import connection, connection_errors, create_database, drop_database
-from .services import HOST, Service, ServiceMissing, find
+from .service import HOST, Service, ServiceMissing, find
 
 __all__ = ["MariaDb", "PostgreSql", "Server", "ServiceMissing", "create_database", "drop_database"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ..plan import Node, PartitionNode, Plan, ProcessorNode
 from .bolts import Bolts
-from .plan import Node, PartitionNode, Plan, ProcessorNode
 
 Name = tuple[str, int]
 Input = tuple[int, Node, PartitionNode | None]

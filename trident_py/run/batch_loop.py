@@ -8,17 +8,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from ..errors import FailedException, ReportedFailedException, StateError, TopologyError
+from ..patience import Patience, Stopped, back_off_seconds, start_wait
+from ..plan import ProcessorNode, describe
+from ..spouts.coordination import Coordination, Descriptor
+from ..spouts.metadata import MetadataStore
 from .agreement import Agreed, Standing
-from .errors import FailedException, ReportedFailedException, StateError, TopologyError
+from .deciding import MAX_ATTEMPTS, Publisher, Receipts, topology_error
 from .given import GIVEN, Digests, compare
 from .opening import Opening, participants_of
-from .patience import Patience, Stopped, back_off_seconds, start_wait
-from .plan import ProcessorNode, describe
 from .program import BatchInfo, Failure, Outcome, Program, Report, failure_of
-from .publishing import MAX_ATTEMPTS, Publisher, Receipts, topology_error
-from .running import RunningTopology, Stopwatch
-from .spouts.coordination import Coordination, Descriptor
-from .spouts.metadata import MetadataStore
+from .progress import RunningTopology, Stopwatch
 
 log = logging.getLogger("trident_py")
 
@@ -74,7 +74,7 @@ class BatchLoop:
     def open(self, standing: Standing) -> Agreed:
         """Once, before the first batch: the stores agree with the checkpoint, and every state's generation is raised.
 
-        Raises LineageError with the ways on, also for operations that were given other values (`trident_py.given`);
+        Raises LineageError with the ways on, also for operations that were given other values (`trident_py.run.given`);
         then nothing was changed. Waits for a store that is away (`trident_py.patience`). Raises Stopped if the run is
         stopped meanwhile.
         """

@@ -12,12 +12,12 @@ from typing import IO, Any, NamedTuple
 
 import cloudpickle
 
-from ..blame import said
-from ..chunks import Chunk
-from ..errors import TridentError
-from ..operations.base import TridentOperationContext
-from ..processors.base import NodeContext
-from ..tuples import TransactionAttempt
+from ...blame import said
+from ...chunks import Chunk
+from ...errors import TridentError
+from ...operations.base import TridentOperationContext
+from ...processors.base import NodeContext
+from ...tuples import TransactionAttempt
 from . import clock
 
 GRACE = 5.0
@@ -77,7 +77,7 @@ class Twin:
             seed = next(each for each in _SEEDS if each != os.environ.get("PYTHONHASHSEED"))
             paths = os.pathsep.join(path or str(os.curdir) for path in sys.path)
             self._process = subprocess.Popen(
-                [sys.executable, "-c", "from trident_py.checking.twin import main; main()"],
+                [sys.executable, "-c", "from trident_py.run.checking.twin import main; main()"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": paths},

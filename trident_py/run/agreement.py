@@ -16,8 +16,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from .errors import DefinitionError, LineageError
-from .state.participants import Remembered
+from ..errors import DefinitionError, LineageError
+from ..state.participants import Remembered
 
 BASE = "topology.txid.base"
 ABANDON = "topology.lineage.abandon"

@@ -11,9 +11,9 @@ import hashlib
 import json
 from typing import Any
 
+from ..partitioning import ROUTING_VERSION
+from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode
 from .lowering import Lowered
-from .partitioning import ROUTING_VERSION
-from .plan import Node, PartitionNode, ProcessorNode, SpoutNode
 
 _LONGEST = 120
 

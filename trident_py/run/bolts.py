@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .plan import Node, Plan, ProcessorNode
+from ..plan import Node, Plan, ProcessorNode
 
 Step = tuple[int, int]
 """A node of Storm's graph: the node here, and its number among those that this node stands for."""

@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import TridentError
-from .services import ServiceMissing
+from ...errors import TridentError
+from .service import ServiceMissing
 
 
 def create_database(url: str, name: str | None = None) -> str:

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Protocol
 
+from ..chunks import Chunk
+from ..operations.base import TridentOperationContext
+from ..partitioning import Route
+from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
+from ..processors.base import NodeContext, Processor, no_collection
+from ..processors.spout import SpoutProcessor
+from ..spouts.coordination import Descriptor
+from ..tuples import TransactionAttempt
 from .checking import Checks, Twin
-from .chunks import Chunk
 from .lowering import Exchange, Stage
-from .operations.base import TridentOperationContext
-from .partitioning import Route
-from .plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
-from .processors.base import NodeContext, Processor, no_collection
-from .processors.spout import SpoutProcessor
 from .program import FAILURE, REPORT, BatchInfo, Program, Report, Row, encode_failure, failure_of
-from .spouts.coordination import Descriptor
 from .staging import inputs_of
-from .tuples import TransactionAttempt
 
 ERROR_VALUES = "topology.error.values"
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from ..errors import TridentError
-from .services import HOST, Service, find
+from ...errors import TridentError
+from .service import HOST, Service, find
 
 __all__ = ["RedisServer"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .errors import TopologyError
+from ..errors import TopologyError
 
 log = logging.getLogger("trident_py")
 

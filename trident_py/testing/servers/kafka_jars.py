@@ -1,7 +1,7 @@
 """The jars of the Kafka broker that tests start: pinned in jvm/pom.xml, fetched by Maven once for each version.
 
-    python -m trident_py.testing.kafka_jars           fetches them if they are missing and prints their folder
-    python -m trident_py.testing.kafka_jars --there   tells by its exit code whether they are there
+    python -m trident_py.testing.servers.kafka_jars           fetches them if they are missing and prints their folder
+    python -m trident_py.testing.servers.kafka_jars --there   tells by its exit code whether they are there
 
 They lie outside the sources, in ``$TRIDENT_KAFKA_JARS`` or the user's cache (``~/.cache/trident_py/kafka-4.3.1``).
 """
@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .services import ServiceMissing
+from .service import ServiceMissing
 
 POM = Path(__file__).parent / "jvm" / "pom.xml"
 FETCH = "dependency:copy-dependencies"

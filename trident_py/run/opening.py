@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from ..patience import Patience
+from ..spouts.metadata import MetadataStore
+from ..state.participants import BatchParticipant, Remembered, participant_of
 from .agreement import Agreed, Relation, Standing, agree, check_spouts
-from .patience import Patience
 from .program import Program
-from .spouts.metadata import MetadataStore
-from .state.participants import BatchParticipant, Remembered, participant_of
 
 T = TypeVar("T")
 SETTLED = "component"  # where a checkpoint keeps what its first start has settled

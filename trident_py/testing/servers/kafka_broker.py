@@ -20,9 +20,9 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import TridentError
+from ...errors import TridentError
 from .kafka_jars import jars
-from .services import HOST, Service, ServiceMissing, free_port
+from .service import HOST, Service, ServiceMissing, free_port
 
 __all__ = ["KafkaBroker", "create_topic"]
 

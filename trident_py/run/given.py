@@ -15,16 +15,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from ..canonical import UnkeyableError, canonical
+from ..errors import LineageError
+from ..guarantees import GUARANTEE, Guarantee, Guarantees, operations_of, weakened
+from ..operations.determinism import is_declared
+from ..operations.reading.sources import is_ours, is_users
+from ..plan import Plan
+from ..processors.base import name_of
+from ..secrets import is_secret
+from ..spouts.metadata import MetadataStore
 from .agreement import Standing
-from .canonical import UnkeyableError, canonical
-from .errors import LineageError
-from .guarantees import GUARANTEE, Guarantee, Guarantees, operations_of, weakened
-from .operations.determinism import is_declared
-from .operations.reading.sources import is_ours, is_users
-from .plan import Plan
-from .processors.base import name_of
-from .secrets import is_secret
-from .spouts.metadata import MetadataStore
 
 GIVEN = "given"  # where a checkpoint keeps them
 MOST = 2_000  # entries of one container; of the others only their number counts

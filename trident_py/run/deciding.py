@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .blame import notes_of, said
-from .errors import FailedException, StateError, TopologyError, ZombieError
-from .patience import Stopped, back_off_seconds
+from ..blame import notes_of, said
+from ..errors import FailedException, StateError, TopologyError, ZombieError
+from ..patience import Stopped, back_off_seconds
+from ..state.participants import BatchParticipant
 from .program import BatchInfo, Failure, Program, failure_of
-from .running import RunningTopology
-from .state.participants import BatchParticipant
+from .progress import RunningTopology
 
 Receipts = dict[str, list]
 MAX_ATTEMPTS = "topology.max.batch.attempts"

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 import cloudpickle
 
-from .blame import blame, note, notes_of, said
-from .errors import FailedException, TridentError
+from ..blame import blame, note, notes_of, said
+from ..errors import FailedException, TridentError
+from ..names import joined
+from ..plan import Plan, ProcessorNode, SpoutNode
+from ..spouts.coordination import Descriptor, SpoutNodeInfo
 from .lowering import Lowered, lower
-from .names import joined
-from .plan import Plan, ProcessorNode, SpoutNode
-from .spouts.coordination import Descriptor, SpoutNodeInfo
 from .ways import ways
 
 FAILURE = -1

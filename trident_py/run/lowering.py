@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..errors import DefinitionError
+from ..partitioning import Identity, Partitioner
+from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
+from ..tuples import Fields
 from .bolts import bolts_of
-from .errors import DefinitionError
-from .partitioning import Identity, Partitioner
-from .plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
 from .staging import Staging, inputs_of
-from .tuples import Fields
 
 
 @dataclass(frozen=True)

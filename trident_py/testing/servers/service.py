@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from ..errors import TridentError
+from ...errors import TridentError
 from . import keeper
 
 PATIENCE = 60

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..operations.base import TridentOperationContext
+from ..plan import ProcessorNode
+from ..tuples import TransactionAttempt
 from .checking import Twin
-from .operations.base import TridentOperationContext
-from .plan import ProcessorNode
 from .program import BatchInfo, Program, Row
-from .tasks import LevelTask
-from .tuples import TransactionAttempt
+from .task import LevelTask
 
 _runs: dict[str, RunMemory] = {}
 

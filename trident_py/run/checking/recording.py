@@ -6,15 +6,15 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ..blame import named_values
-from ..canonical import UnkeyableError, identity
-from ..chunks import Chunk
-from ..config import Config
-from ..errors import TridentError
-from ..plan import Node, ProcessorNode
-from ..processors import Aggregate, Each, Keep, MultiReduce, Replace
-from ..processors.base import NodeContext, Processor
-from ..tuples import TransactionAttempt
+from ...blame import named_values
+from ...canonical import UnkeyableError, identity
+from ...chunks import Chunk
+from ...config import Config
+from ...errors import TridentError
+from ...plan import Node, ProcessorNode
+from ...processors import Aggregate, Each, Keep, MultiReduce, Replace
+from ...processors.base import NodeContext, Processor
+from ...tuples import TransactionAttempt
 from .twin import Run, Twin, freeze
 
 _CHECKED = Aggregate | Each | Keep | MultiReduce | Replace
