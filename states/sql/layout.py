@@ -3,9 +3,9 @@
 A partition's number stands for the same rows only while there are as many partitions and the rows come to them the
 same way (`trident_py.run.ways`). So the driver records both under the txid before the first write, with an open mark
 for each partition: a mark that is gone is then told from one that was never written. A batch that was begun with
-others is not written: its replay only counts its rows. As many as there are in the parts that are written, or all parts written:
-the batch was whole (the part of a partition without rows stays open). Else the replay cannot tell which of its rows are
-there, and the run ends with the way on.
+others is not written: its replay only counts its rows. As many as there are in the parts that are written, or all
+parts written: the batch was whole (the part of a partition without rows stays open). Else the replay cannot tell which
+of its rows are there, and the run ends with the way on.
 """
 
 from __future__ import annotations
