@@ -20,8 +20,8 @@ from trident_py.chunks import Chunk
 from trident_py.operations import CombinerAggregator, Filter, Function, TridentOperationContext
 from trident_py.operations.builtin import Count, MapGet, Sum
 from trident_py.processors import Aggregate, Each, Keep, Merge, NodeContext, Part, Processor, Replace, StateQuery
+from trident_py.processors.aggregate import KernelProcessor, kernels_for
 from trident_py.processors.base import no_collection
-from trident_py.processors.kernels import KernelProcessor, kernels_for
 from trident_py.state import MemoryBackingMap, NonTransactionalMap
 from trident_py.testing import Split
 

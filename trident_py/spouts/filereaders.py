@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,10 +16,6 @@ from ..errors import SpoutError
 from ..tuples import Fields
 from .filerows import header_line, header_names
 from .jsonvalues import is_text, json_columns, json_table
-from .parquetfiles import ParquetReader
-
-if TYPE_CHECKING:
-    from .files import FileSpout
 
 BLOCK = 4 << 20
 
@@ -31,14 +27,6 @@ class RangeReader(Protocol):
         """The rows between two positions. Raises SpoutError naming file and place."""
 
     def close(self) -> None: ...
-
-
-def make_reader(spout: FileSpout, kind: str) -> RangeReader:
-    if kind == "parquet":
-        return ParquetReader()
-    if kind == "csv":
-        return CsvReader(spout.nulls, spout.delimiter, spout.multiline)
-    return JsonReader() if kind == "json" else LineReader()
 
 
 def blocks(path: str, start: int, end: int, size: int) -> Iterator[tuple[int, bytes]]:

@@ -19,9 +19,10 @@ from ..errors import DefinitionError, SpoutError, TridentError
 from ..operations.base import TridentCollector
 from ..tuples import Fields, FieldsLike, TransactionAttempt
 from .filelist import FORMATS, SourceFile, find_files, format_of
-from .filereaders import RangeReader, make_reader
+from .filereaders import CsvReader, JsonReader, LineReader, RangeReader
 from .filerows import ParquetRows, RowPositions, TextRows
 from .interfaces import TRANSACTIONAL, ITridentSpout, SpoutContext
+from .parquetfiles import ParquetReader
 
 PathsLike = str | os.PathLike | Iterable[str | os.PathLike]
 
@@ -275,3 +276,11 @@ class FileEmitter(ITridentSpout.Emitter):
     def close(self) -> None:
         if self._reader is not None:
             self._reader.close()
+
+
+def make_reader(spout: FileSpout, kind: str) -> RangeReader:
+    if kind == "parquet":
+        return ParquetReader()
+    if kind == "csv":
+        return CsvReader(spout.nulls, spout.delimiter, spout.multiline)
+    return JsonReader() if kind == "json" else LineReader()
