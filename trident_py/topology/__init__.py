@@ -2,8 +2,7 @@
 
 from .chained import ChainedAggregatorDeclarer
 from .grouped import GroupedStream
-from .state import TridentState
-from .stream import Stream
+from .stream import Stream, TridentState
 from .topology import JoinOutFieldsMode, JoinType, Topology, TridentTopology
 
 __all__ = [

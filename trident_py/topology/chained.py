@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Generic, Literal, Self, TypeVar, overload
 
 from ..errors import DefinitionError
 from ..operations.base import CombinerAggregator
@@ -10,20 +10,20 @@ from ..partitioning import Partitioner
 from ..processors.aggregate import Aggregate, Part, Single
 from ..tuples import Fields, FieldsLike
 from .arguments import arguments, check_aggregator
+from .graph import NodeHandle
 from .roles import AnyAggregator
 
-if TYPE_CHECKING:
-    from .stream import Stream
+StreamT = TypeVar("StreamT", bound=NodeHandle)
 
 
-class ChainedAggregatorDeclarer:
+class ChainedAggregatorDeclarer(Generic[StreamT]):
     """Collects aggregators; chainEnd() plans them. Source in Storm: ChainedAggregatorDeclarer.
 
     Only combiners: they aggregate in each partition, then the partial values travel and are combined. One
     aggregator of another kind: all tuples travel. partitionAggregate: nothing travels.
     """
 
-    def __init__(self, stream: Stream, group: Fields | None, partitioner: Partitioner, single: Single) -> None:
+    def __init__(self, stream: StreamT, group: Fields | None, partitioner: Partitioner, single: Single) -> None:
         self._stream = stream
         self._group = group
         self._partitioner = partitioner
@@ -33,12 +33,10 @@ class ChainedAggregatorDeclarer:
         self._appended = stream.getOutputFields()
 
     @overload
-    def aggregate(
-        self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike
-    ) -> ChainedAggregatorDeclarer: ...
+    def aggregate(self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike) -> Self: ...
     @overload
-    def aggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> ChainedAggregatorDeclarer: ...
-    def aggregate(self, *args: Any, **given: Any) -> ChainedAggregatorDeclarer:
+    def aggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Self: ...
+    def aggregate(self, *args: Any, **given: Any) -> Self:
         """Over the whole batch, or each group of it: ``aggregate([fields,] aggregator, functionFields)``.
 
         Left-out input fields mean no fields.
@@ -52,10 +50,10 @@ class ChainedAggregatorDeclarer:
     @overload
     def partitionAggregate(
         self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike
-    ) -> ChainedAggregatorDeclarer: ...
+    ) -> Self: ...
     @overload
-    def partitionAggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> ChainedAggregatorDeclarer: ...
-    def partitionAggregate(self, *args: Any, **given: Any) -> ChainedAggregatorDeclarer:
+    def partitionAggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Self: ...
+    def partitionAggregate(self, *args: Any, **given: Any) -> Self:
         """Over each partition: ``partitionAggregate([fields,] aggregator, functionFields)``. Nothing travels.
 
         Left-out input fields mean no fields.
@@ -75,7 +73,7 @@ class ChainedAggregatorDeclarer:
         self._parts.append(Part(aggregator, read, made))
         return combiner
 
-    def chainEnd(self) -> Stream:
+    def chainEnd(self) -> StreamT:
         """The stream of the results; with groups their fields come first."""
         fields = self._output_fields()
         parts, stream = tuple(self._parts), self._stream

@@ -8,14 +8,13 @@ from ..operations.base import CombinerAggregator, ReducerAggregator
 from ..partitioning import FieldsPartition
 from ..state.updaters import MapCombinerAggStateUpdater, MapReducerAggStateUpdater
 from ..tuples import Fields, FieldsLike
-from . import chained
 from .arguments import arguments, check_aggregator, no_general_aggregator
+from .chained import ChainedAggregatorDeclarer
 from .fitting import keys_of
 from .roles import AnyAggregator, AnyFactory, AnyFilter, AnyFunction, KeepingAggregator, Queries
-from .state import TridentState
 
 if TYPE_CHECKING:
-    from .stream import Stream
+    from .stream import Stream, TridentState
 
 
 class GroupedStream:
@@ -47,9 +46,9 @@ class GroupedStream:
     def check(self, fields: FieldsLike | None) -> Fields:
         return self._stream.check(fields)
 
-    def chainedAgg(self) -> chained.ChainedAggregatorDeclarer:
+    def chainedAgg(self) -> ChainedAggregatorDeclarer[Stream]:
         """Several aggregators over the same groups; ends with ``chainEnd()``."""
-        return chained.ChainedAggregatorDeclarer(self._stream, self._group, FieldsPartition(self._group), None)
+        return ChainedAggregatorDeclarer(self._stream, self._group, FieldsPartition(self._group), None)
 
     @overload
     def each(

@@ -1,8 +1,9 @@
-"""Stream: the fluent handle of one node. Every call adds a node and returns the handle of that."""
+"""Stream and TridentState, the fluent handles of a node and of a state. Every call adds a node and returns a handle."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Callable
+from typing import Any, overload
 
 from ..errors import DefinitionError
 from ..operations.base import (
@@ -14,16 +15,17 @@ from ..operations.base import (
     MapFunction,
     ReducerAggregator,
 )
+from ..operations.builtin import Max, MaxWithComparator, Min, MinWithComparator
 from ..partitioning import BatchGlobal, Broadcast, Custom, FieldsPartition, Global, Identity, Partitioner, Shuffle
-from ..plan import PartitionNode, ProcessorNode
+from ..plan import StateUse
 from ..processors import Collect, Each, Keep, PartitionPersist, Peek, Project, Replace, StateQuery
 from ..state import QueryFunction, StateUpdater
 from ..state.updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
 from ..tuples import Fields, FieldsLike
-from . import chained
-from .arguments import arguments, check_aggregator, check_fields, check_object, no_general_aggregator, not_there_yet
-from .comparisons import Comparisons
+from .arguments import arguments, check_aggregator, check_object, no_general_aggregator, not_there_yet
+from .chained import ChainedAggregatorDeclarer
 from .fitting import check_fits, own_updater
+from .graph import Graph, Handle, NodeHandle
 from .grouped import GroupedStream
 from .roles import (
     Accepts,
@@ -43,13 +45,11 @@ from .roles import (
     Queries,
     Updates,
 )
-from .state import TridentState
 
-if TYPE_CHECKING:
-    from .topology import TridentTopology
+Comparator = Callable[[Any, Any], int]
 
 
-class Stream(Comparisons):
+class Stream(NodeHandle):
     """A stream of tuples with named fields. Source in Storm: org.apache.storm.trident.Stream.
 
     Left-out input fields mean **no** fields, except for filter(f), map, flatMap, peek, min, max and a partitionPersist
@@ -57,41 +57,7 @@ class Stream(Comparisons):
     a field that the stream does not have.
     """
 
-    def __init__(self, topology: TridentTopology, node_id: int, name: str | None = None) -> None:
-        self.topology = topology
-        self.node_id = node_id
-        self._name = name
-
-    # -- names, fields, hints ---------------------------------------------------------------------------------
-
-    def name(self, name: str) -> Stream:
-        """This stream with a label for explain() and progress."""
-        return Stream(self.topology, self.node_id, name)
-
-    def getName(self) -> str | None:
-        return self._name
-
-    def getOutputFields(self) -> Fields:
-        return self.topology.node(self.node_id).fields
-
     def toStream(self) -> Stream:
-        return self
-
-    def check(self, fields: FieldsLike | None) -> Fields:
-        """The fields, checked against this stream's. Raises DefinitionError."""
-        return check_fields(Fields.of(fields), self.getOutputFields())
-
-    def parallelismHint(self, parallelism: int) -> Stream:
-        """The number of partitions of this step and of all that is not separated from it by a repartition."""
-        self.topology.hint(self.node_id, parallelism)
-        return self
-
-    def setCPULoad(self, *load: Any) -> Stream:
-        """Accepted for ported lines; Spark places tasks itself."""
-        return self
-
-    def setMemoryLoad(self, *load: Any) -> Stream:
-        """Accepted for ported lines; Spark places tasks itself."""
         return self
 
     # -- repartitions -----------------------------------------------------------------------------------------
@@ -101,11 +67,6 @@ class Stream(Comparisons):
         if isinstance(grouping, Partitioner):
             return self._partition(grouping)
         return self._partition(Custom(grouping, self.getOutputFields()))
-
-    def _partition(self, partitioner: Partitioner) -> Stream:
-        node = self.topology.node(self.node_id)
-        source = self._process(Project(node.fields), node.fields) if isinstance(node, PartitionNode) else self
-        return self.topology.add(PartitionNode, node.fields, source, partitioner=partitioner)
 
     def partitionBy(self, fields: FieldsLike) -> Stream:
         """Equal values of these fields meet in one partition, the same for all batches."""
@@ -212,18 +173,15 @@ class Stream(Comparisons):
     def _collect(self, name: str) -> Stream:
         return self._process(Collect(name, self.getOutputFields()), self.getOutputFields())
 
-    def _process(self, spec: Any, fields: Fields, **more: Any) -> Stream:
-        return self.topology.add(ProcessorNode, fields, self, spec=spec, **more)
-
     # -- aggregations -----------------------------------------------------------------------------------------
 
     def groupBy(self, fields: FieldsLike) -> GroupedStream:
         """Groups by these fields; nothing moves before an operation needs it."""
         return GroupedStream(self, self.check(fields))
 
-    def chainedAgg(self) -> chained.ChainedAggregatorDeclarer:
+    def chainedAgg(self) -> ChainedAggregatorDeclarer[Stream]:
         """Several aggregators over the same tuples; ends with ``chainEnd()``."""
-        return chained.ChainedAggregatorDeclarer(self, None, BatchGlobal(), "batch")
+        return ChainedAggregatorDeclarer(self, None, BatchGlobal(), "batch")
 
     @overload
     def partitionAggregate(
@@ -249,6 +207,35 @@ class Stream(Comparisons):
         function fields alone.
         """
         return self.chainedAgg().aggregate(*args, **given).chainEnd()
+
+    def minBy(self, inputFieldName: str, comparator: Comparator | None = None) -> Stream:
+        """The smallest tuple of each **partition**, by one field, where it is not None. Ties keep the last.
+
+        For the whole batch add ``global_()`` and ask again. A comparator is ``(a, b) -> int``.
+        """
+        best = Min(inputFieldName) if comparator is None else MinWithComparator(inputFieldName, comparator)
+        return self._best(best, inputFieldName)
+
+    def maxBy(self, inputFieldName: str, comparator: Comparator | None = None) -> Stream:
+        """The largest tuple of each **partition**, by one field, where it is not None. Ties keep the last.
+
+        For the whole batch add ``global_()`` and ask again. A comparator is ``(a, b) -> int``.
+        """
+        best = Max(inputFieldName) if comparator is None else MaxWithComparator(inputFieldName, comparator)
+        return self._best(best, inputFieldName)
+
+    def min(self, comparator: Comparator) -> Stream:
+        """As minBy, by a comparator of whole tuples."""
+        return self._best(MinWithComparator(comparator))
+
+    def max(self, comparator: Comparator) -> Stream:
+        """As maxBy, by a comparator of whole tuples."""
+        return self._best(MaxWithComparator(comparator))
+
+    def _best(self, aggregator: Any, field: str | None = None) -> Stream:
+        self.check(field)
+        fields = self.getOutputFields()
+        return self.partitionAggregate(fields, aggregator, fields)
 
     def tumblingWindow(self, *args: Any, **given: Any) -> Stream:
         """Not there yet, nor are the other windows. Raises DefinitionError."""
@@ -277,7 +264,7 @@ class Stream(Comparisons):
         if not isinstance(query, Queries):
             raise DefinitionError(f"stateQuery takes a QueryFunction, got {query!r}")
         check_fits(state.use.factory, query)
-        self.topology.check_own([state])
+        self.graph.check_own([state])
         made = Fields.of(call["functionFields"])
         spec = StateQuery(query, self.check(call.get("inputFields")), made)
         return self._process(spec, self.getOutputFields().concat(made), state=state.use)
@@ -330,9 +317,9 @@ class Stream(Comparisons):
         if not isinstance(updater, Updates):
             raise DefinitionError(f"partitionPersist takes a StateUpdater, got {updater!r}")
         check_fits(factory, updater)
-        use = self.topology.state_use(self.topology._next_id(), factory, name)
+        use = self.graph.state_use(factory, name)
         spec = PartitionPersist(updater, inputs, outputs)
-        return TridentState(self.topology, self._process(spec, outputs, state=use, committer=True), use)
+        return TridentState(self.graph, self._process(spec, outputs, state=use, committer=True), use)
 
     @overload
     def persistentAggregate(
@@ -358,13 +345,36 @@ class Stream(Comparisons):
         aggregator = check_aggregator("persistentAggregate", call["agg"])
         factory, inputs, made = call["factory"], call.get("inputFields"), Fields.of(call["functionFields"])
         if isinstance(aggregator, CombinerAggregator):
-            chain = chained.ChainedAggregatorDeclarer(self, None, Global(), "global")
+            chain = ChainedAggregatorDeclarer(self, None, Global(), "global")
             stream = chain.aggregate(inputs, aggregator, made).chainEnd()
             return stream.persist(factory, made, CombinerAggStateUpdater(aggregator), made, call["stateName"])
         if not isinstance(aggregator, ReducerAggregator):
             raise no_general_aggregator(aggregator)
         read = self.check(inputs)
         return self.global_().persist(factory, read, ReducerAggStateUpdater(aggregator), made, call["stateName"])
+
+
+class TridentState(Handle):
+    """What partitionPersist, persistentAggregate and newStaticState return."""
+
+    what = "state"
+
+    def __init__(self, graph: Graph, stream: Stream | None, use: StateUse) -> None:
+        super().__init__(graph)
+        self.stream = stream
+        self.use = use
+
+    def newValuesStream(self) -> Stream:
+        """The tuples that the updater emits, in the commit phase. Every call is the same stream."""
+        if self.stream is None:
+            raise DefinitionError("a static state has no new values; nothing in this topology updates it")
+        return self.stream
+
+    def parallelismHint(self, parallelism: int) -> TridentState:
+        """The number of the state's partitions."""
+        if self.stream is not None:
+            self.stream.parallelismHint(parallelism)
+        return self
 
 
 def _is(operation: Any, role: type) -> bool:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
 from ..errors import DefinitionError
 from ..guarantees import Guarantees, guarantees
 from ..operations.base import GroupedMultiReducer, MultiReducer
-from ..plan import Node, Plan, ProcessorNode, SpoutNode, StateUse, explain
+from ..plan import Plan, ProcessorNode, SpoutNode, explain
 from ..processors import Joiner, Merge, MultiReduce
 from ..run.lowering import lower
 from ..spouts.inspection import MAX_PARALLELISM, SPOUTS, configuration, output_fields, snapshot
-from ..state import StateFactory, StateSpec
 from ..tuples import Fields, FieldsLike
 from .arguments import JoinOutFieldsMode, JoinType, arguments, check_object, not_there_yet
+from .graph import Graph
 from .grouped import GroupedStream
 from .owners import check_owners
 from .places import check_places
 from .roles import AnyFactory, AnySpout
-from .state import TridentState
-from .stream import Stream
+from .stream import Stream, TridentState
 
 AnyStream = Stream | GroupedStream
 _ALSO = {"types": "type", "joinType": "type", "outFieldsMode": "mode"}
@@ -48,12 +46,8 @@ class Topology:
         return guarantees(self.plan, conf)
 
 
-class TridentTopology:
+class TridentTopology(Graph):
     """A graph of streams under construction. Source in Storm: org.apache.storm.trident.TridentTopology."""
-
-    def __init__(self) -> None:
-        self._nodes: list[Node] = []
-        self._static = 0
 
     def newStream(self, txId: str, spout: AnySpout) -> Stream:
         """A stream of the spout's batches. ``txId`` names the spout's place in the checkpoint; keep it unique.
@@ -64,7 +58,7 @@ class TridentTopology:
             raise DefinitionError(f"newStream's first argument is a name, got {txId!r}")
         taken = snapshot(check_object("newStream", spout, *SPOUTS))
         fields, limit = output_fields(taken), configuration(taken).get(MAX_PARALLELISM)
-        return self._stream(SpoutNode(self._next_id(), fields, (), None, None, txId, taken, limit))
+        return Stream(self, self.add(SpoutNode, fields, (), None, spout_id=txId, spout=taken, max_partitions=limit))
 
     def newDRPCStream(self, function: str, drpc: Any = None) -> Stream:
         """Not there yet. Raises DefinitionError."""
@@ -80,8 +74,7 @@ class TridentTopology:
 
     def newStaticState(self, factory: AnyFactory) -> TridentState:
         """A state that nothing in this topology updates, for stateQuery."""
-        self._static += 1
-        return TridentState(self, None, self.state_use(-self._static, factory, None, static=True))
+        return TridentState(self, None, self.state_use(factory, None, static=True))
 
     @overload
     def multiReduce(self, s1: Stream, s2: Stream, function: MultiReducer, outputFields: FieldsLike) -> Stream: ...
@@ -165,7 +158,7 @@ class TridentTopology:
         self.check_own(streams)
         name = "-".join(stream.getName() for stream in streams if stream.getName()) or None
         parents = tuple(stream.node_id for stream in streams)
-        return self._stream(ProcessorNode(self._next_id(), outputs, parents, name, None, spec))
+        return Stream(self, self.add(ProcessorNode, outputs, parents, name, spec=spec), name)
 
     @overload
     def merge(self, stream: AnyStream, *streams: AnyStream) -> Stream: ...
@@ -279,9 +272,6 @@ class TridentTopology:
         check_owners(plan)
         return Topology(plan)
 
-    def plan(self) -> Plan:
-        return Plan(tuple(self._nodes))
-
     def explain(self) -> str:
         """The topology as text, one line for each node."""
         return explain(self.plan())
@@ -289,54 +279,6 @@ class TridentTopology:
     def guarantees(self, conf: Mapping[str, Any] | None = None) -> Guarantees:
         """As ``Topology.guarantees()``, for what is defined so far."""
         return guarantees(self.plan(), conf)
-
-    # -- for streams ------------------------------------------------------------------------------------------
-
-    def _next_id(self) -> int:
-        return len(self._nodes)
-
-    def _stream(self, node: Node) -> Stream:
-        self._nodes.append(node)
-        return Stream(self, node.id, node.name)
-
-    def check_own(self, handles: Iterable[Stream | TridentState]) -> None:
-        """Raises DefinitionError for a stream or state of another topology: nodes are known by their numbers in one."""
-        for each in handles:
-            if each.topology is not self:
-                what = "state" if isinstance(each, TridentState) else "stream"
-                raise DefinitionError(
-                    f"a {what} of another TridentTopology cannot be used here. Make both with the newStream and "
-                    "newStaticState of one topology; two topologies share data by a store or a topic"
-                )
-
-    def node(self, node_id: int) -> Node:
-        return self._nodes[node_id]
-
-    def add(self, kind: type[Node], fields: Fields, parent: Stream, **more: Any) -> Stream:
-        """Adds a node behind a stream; the stream's name goes with it."""
-        return self._stream(kind(self._next_id(), fields, (parent.node_id,), parent.getName(), None, **more))
-
-    def hint(self, node_id: int, parallelism: int) -> None:
-        if not isinstance(parallelism, int) or parallelism < 1:
-            raise DefinitionError(f"parallelismHint takes a number of partitions from 1 on, got {parallelism!r}")
-        self._nodes[node_id] = dataclasses.replace(self._nodes[node_id], hint=parallelism)
-
-    def state_use(self, node_id: int, factory: Any, name: str | None, static: bool = False) -> StateUse:
-        """A state of this topology. The name: as given, else the factory's own, else its table or topic."""
-        required = None
-        if isinstance(factory, StateSpec):
-            factory, required = factory.stateFactory, factory.requiredNumPartitions
-        if required is None:
-            required = getattr(factory, "requiredNumPartitions", None)
-        check_object("a state", factory, StateFactory)
-        if not hasattr(factory, "makeState"):
-            raise DefinitionError(f"{factory!r} is no StateFactory: it has no makeState")
-        state_id = f"static{-node_id}" if static else f"state{node_id}"
-        found = name or next(
-            (v for v in (getattr(factory, key, None) for key in ("stateName", "table", "topic")) if isinstance(v, str)),
-            state_id,
-        )
-        return StateUse(state_id, found, factory, required, static, self._next_id())
 
 
 def _common(inputs: Sequence[Fields]) -> Fields:

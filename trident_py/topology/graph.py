@@ -1,0 +1,130 @@
+"""The graph under construction, and what all handles of its parts share. Under the fluent classes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any, Self
+
+from ..errors import DefinitionError
+from ..partitioning import Partitioner
+from ..plan import Node, PartitionNode, Plan, ProcessorNode, StateUse
+from ..processors import Project
+from ..state import StateFactory, StateSpec
+from ..tuples import Fields, FieldsLike
+from .arguments import check_fields, check_object
+
+
+class Graph:
+    """The nodes so far, in the order of their numbers."""
+
+    def __init__(self) -> None:
+        self._nodes: list[Node] = []
+        self._static = 0
+
+    def plan(self) -> Plan:
+        return Plan(tuple(self._nodes))
+
+    def node(self, node_id: int) -> Node:
+        return self._nodes[node_id]
+
+    def add(self, kind: type[Node], fields: Fields, parents: tuple[int, ...], name: str | None, **more: Any) -> int:
+        """Adds a node behind its parents and returns its number."""
+        node = kind(len(self._nodes), fields, parents, name, None, **more)
+        self._nodes.append(node)
+        return node.id
+
+    def hint(self, node_id: int, parallelism: int) -> None:
+        if not isinstance(parallelism, int) or parallelism < 1:
+            raise DefinitionError(f"parallelismHint takes a number of partitions from 1 on, got {parallelism!r}")
+        self._nodes[node_id] = dataclasses.replace(self._nodes[node_id], hint=parallelism)
+
+    def state_use(self, factory: Any, name: str | None, static: bool = False) -> StateUse:
+        """The state that the next node updates, or a static one. The name: as given, else the factory's own, else its
+        table or topic."""
+        required = None
+        if isinstance(factory, StateSpec):
+            factory, required = factory.stateFactory, factory.requiredNumPartitions
+        if required is None:
+            required = getattr(factory, "requiredNumPartitions", None)
+        check_object("a state", factory, StateFactory)
+        if not hasattr(factory, "makeState"):
+            raise DefinitionError(f"{factory!r} is no StateFactory: it has no makeState")
+        self._static += static
+        state_id = f"static{self._static}" if static else f"state{len(self._nodes)}"
+        found = name or next(
+            (v for v in (getattr(factory, key, None) for key in ("stateName", "table", "topic")) if isinstance(v, str)),
+            state_id,
+        )
+        return StateUse(state_id, found, factory, required, static, len(self._nodes))
+
+    def check_own(self, handles: Iterable[Handle]) -> None:
+        """Raises DefinitionError for a stream or state of another topology: nodes are known by their numbers in one."""
+        for each in handles:
+            if each.graph is not self:
+                raise DefinitionError(
+                    f"a {each.what} of another TridentTopology cannot be used here. Make both with the newStream and "
+                    "newStaticState of one topology; two topologies share data by a store or a topic"
+                )
+
+
+class Handle:
+    """What a fluent call returns: a part of one graph. ``what`` it is, for errors."""
+
+    what = "stream"
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    @property
+    def topology(self) -> Any:
+        """The TridentTopology, for an assembly that merges or joins."""
+        return self.graph
+
+    def setCPULoad(self, *load: Any) -> Self:
+        """Accepted for ported lines; Spark places tasks itself."""
+        return self
+
+    def setMemoryLoad(self, *load: Any) -> Self:
+        """Accepted for ported lines; Spark places tasks itself."""
+        return self
+
+
+class NodeHandle(Handle):
+    """A handle of one node, behind which others are added; the name goes with them."""
+
+    def __init__(self, graph: Graph, node_id: int, name: str | None = None) -> None:
+        super().__init__(graph)
+        self.node_id = node_id
+        self._name = name
+
+    def name(self, name: str) -> Self:
+        """This stream with a label for explain() and progress."""
+        return type(self)(self.graph, self.node_id, name)
+
+    def getName(self) -> str | None:
+        return self._name
+
+    def getOutputFields(self) -> Fields:
+        return self.graph.node(self.node_id).fields
+
+    def check(self, fields: FieldsLike | None) -> Fields:
+        """The fields, checked against this stream's. Raises DefinitionError."""
+        return check_fields(Fields.of(fields), self.getOutputFields())
+
+    def parallelismHint(self, parallelism: int) -> Self:
+        """The number of partitions of this step and of all that is not separated from it by a repartition."""
+        self.graph.hint(self.node_id, parallelism)
+        return self
+
+    def _process(self, spec: Any, fields: Fields, **more: Any) -> Self:
+        return self._add(ProcessorNode, fields, spec=spec, **more)
+
+    def _partition(self, partitioner: Partitioner) -> Self:
+        node = self.graph.node(self.node_id)
+        source = self._process(Project(node.fields), node.fields) if isinstance(node, PartitionNode) else self
+        return source._add(PartitionNode, node.fields, partitioner=partitioner)
+
+    def _add(self, kind: type[Node], fields: Fields, **more: Any) -> Self:
+        node_id = self.graph.add(kind, fields, (self.node_id,), self._name, **more)
+        return type(self)(self.graph, node_id, self._name)
