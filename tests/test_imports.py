@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ENTRANCES = {"__init__", "__main__", "run/__init__"}
 STATES_MAY_IMPORT = {
     "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents", "kafka",
-    "sessions", "sqlcodes", "names",
+    "sessions", "sqlcodes", "names", "patience",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {
@@ -92,6 +93,11 @@ PUBLIC = {
     "states",
     "states.sql",
 }
+# Attributes that only trident_py/spark/internals.py reads; so are those that begin with `_j`.
+INTERNALS = {
+    "_active_spark_context", "_gateway", "_jsq", "_jsc", "_jsparkSession", "_jvm", "_origin", "executedPlan",
+    "hadoopConfiguration", "internalCreateDataFrame", "java_exception", "lastExecution", "offsetLog", "streamingQuery",
+}  # fmt: skip
 MODULE_LINES = 450
 BODY_LINES = 25
 LONG_MODULES: dict[str, str] = {}
@@ -202,6 +208,23 @@ def test_states_import_only_the_state_api() -> None:
 def test_only_trident_py_spark_imports_pyspark() -> None:
     users = [f for f in ALL if f.module.split(".")[0] in ("pyspark", "py4j")]
     assert [f.where for f in users if not f.file.startswith("trident_py/spark/")] == []
+
+
+def private_names(path: Path) -> Iterator[str]:
+    """Names of PySpark, Py4J and Spark's Java classes that those do not promise."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute):
+            ours = isinstance(node.value, ast.Name) and node.value.id == "self"
+            if node.attr in INTERNALS or (re.fullmatch("_j[a-z]+", node.attr, re.IGNORECASE) and not ours):
+                yield node.attr
+        elif isinstance(node, ast.Constant) and (node.value in INTERNALS or "py4j" in str(node.value).lower()):
+            yield str(node.value)
+
+
+def test_only_internals_uses_what_spark_does_not_promise() -> None:
+    found = {path.relative_to(ROOT).as_posix(): set(private_names(path)) for path in sources("trident_py")}
+    assert found.pop("trident_py/spark/internals.py") >= INTERNALS
+    assert {file: names for file, names in found.items() if names} == {}
 
 
 def test_our_own_modules_are_imported_at_the_top_of_the_file() -> None:

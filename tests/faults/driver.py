@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trident_py import SparkCluster, TopologyError
+from trident_py.spark.internals import java_process
 from trident_py.spark.session import OwnSession
 
 from .deaths import DEATHS
@@ -47,8 +48,8 @@ def tell(*words: Any) -> None:
 
 
 def run(own: OwnSession, order: Order) -> None:
-    java: Any = own.spark.sparkContext._gateway
-    processes = (os.getpid(), java.proc.pid)
+    java = java_process(own.spark).pid
+    processes = (os.getpid(), java)
     partitions = order.shape.state_partitions
     kill = Kill(order.folder, order.point, order.txid, order.states, partitions, processes)
 

@@ -20,6 +20,7 @@ from typing import Any
 from trident_py import SparkCluster
 from trident_py.run.agreement import ACCEPT, BASE
 from trident_py.spark.component import SparkComponent
+from trident_py.spark.internals import java_process
 from trident_py.spark.session import OwnSession
 from trident_py.spouts.metadata import FileMetadataStore
 
@@ -158,8 +159,8 @@ def run(own: OwnSession, order: Order) -> None:
             tell("steps", path.steps)
     if order.step:
         tell("there")
-        java: Any = own.spark.sparkContext._gateway
-        for process in (java.proc.pid, os.getpid()):
+        java = java_process(own.spark).pid
+        for process in (java, os.getpid()):
             os.kill(process, signal.SIGKILL)
     tell("done")
 

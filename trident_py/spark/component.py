@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from ..run.progress import RunningTopology
 from ..spouts.coordination import Coordination, Descriptor
 from . import failures
 from .checkpoint import Checkpoint
+from .internals import Interrupted, first_source_offset, fresh_copy
 from .lowering import python_spouts, streaming_plan, with_streamed_spouts
 from .planner import BatchPlanner
 from .session import query_settings
@@ -31,14 +31,6 @@ from .stage import BATCH, DESCRIPTORS, RETRY, Shipped, import_paths
 LOST_ATTEMPTS = 4
 LOG_WAIT = 5.0
 STOP_GRACE = "topology.stop.grace.secs"
-
-
-class Interrupted(Exception):
-    """Ends a foreachBatch call without committing the batch. Its text is one that Spark takes for a stop."""
-
-    def __init__(self) -> None:
-        called = "py4j.protocol.Py4JJavaError: An error occurred while calling o0.stopped."
-        super().__init__(f"{called} : java.lang.InterruptedException")
 
 
 class SparkComponent:
@@ -131,7 +123,7 @@ class SparkComponent:
             self._begun.set()
             self.running.event(self.program.component, "started", self.planner.last_txid, None)
         try:
-            self.query._jsq.awaitTermination()
+            self.query.awaitTermination()
         except BaseException as error:
             return error
         return None
@@ -186,7 +178,7 @@ class SparkComponent:
             self._busy.release()
             self._logged_by_spark()
         try:
-            self.query._jsq.stop()
+            self.query.stop()
         except Exception as error:
             self.error = self.error or error
 
@@ -249,19 +241,11 @@ class SparkComponent:
         """
         previous, metadata = self.planner.describe(txid)
         if metadata is None and python_spouts(self.program):
-            end, start = self._logged(batch_id), self._logged(batch_id - 1)
+            end, start = first_source_offset(self.query, batch_id), first_source_offset(self.query, batch_id - 1)
             if end is not None and end["txid"] == txid:
                 self.planner.again(start or self.planner.initial(), end)
                 return self.planner.describe(txid)
         return previous, metadata
-
-    def _logged(self, batch_id: int) -> dict | None:
-        """The offset of our source, which is the query's first, after this batch."""
-        found = self.query._jsq.streamingQuery().offsetLog().get(batch_id) if batch_id >= 0 else None
-        if found is None or found.isEmpty():
-            return None
-        offset = found.get().offsets().apply(0)
-        return json.loads(offset.get().json()) if offset.isDefined() else None
 
     def _executor(self, frame: DataFrame) -> Callable[[BatchInfo, list[Descriptor] | None], Outcome]:
         """Runs attempts of one batch: the first triggers the query's own plan, the others fresh copies of it."""
@@ -272,7 +256,8 @@ class SparkComponent:
             if descriptors is not None:
                 context.setLocalProperty(DESCRIPTORS, self.planner.replay(descriptors))
             try:
-                rows = frame.collect() if descriptors is None else self._fresh(frame).collect()
+                plan = frame if descriptors is None else fresh_copy(self.query, frame.sparkSession)
+                rows = plan.collect()
             except Exception as error:
                 return self._engine_failed(error, batch)
             finally:
@@ -281,13 +266,6 @@ class SparkComponent:
             return self._outcome(batch, rows)
 
         return execute
-
-    def _fresh(self, frame: DataFrame) -> DataFrame:
-        """The batch's plan once more, as a copy: the same frame would reuse its shuffle files, and skip stages."""
-        plan = self.query._jsq.streamingQuery().lastExecution().executedPlan().clone()
-        session = frame.sparkSession
-        made = session._jsparkSession.internalCreateDataFrame(plan.execute(), plan.schema(), False)
-        return DataFrame(made, session)
 
     def _outcome(self, batch: BatchInfo, rows: list[Any]) -> Outcome:
         told = []

@@ -6,9 +6,9 @@ Spark hides causes two levels down and in thousands of characters of stack trace
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from ..errors import FailedException, LineageError, TridentError, ZombieError
+from .internals import java_causes
 
 _LOST = (
     "Python worker exited unexpectedly",
@@ -46,14 +46,7 @@ _TEXT = 20_000
 
 def chain_of(error: BaseException) -> list[str]:
     """The texts of an error and of its causes, Java's included, from the outside in."""
-    texts = [str(error)[:_TEXT]]
-    java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    for _ in range(6):
-        if java is None:
-            break
-        texts.append(str(java.toString())[:_TEXT])
-        java = java.getCause()
-    return texts
+    return [text[:_TEXT] for text in [str(error), *java_causes(error)]]
 
 
 def is_lost_task(texts: list[str]) -> bool:

@@ -14,12 +14,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pyspark import SparkContext
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from ..errors import TridentError
 from ..leftovers import own_folder
+from .internals import active_context, default_file_system, forget_gateway, gateway_of, java_process, raised_by_spark
 
 MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 RAW_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
@@ -104,7 +103,7 @@ def lease(given: SparkSession | None) -> Lease:
     if given is not None:
         return Lease(given)
     with _sessions:
-        active = SparkContext._active_spark_context
+        active = active_context()
         if active is None:
             return SharedLease(OwnSession())
         if OwnSession.current is not None and OwnSession.current.spark.sparkContext is active:
@@ -140,8 +139,7 @@ class OwnSession:
             signal.signal(signal.SIGINT, self._interrupt)
 
     def stop(self) -> None:
-        gateway = self.spark.sparkContext._gateway
-        process = getattr(gateway, "proc", None)
+        gateway, process = gateway_of(self.spark), java_process(self.spark)
         if process is not None:
             _end_python(process.pid)
         with suppress(Exception):  # another cluster of this process may have ended the session they shared
@@ -199,7 +197,7 @@ def _no_spark(error: BaseException) -> TridentError:
             f"Spark did not start: {error}. It needs Java 17 on the PATH or in JAVA_HOME; "
             "on Debian: apt-get install openjdk-17-jre-headless"
         )
-    if isinstance(error, OSError) or raised_by_pyspark(error):
+    if isinstance(error, OSError) or raised_by_spark(error):
         return TridentError(
             f"Spark did not start: its Java process ended at once, or was killed ({error}). Look at what it "
             "said above; it needs Java 17 or newer (java -version) and a free gigabyte of memory"
@@ -217,8 +215,7 @@ def _end_gateway(gateway: Any, process: Any) -> None:
             process.wait(20)
         except Exception:
             process.kill()
-    SparkContext._gateway = None
-    SparkContext._jvm = None
+    forget_gateway()
 
 
 def _end_python(java: int) -> None:
@@ -262,10 +259,4 @@ def is_local(spark: SparkSession, checkpoint: str) -> bool:
     """Whether the checkpoint is in a folder of this machine, and Spark sees it as one."""
     if "://" in checkpoint or checkpoint.startswith("file:"):
         return checkpoint.startswith("file:")
-    default: str = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")
-    return default.startswith("file:")
-
-
-def raised_by_pyspark(error: BaseException) -> bool:
-    """Whether this is one of Spark's own errors."""
-    return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j")
+    return default_file_system(spark).startswith("file:")

@@ -1,0 +1,85 @@
+"""Every use of what PySpark, Py4J and Spark's Java classes do not promise. Checked on PySpark 4.3.0.
+
+For another version, read each function against its sources, then run the tests marked ``spark``.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+_CAUSES = 6
+
+
+class Interrupted(Exception):
+    """Ends a foreachBatch call without committing the batch. Spark reads this text, in which Py4J reports an
+    InterruptedException, as a stop of the query."""
+
+    def __init__(self) -> None:
+        called = "py4j.protocol.Py4JJavaError: An error occurred while calling o0.stopped."
+        super().__init__(f"{called} : java.lang.InterruptedException")
+
+
+def active_context() -> SparkContext | None:
+    """The Spark context of this process, whoever made it."""
+    return SparkContext._active_spark_context
+
+
+def gateway_of(spark: SparkSession) -> Any:
+    """Py4J's line to the Java process."""
+    return spark.sparkContext._gateway
+
+
+def java_process(spark: SparkSession) -> Any:
+    """The Java process as a Popen; None where PySpark did not start it."""
+    return getattr(gateway_of(spark), "proc", None)
+
+
+def forget_gateway() -> None:
+    """Lets the next session of this process start a Java process of its own."""
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+def default_file_system(spark: SparkSession) -> str:
+    """The URL against which Hadoop resolves a path without a scheme."""
+    url: str = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")
+    return url
+
+
+def first_source_offset(query: StreamingQuery, batch_id: int) -> dict | None:
+    """The end offset of the query's first source in this batch, from Spark's offset log; None if it has none."""
+    logged = query._jsq.streamingQuery().offsetLog().get(batch_id) if batch_id >= 0 else None
+    if logged is None or logged.isEmpty():
+        return None
+    offset = logged.get().offsets().apply(0)
+    return json.loads(offset.get().json()) if offset.isDefined() else None
+
+
+def fresh_copy(query: StreamingQuery, session: SparkSession) -> DataFrame:
+    """The plan of the query's running batch, as a copy: the same frame would reuse its shuffle files, and skip
+    stages."""
+    plan = query._jsq.streamingQuery().lastExecution().executedPlan().clone()
+    frame = session._jsparkSession.internalCreateDataFrame(plan.execute(), plan.schema(), False)
+    return DataFrame(frame, session)
+
+
+def java_causes(error: BaseException) -> list[str]:
+    """The texts of the Java exception behind an error, and of its causes, from the outside in."""
+    texts: list[str] = []
+    # Py4J's errors have the first, PySpark's the second, Python's neither.
+    java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while java is not None and len(texts) < _CAUSES:
+        texts.append(str(java.toString()))
+        java = java.getCause()
+    return texts
+
+
+def raised_by_spark(error: BaseException) -> bool:
+    """Whether this is an error of PySpark, or of Py4J, whose errors have no common base class."""
+    return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j")
