@@ -323,7 +323,7 @@ def _ask(address: HomeAddress, key: str, method: str, arguments: bytes) -> Any:
 
 def _connect(address: HomeAddress, client: str, again: bool) -> Connection:
     """A connection that is known at the other end. Strangers may push it out before, so it is tried some times."""
-    for left in reversed(range(TRIES)):
+    for left in reversed(range(TRIES)):  # counted, without a pause: not `patience.again_for`
         try:
             connection = _greeted(address, f"{'+' if again else '-'}{client}")
         except (EOFError, ConnectionError):

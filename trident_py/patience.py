@@ -1,4 +1,4 @@
-"""One rule for a store that is away: at a start it is waited for, in a run it fails the batch, never the run.
+"""The loops that try again, and one rule for a store that is away: a start waits for it, a run fails the batch only.
 
 A state says "away, or locked by others" by FailedException, whatever its store is; every other error means that
 waiting cannot help. In a run the batch loop replays the batch. At a start there is no batch yet: what touches a
@@ -66,6 +66,35 @@ class Patience:
                 self.tell(line)
                 if self.stopping.wait(min(back_off_seconds(failures), left)):
                     raise Stopped from error
+
+
+def until_stopped(work: Callable[[], T], stopping: Event, failed: Callable[[FailedException, int], None]) -> T:
+    """Runs the work until it raises no FailedException, in a run. Raises Stopped if it fails while the run stops.
+
+    ``failed`` gets the error and the count of failures before each pause; what it raises ends the loop.
+    """
+    failures = 0
+    while True:
+        try:
+            return work()
+        except FailedException as error:
+            failures += 1
+            if stopping.is_set():
+                raise Stopped from error
+            failed(error, failures)
+            stopping.wait(back_off_seconds(failures))
+
+
+def again_for(seconds: float, pause: float, passes: Callable[[Exception], bool], work: Callable[[], T]) -> T:
+    """Runs the work again after an error that ``passes``, for so many seconds; raises any other error at once."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return work()
+        except Exception as error:
+            if time.monotonic() > until or not passes(error):
+                raise
+        time.sleep(pause)
 
 
 def back_off_seconds(failures: int) -> float:

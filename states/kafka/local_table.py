@@ -139,7 +139,7 @@ class LocalTable:
         self._partitions = len(partitions_of(self._admin, self._topic))
         wanted = self._offsets(IsolationLevel.READ_UNCOMMITTED)
         until = time.monotonic() + settles
-        while True:
+        while True:  # asks until the answer is the one wanted; an error ends it
             stable = self._offsets(IsolationLevel.READ_COMMITTED)
             if all(stable[part] >= end for part, end in wanted.items()):
                 return stable

@@ -20,14 +20,15 @@ topic is not touched; one on the same topic is refused by its lineage, before it
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from trident_py.errors import DefinitionError, StateError
 from trident_py.kafka.asking import asked, committed
 from trident_py.kafka.clients import ASKING, Cluster, is_passing
+from trident_py.patience import again_for
 
 from ..spread import Spread
 from .advice import kafka_errors
@@ -160,13 +161,7 @@ def group_metadata(cluster: Cluster, group: str) -> Any:
 
 def _committed(cluster: Cluster, group: str, topic: str, settled: bool) -> Any:
     """The group's offset of partition 0; asked again while the broker is busy. Raises KafkaException."""
-    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka import TopicPartition
 
-    until = time.monotonic() + ANSWER
-    while True:
-        try:
-            return committed(cluster, group, [TopicPartition(topic, 0)], ANSWER, settled)[0]
-        except KafkaException as error:
-            if not is_passing(error) or time.monotonic() > until:
-                raise
-            time.sleep(0.02)
+    ask = partial(committed, cluster, group, [TopicPartition(topic, 0)], ANSWER, settled)
+    return again_for(ANSWER, 0.02, is_passing, ask)[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -10,6 +9,7 @@ from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.kafka.asking import answer, asked, reached
 from trident_py.kafka.clients import Cluster, code_of, means
 from trident_py.kafka.codes import Meaning
+from trident_py.patience import again_for
 
 from ..findings import Finding
 from .advice import kafka_errors
@@ -34,14 +34,7 @@ def opened(cluster: Cluster, work: Callable[[], T]) -> T:
 
 def patiently(call: Callable[[], T]) -> T:
     """Calls again while brokers are busy, for some seconds: coordinators load, topics get their leaders."""
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return call()
-        except FailedException:
-            if time.monotonic() > until:
-                raise
-            time.sleep(PAUSE)
+    return again_for(PATIENCE, PAUSE, lambda error: isinstance(error, FailedException), call)
 
 
 def check_there(

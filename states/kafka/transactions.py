@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from functools import partial
@@ -18,6 +17,7 @@ from trident_py.errors import FailedException, StateError
 from trident_py.kafka.asking import asked
 from trident_py.kafka.clients import is_fenced, is_passing, kafka_error, means
 from trident_py.kafka.codes import Meaning
+from trident_py.patience import again_for
 
 from .advice import kafka_errors
 from .marks import ANSWER, Mark, Place
@@ -164,17 +164,12 @@ _FENCED = (
 
 def _patiently(call: Callable[[], Any]) -> None:
     """Calls again while the broker says that this may help, up to a limit."""
-    from confluent_kafka import KafkaException
 
-    until = time.monotonic() + ANSWER
-    while True:
-        try:
-            asked(call)
-            return
-        except KafkaException as error:
-            found = kafka_error(error)
-            if found is None or not found.retriable() or time.monotonic() > until:
-                raise
+    def passes(error: Exception) -> bool:
+        found = kafka_error(error)
+        return found is not None and found.retriable()
+
+    again_for(ANSWER, 0, passes, partial(asked, call))
 
 
 def _in_time(call: Callable[[], Any]) -> None:

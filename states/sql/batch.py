@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import secrets
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
+from trident_py.patience import again_for
 from trident_py.state import BatchParticipant, ITupleCollection, State, StateClass, StatePlace
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
@@ -138,15 +138,7 @@ class BatchLedger(Ledger):
         stages = [receipt for receipt in receipts if receipt is not None and receipt["count"] > 0]
         if len({stage["partition"] for stage in stages}) < len(stages):
             raise StateError(f"table {self.factory.table!r}: batch {txid} has two receipts of one partition")
-        until = time.monotonic() + _SETTLE_SECONDS
-        while True:
-            try:
-                return self._flip(txid, stages)
-            except FailedException as error:
-                if time.monotonic() > until or not self._unknown(error):
-                    raise
-                log.warning("batch %d: asking the ledger whether it is shown, after: %s", txid, error)
-            time.sleep(0.1)
+        again_for(_SETTLE_SECONDS, 0.1, partial(self._unknown, txid), partial(self._flip, txid, stages))
 
     def abort(self, txid: int, attempt: int) -> None:
         """Sweeps the attempt's stages if nobody holds them; if it fails, `publish` or the next driver does it."""
@@ -167,10 +159,13 @@ class BatchLedger(Ledger):
         else:
             store.give(connection)
 
-    def _unknown(self, error: FailedException) -> bool:
+    def _unknown(self, txid: int, error: Exception) -> bool:
         """Whether the flip may have happened, or may succeed if it is tried again: a lost line, a lost lock."""
         lock = error.__cause__ is not None and self._staged.store.dialect.is_lock(error.__cause__)
-        return lock or isinstance(error, ConnectionLost)
+        unknown = isinstance(error, ConnectionLost) or (isinstance(error, FailedException) and lock)
+        if unknown:
+            log.warning("batch %d: asking the ledger whether it is shown, after: %s", txid, error)
+        return unknown
 
     def _flip(self, txid: int, stages: list[dict]) -> None:
         store = self._staged.store

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,6 +14,7 @@ from sqlalchemy.pool import NullPool
 from sqlalchemy.types import UserDefinedType
 
 from trident_py.errors import DefinitionError
+from trident_py.patience import again_for
 
 from .columns import DECODERS, Column, Refused
 from .connection import Connection, driver_connection
@@ -79,15 +80,8 @@ class Sqlite(SqliteMaps, SqliteBulk):
             factory=FileConnection,
         )  # fmt: skip
         connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
-        until = time.monotonic() + _BUSY_MILLISECONDS / 1000
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = WAL")
-                break
-            except sqlite3.OperationalError as error:  # SQLite does not wait for this one
-                if not self.is_lock(error) or time.monotonic() > until:
-                    raise
-            time.sleep(0.005)
+        wal = partial(connection.execute, "PRAGMA journal_mode = WAL")
+        again_for(_BUSY_MILLISECONDS / 1000, 0.005, self.is_lock, wal)  # SQLite does not wait for this one
         connection.execute("PRAGMA synchronous = FULL")
         connection.opened(engine.url.database)
         return connection
@@ -97,17 +91,9 @@ class Sqlite(SqliteMaps, SqliteBulk):
 
     def begin(self, connection: Any, seconds: float) -> None:
         """Takes the writer's place at once; asks every millisecond, SQLite's own waits are up to 100."""
-        until = time.monotonic() + seconds
         connection.execute("PRAGMA busy_timeout = 0")
         try:
-            while True:
-                try:
-                    connection.execute("BEGIN IMMEDIATE")
-                    return
-                except sqlite3.OperationalError as error:
-                    if not self.is_lock(error) or time.monotonic() > until:
-                        raise
-                time.sleep(0.001)
+            again_for(seconds, 0.001, self.is_lock, partial(connection.execute, "BEGIN IMMEDIATE"))
         finally:
             connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
 

@@ -68,7 +68,7 @@ class Stage:
 
     def insert(self, compare: bool, tell: bool, all_refused: bool) -> Outcome:
         """Inserts the rows whose key is missing. With ``all_refused`` goes on behind a row that the table refuses."""
-        for tried in range(1, _TRIES + 1):
+        for tried in range(1, _TRIES + 1):  # counted, without a pause: not `again_for`
             self._waits = tried < _TRIES
             try:
                 with self._savepoint("trident_rows"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -14,6 +13,7 @@ from sqlalchemy.engine import URL, make_url
 
 from trident_py import secrets
 from trident_py.errors import DefinitionError, FailedException, StateError
+from trident_py.patience import again_for
 from trident_py.sessions import pin_engine
 
 from .dialect import Dialect, dialect_of
@@ -185,13 +185,9 @@ def hidden(text: str, url: URL) -> str:
 
 def patiently(store: Store, work: Callable[[], T]) -> T:
     """Runs set-up work again while another process holds the store."""
-    until = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            return work()
-        except Exception as error:
-            cause = getattr(error, "orig", None) or error.__cause__ or error
-            again = store.dialect.is_lock(cause) or store.dialect.is_duplicate(cause)
-            if not again or time.monotonic() > until:
-                raise
-        time.sleep(0.005)
+
+    def passes(error: Exception) -> bool:
+        cause = getattr(error, "orig", None) or error.__cause__ or error  # SQLAlchemy's errors have the first
+        return store.dialect.is_lock(cause) or store.dialect.is_duplicate(cause)
+
+    return again_for(LOCK_SECONDS, 0.005, passes, work)

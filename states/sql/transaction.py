@@ -7,9 +7,11 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from trident_py.errors import FailedException, StateError
+from trident_py.patience import again_for
 
 from .columns import Column
 from .connection import Connection
@@ -91,7 +93,7 @@ class Transaction:
 
     def repeated(self, work: Callable[[], T]) -> T:
         """Runs the only work of the transaction; if it loses a deadlock, all of it again, after a pause."""
-        for tried in range(1, _TRIES + 1):
+        for tried in range(1, _TRIES + 1):  # counted, at random times, and in a new transaction: not `again_for`
             try:
                 return work()
             except FailedException as error:
@@ -144,13 +146,14 @@ class Transaction:
         """After a COMMIT without an answer: what the ledger says, once the server has ended that transaction."""
         if self.fence is None or self.txid is None:
             return False
-        until = time.monotonic() + _SETTLE_SECONDS
-        while True:
-            try:
-                with store.writing() as connection:  # the fence row is free when the old transaction has ended
-                    self.fence.row(connection, store.dialect.exclusive)
-                    return self.fence.has(connection, self.txid, self.partition, self._token)
-            except (FailedException, StateError):
-                if time.monotonic() > until:
-                    return False
-            time.sleep(0.1)
+        refused = FailedException, StateError
+        try:
+            ask = partial(self._written, store, self.fence, self.txid)
+            return again_for(_SETTLE_SECONDS, 0.1, lambda error: isinstance(error, refused), ask)
+        except refused:
+            return False
+
+    def _written(self, store: Store, fence: Fence, txid: int) -> bool:
+        with store.writing() as connection:  # the fence row is free when the old transaction has ended
+            fence.row(connection, store.dialect.exclusive)
+            return fence.has(connection, txid, self.partition, self._token)

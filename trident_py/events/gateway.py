@@ -190,7 +190,7 @@ class Gateway:
     async def _known_as_produced(self, fingerprints: list[str]) -> bool:
         """Asks the store until it has it, for as long as the claims are ours."""
         began = time.perf_counter()
-        while True:
+        while True:  # `patience.again_for` would hold the event loop
             try:
                 await self._produced.add(fingerprints)
             except FailedException as error:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
-from ..errors import FailedException, ReportedFailedException, StateError, TopologyError
-from ..patience import Patience, Stopped, back_off_seconds, start_wait
+from ..errors import ReportedFailedException, StateError, TopologyError
+from ..patience import Patience, Stopped, back_off_seconds, start_wait, until_stopped
 from ..plan import ProcessorNode, describe
 from ..spouts.coordination import Coordination, Descriptor
 from ..spouts.metadata import MetadataStore
@@ -199,16 +200,11 @@ class BatchLoop:
 
     def _initialized_again(self, batch: BatchInfo, previous: dict | None, metadata: dict | None) -> dict:
         """The spouts learn where they are behind a batch that is not emitted again."""
-        tries = 0
-        while True:
-            try:
-                return self.coordination.initialize(batch.txid, batch.attempt, previous, metadata)
-            except FailedException as error:
-                tries += 1
-                if self.running.stopping.is_set():
-                    raise Stopped from error
-                self._event("reported", batch, f"spout: {error}")
-                self.running.stopping.wait(back_off_seconds(tries))
+        return until_stopped(
+            partial(self.coordination.initialize, batch.txid, batch.attempt, previous, metadata),
+            self.running.stopping,
+            lambda error, failures: self._event("reported", batch, f"spout: {error}"),
+        )
 
     def _record(self, batch: BatchInfo, outcome: Outcome) -> None:
         found = [report for report in outcome.reports if report.kind == "collected"]

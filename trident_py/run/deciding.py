@@ -7,11 +7,12 @@ something else in a replay, under a txid that readers may have seen.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..blame import notes_of, said
 from ..errors import FailedException, StateError, TopologyError, ZombieError
-from ..patience import Stopped, back_off_seconds
+from ..patience import until_stopped
 from ..state.participants import BatchParticipant
 from .program import BatchInfo, Failure, Program, failure_of
 from .progress import RunningTopology
@@ -62,25 +63,27 @@ class Publisher:
 
     def insist(self, batch: BatchInfo, receipts: Receipts) -> None:
         """Tells again what failed, until it succeeds. Raises StateError if the batch is not decided any more."""
-        tries = 0
-        while True:
-            told: list[str] = []
-            try:
-                return self._tell(batch, receipts, told)
-            except FailedException as error:
-                tries += 1
-                if self.running.stopping.is_set():
-                    raise Stopped from error
-                if tries == self.limit:
-                    raise _stuck(batch, error) from error
-                reason = f"publish is tried again: {error}"
-                self.running.event(self.program.component, "reported", batch.txid, batch.attempt, reason)
-                self.running.stopping.wait(back_off_seconds(tries))
-            except BaseException as error:
-                refused = not told and isinstance(error, StateError) and not isinstance(error, ZombieError)
-                if refused and self._withdrawn(batch):
-                    raise
+
+        def failed(error: FailedException, failures: int) -> None:
+            if failures == self.limit:
                 raise _stuck(batch, error) from error
+            reason = f"publish is tried again: {error}"
+            self.running.event(self.program.component, "reported", batch.txid, batch.attempt, reason)
+
+        until_stopped(partial(self._tell_or_withdraw, batch, receipts), self.running.stopping, failed)
+
+    def _tell_or_withdraw(self, batch: BatchInfo, receipts: Receipts) -> None:
+        """Raises FailedException if it may succeed later, StateError if the decision is withdrawn."""
+        told: list[str] = []
+        try:
+            self._tell(batch, receipts, told)
+        except FailedException:
+            raise
+        except BaseException as error:
+            refused = not told and isinstance(error, StateError) and not isinstance(error, ZombieError)
+            if refused and self._withdrawn(batch):
+                raise
+            raise _stuck(batch, error) from error
 
     def _tell(self, batch: BatchInfo, receipts: Receipts, told: list[str]) -> None:
         """``told`` gets the names of those that have been told, whatever the next one raises."""
