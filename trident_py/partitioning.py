@@ -21,6 +21,7 @@ import pyarrow as pa
 from .canonical import UnkeyableError, canonical, identity, meant
 from .chunks import Chunk
 from .errors import TridentError
+from .operations.roles import Chooses, Prepares
 from .tuples import Fields
 
 _PLAIN = bool | int | float | str | bytes | None
@@ -49,6 +50,11 @@ class Partitioner:
     def name(self) -> str:
         """The grouping in words, the same in every process: two of one name send tuples the same way."""
         return type(self).__name__
+
+    @property
+    def operations(self) -> tuple[Any, ...]:
+        """The user code that decides where tuples go."""
+        return ()
 
     def split(self, chunk: Chunk, route: Route) -> Targets:
         raise NotImplementedError
@@ -154,7 +160,12 @@ class Custom(Partitioner):
         return self.fields.names
 
     @property
+    def operations(self) -> tuple[Any, ...]:
+        return (self.grouping,)
+
+    @property
     def name(self) -> str:
+        # The user's own object: a function has a name, an object of a class may have attributes.
         if hasattr(self.grouping, "__qualname__"):
             return f"partition {self.grouping.__qualname__}"
         own = getattr(self.grouping, "__dict__", {})
@@ -175,9 +186,9 @@ class Custom(Partitioner):
                 yield target, chunk.take(chosen)
 
     def _chooser(self, targets: int) -> Callable[[int, Any], Any]:
-        if not hasattr(self.grouping, "chooseTasks"):
+        if not isinstance(self.grouping, Chooses):
             return lambda source, values: [self.grouping(values) % targets]
-        if hasattr(self.grouping, "prepare"):
+        if isinstance(self.grouping, Prepares):
             self.grouping.prepare(None, None, list(range(targets)))
         return self.grouping.chooseTasks
 

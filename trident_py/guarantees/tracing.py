@@ -45,12 +45,8 @@ def ancestors(plan: Plan, node: Node) -> list[Node]:
 def operations_of(node: Node) -> list[Any]:
     """The user code of a node that decides what comes out of it. A consumer decides nothing."""
     if isinstance(node, PartitionNode):
-        return [node.partitioner.grouping] if hasattr(node.partitioner, "grouping") else []
-    spec = node.spec if isinstance(node, ProcessorNode) else None
-    if isinstance(spec, Aggregate):
-        return [part.aggregator for part in spec.parts]
-    names = ("function", "filter", "reducer", "query", "updater")
-    return [getattr(spec, name) for name in names if getattr(spec, name, None) is not None]
+        return list(node.partitioner.operations)
+    return list(node.spec.operations) if isinstance(node, ProcessorNode) else []
 
 
 def by_hash_seed(plan: Plan, trusted: Iterable[str] = ()) -> str:
@@ -126,7 +122,7 @@ def _judged(operations: Iterable[Any], judge: Judge) -> list[Cause]:
 def key_fields(node: ProcessorNode) -> list[str]:
     """The fields that are the key of a state, as far as its factory and its updater tell."""
     assert node.state is not None
-    groups, factory = _groups(node.spec), node.state.factory
+    groups, factory = node.spec.groups_by, node.state.factory
     own = [getattr(factory, name, None) for name in ("key", "sender", "sequence")]
     names = [name for fields in ([groups] if groups else own) for name in _fields(fields)]
     return [name for name in dict.fromkeys(names) if name in node.spec.inputs]
@@ -169,7 +165,7 @@ class _Origins:
             groups = spec.groups or ()
             reads = zip(parents, groups, spec.inputs, strict=True)
             yield from self._all((side, field) for side, group, rest in reads for field in (*group, *rest))
-        elif isinstance(spec, Aggregate | PartitionPersist | MultiReduce) and name not in _groups(spec):
+        elif isinstance(spec, Aggregate | PartitionPersist | MultiReduce) and name not in spec.groups_by:
             yield from _own(node, self.judge)
             what = f"field {name!r} is made of the whole batch by {spec.operation}"
             yield Cause(what, "make the key of fields of single tuples")
@@ -179,9 +175,3 @@ class _Origins:
     def _all(self, fields: Iterable[tuple[Node, str]]) -> Iterator[Cause]:
         for node, name in fields:
             yield from self.of(node, name)
-
-
-def _groups(spec: Any) -> Any:
-    if isinstance(spec, Aggregate):
-        return spec.group or ()
-    return getattr(getattr(spec, "updater", None), "groupFields", ())

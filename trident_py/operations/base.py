@@ -146,9 +146,12 @@ class CombinerAggregator:
     ``sql`` names `combine` in SQL, with ``{old}`` and ``{new}``, neither of them NULL: ``"{old} + {new}"``. A SQL
     map state with one numeric value column then combines inside the database; the result must be the same in
     every database that the state is used on. A subclass with a `combine` of its own names its own.
+
+    ``kernel`` is "count" or "sum" for one that is exactly that: Arrow then does it on whole columns.
     """
 
     sql: ClassVar[str | None] = None
+    kernel: ClassVar[str | None] = None
     output_type: ClassVar[str | None] = None
 
     @abstractmethod

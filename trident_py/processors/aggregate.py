@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 from ..canonical import key_of
 from ..chunks import Chunk, as_arrow
 from ..errors import TridentError
-from ..operations.base import TridentCollector
+from ..operations.base import CombinerAggregator, TridentCollector
 from ..tuples import Fields, TransactionAttempt
-from .base import NodeContext, Processor, name_of
+from .base import NodeContext, Processor, Spec, name_of
 from .folds import as_aggregator
 
 Phase = Literal["full", "partial", "merge"]
@@ -43,7 +43,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class Aggregate(Spec):
     """The parts of one aggregation, over the whole partition (``group`` is None) or for each group.
 
     ``phase``: "partial" folds tuples into values that "merge" folds further, "full" does it at once.
@@ -56,7 +56,6 @@ class Aggregate:
     phase: Phase = "full"
     single: Single = None
     inits: int = 0
-    passes = False
 
     @property
     def steps(self) -> int:
@@ -67,6 +66,14 @@ class Aggregate:
         names = ", ".join(name_of(part.aggregator) for part in self.parts)
         by = f" by {self.group}" if self.group is not None else ""
         return f"aggregate {names}{by}{'' if self.phase == 'full' else ' (' + self.phase + ')'}"
+
+    @property
+    def operations(self) -> tuple[Any, ...]:
+        return tuple(part.aggregator for part in self.parts)
+
+    @property
+    def groups_by(self) -> Fields:
+        return self.group or Fields()
 
     def reads(self, port: int) -> Iterable[str]:
         return [*(self.group or ()), *(name for part in self.parts for name in self.inputs_of(part))]
@@ -141,10 +148,6 @@ class AggregateProcessor(Processor):
             chunk = Chunk.of_rows(fields, self.rows, self.context.kept(fields))
             self.rows.clear()
             self.emit(chunk)
-
-    def close(self) -> None:
-        for aggregator in self.aggregators:
-            aggregator.cleanup()
 
 
 class WholeProcessor(AggregateProcessor):
@@ -234,10 +237,9 @@ class GroupedProcessor(AggregateProcessor):
 
 def kernels_for(parts: Sequence[Part], group: Fields | None) -> tuple[str, ...] | None:
     """The kernel of each part, or None where one has none or there is no group to count by."""
-    found = [getattr(part.aggregator, "kernel", None) for part in parts]
-    if group is None or not len(group) or not all(kernel in ("count", "sum") for kernel in found):
-        return None
-    return tuple(found)  # type: ignore[arg-type]
+    combiners = [part.aggregator for part in parts if isinstance(part.aggregator, CombinerAggregator)]
+    kernels = tuple(combiner.kernel for combiner in combiners if combiner.kernel in ("count", "sum"))
+    return kernels if group is not None and len(group) and len(kernels) == len(parts) else None
 
 
 class KernelProcessor(Processor):
@@ -370,9 +372,6 @@ class KernelProcessor(Processor):
         columns = {name: table.column(name).combine_chunks() for name in self.context.kept(self.context.fields)}
         flat = {n: c.chunk(0) if isinstance(c, pa.ChunkedArray) else c for n, c in columns.items()}
         self.emit(Chunk(flat, table.num_rows))
-
-    def close(self) -> None:
-        self.general.close()
 
 
 def _has_hash(value: Any) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from ..chunks import Chunk
 from ..errors import TridentError
 from ..operations.base import TridentOperationContext
+from ..operations.roles import CleansUp, Prepares
 from ..tuples import Fields, TransactionAttempt
 
 
@@ -44,6 +45,7 @@ class NodeContext:
         self.consumed = consumed
         self.state = state
         self.report = report
+        self._prepared: list[Any] = []
 
     def kept(self, names: Iterable[str]) -> list[str]:
         """Those of the names that somebody reads, in their order."""
@@ -51,14 +53,56 @@ class NodeContext:
 
     def prepare(self, operation: Any) -> Any:
         """This partition's own copy of an operation, prepared; a plain callable as it is."""
-        if not hasattr(operation, "prepare"):
-            return operation
-        own = copy.copy(operation)
-        own.prepare(self.conf, self.operations)
+        own = operation
+        if isinstance(operation, Prepares):
+            own = copy.copy(operation)
+            own.prepare(self.conf, self.operations)
+        self._prepared.append(own)
         return own
+
+    def cleanup(self) -> None:
+        """The run ends, for all operations that were prepared here."""
+        for own in self._prepared:
+            if isinstance(own, CleansUp):
+                own.cleanup()
 
     def report_error(self, error: BaseException) -> None:
         self.report("error", repr(error))
+
+
+class Spec:
+    """What a node does, as data: a frozen value in the plan, of which each partition makes its processor.
+
+    ``passes``: the fields that come in go out again. ``steps``: how many nodes it is in Storm.
+    """
+
+    passes: bool = False
+
+    @property
+    def steps(self) -> int:
+        return 1
+
+    @property
+    def operation(self) -> str:
+        """The step in words."""
+        raise NotImplementedError
+
+    @property
+    def operations(self) -> tuple[Any, ...]:
+        """The user code that decides what comes out."""
+        return ()
+
+    @property
+    def groups_by(self) -> Fields:
+        """The fields by which it groups, and keeps."""
+        return Fields()
+
+    def reads(self, port: int) -> Iterable[str]:
+        """The fields of this input that it needs, besides those that it passes on."""
+        raise NotImplementedError
+
+    def make(self, context: NodeContext) -> Processor:
+        raise NotImplementedError
 
 
 class Processor:
@@ -79,6 +123,7 @@ class Processor:
 
     def close(self) -> None:
         """The run ends."""
+        self.context.cleanup()
 
 
 @contextmanager

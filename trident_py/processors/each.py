@@ -15,30 +15,34 @@ from ..canonical import in_order
 from ..chunks import Chunk, typed
 from ..errors import TridentError
 from ..operations.base import TridentCollector
+from ..operations.roles import Executes, ExecutesColumns
 from ..tuples import Fields
-from .base import NodeContext, Processor, called, check_row, is_frame, name_of
+from .base import NodeContext, Processor, Spec, called, check_row, is_frame, name_of
 
 
 @dataclass(frozen=True)
-class Each:
+class Each(Spec):
     """A Function, or a callable in its place: results are appended to the input tuple."""
 
     function: Any
     inputs: Fields
     outputs: Fields
     passes = True
-    steps = 1
 
     @property
     def operation(self) -> str:
         return f"each {name_of(self.function)}"
 
+    @property
+    def operations(self) -> tuple[Any, ...]:
+        return (self.function,)
+
     def reads(self, port: int) -> Iterable[str]:
         return self.inputs
 
     def make(self, context: NodeContext) -> Processor:
-        plain = not hasattr(self.function, "execute")
-        return CallableProcessor(self, context) if plain else FunctionProcessor(self, context)
+        known = isinstance(self.function, Executes)
+        return FunctionProcessor(self, context) if known else CallableProcessor(self, context)
 
 
 class FunctionProcessor(Processor):
@@ -78,12 +82,13 @@ class FunctionProcessor(Processor):
         return np.diff(np.array(ends, np.int64), prepend=0)
 
     def _vectorised(self, chunk: Chunk) -> bool:
-        """Functions with ``executeBatch`` take Arrow columns and return columns and, as a call, each row's parent."""
-        batch = getattr(self.function, "executeBatch", None)
-        columns = [chunk.columns[name] for name in self.spec.inputs]
-        if batch is None or not columns or any(isinstance(column, list) for column in columns):
+        """Whether the function took the columns as they are."""
+        if not isinstance(self.function, ExecutesColumns):
             return False
-        results = batch(*columns)
+        columns = [chunk.columns[name] for name in self.spec.inputs]
+        if not columns or any(isinstance(column, list) for column in columns):
+            return False
+        results = self.function.executeBatch(*columns)
         if results is None:
             return False
         arrays, parents = results
@@ -105,10 +110,6 @@ class FunctionProcessor(Processor):
         carried = repeat(chunk.only(self.carried), counts) if counts is not None else Chunk({}, made.length)
         self.emit(Chunk({**carried.columns, **made.columns}, made.length, made.short or carried.short))
 
-    def close(self) -> None:
-        if hasattr(self.function, "cleanup"):
-            self.function.cleanup()
-
 
 class CallableProcessor(FunctionProcessor):
     """Calls a plain callable with the input values; it returns None or an iterable of results."""
@@ -127,8 +128,8 @@ class CallableProcessor(FunctionProcessor):
         if kinds <= {list, tuple}:
             return made
         wrong = {kind for kind in kinds if kind in (str, bytes, dict) or is_frame(kind)}
-        if wrong or not all(kind is type(None) or hasattr(kind, "__iter__") for kind in kinds):
-            bad = next(r for r in made if type(r) in wrong or (r is not None and not hasattr(r, "__iter__")))
+        if wrong or not all(kind is type(None) or issubclass(kind, Iterable) for kind in kinds):
+            bad = next(r for r in made if type(r) in wrong or not isinstance(r, Iterable | None))
             raise TridentError(
                 f"{self.spec.operation} returned {bad!r}; a callable in place of a Function returns an iterable "
                 "of results (or None), for example a list or a generator"

@@ -10,22 +10,26 @@ import pyarrow as pa
 
 from ..chunks import Chunk
 from ..errors import TridentError
+from ..operations.roles import Keeps, KeepsColumns
 from ..tuples import Fields
-from .base import NodeContext, Processor, called, name_of
+from .base import NodeContext, Processor, Spec, called, name_of
 
 
 @dataclass(frozen=True)
-class Keep:
+class Keep(Spec):
     """A Filter, or a callable in its place."""
 
     filter: Any
     inputs: Fields
     passes = True
-    steps = 1
 
     @property
     def operation(self) -> str:
         return f"filter {name_of(self.filter)}"
+
+    @property
+    def operations(self) -> tuple[Any, ...]:
+        return (self.filter,)
 
     def reads(self, port: int) -> Iterable[str]:
         return self.inputs
@@ -55,15 +59,11 @@ class FilterProcessor(Processor):
             self.emit(carried.take(chosen))
 
     def _keeps(self, chunk: Chunk) -> list[Any]:
-        vectorised = getattr(self.filter, "isKeepBatch", None)
         columns = [chunk.columns[name] for name in self.spec.inputs]
-        if vectorised is not None and columns and all(isinstance(column, pa.Array) for column in columns):
-            return vectorised(*columns).to_pylist()
-        if hasattr(self.filter, "isKeep"):
+        typed = columns and all(isinstance(column, pa.Array) for column in columns)
+        if typed and isinstance(self.filter, KeepsColumns):
+            return self.filter.isKeepBatch(*columns).to_pylist()
+        if isinstance(self.filter, Keeps):
             return called(self.filter.isKeep, chunk.tuples(self.spec.inputs))
         lists = [chunk.pylist(name) for name in self.spec.inputs]
         return called(self.filter, *lists) if lists else [self.filter() for _ in range(chunk.length)]
-
-    def close(self) -> None:
-        if hasattr(self.filter, "cleanup"):
-            self.filter.cleanup()

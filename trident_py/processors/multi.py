@@ -12,18 +12,16 @@ from ..chunks import Chunk
 from ..errors import TridentError
 from ..operations.base import GroupedMultiReducer, TridentCollector
 from ..tuples import Fields, TransactionAttempt, TridentTuple
-from .base import NodeContext, Processor, name_of
+from .base import NodeContext, Processor, Spec, name_of
 
 
 @dataclass(frozen=True)
-class Merge:
+class Merge(Spec):
     """The tuples of all inputs under the output's names, by position."""
 
     inputs: tuple[Fields, ...]
     outputs: Fields
     operation = "merge"
-    passes = False
-    steps = 1
 
     def reads(self, port: int) -> Iterable[str]:
         return self.inputs[port].names[: len(self.outputs)]
@@ -51,19 +49,21 @@ class MergeProcessor(Processor):
 
 
 @dataclass(frozen=True)
-class MultiReduce:
+class MultiReduce(Spec):
     """A MultiReducer, or with ``groups`` a GroupedMultiReducer, over the inputs' fields."""
 
     reducer: Any
     inputs: tuple[Fields, ...]
     outputs: Fields
     groups: tuple[Fields, ...] | None = None
-    passes = False
-    steps = 1
 
     @property
     def operation(self) -> str:
         return f"multiReduce {name_of(self.reducer)}"
+
+    @property
+    def operations(self) -> tuple[Any, ...]:
+        return (self.reducer,)
 
     def reads(self, port: int) -> Iterable[str]:
         groups = self.groups[port] if self.groups is not None else ()
@@ -104,9 +104,6 @@ class MultiReduceProcessor(Processor):
             chunk = Chunk.of_rows(self.spec.outputs, self.rows, self.context.kept(self.spec.outputs))
             self.rows.clear()
             self.emit(chunk)
-
-    def close(self) -> None:
-        self.reducer.cleanup()
 
 
 class GroupedMultiProcessor(MultiReduceProcessor):

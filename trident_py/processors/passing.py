@@ -7,16 +7,15 @@ from dataclasses import dataclass
 
 from ..chunks import Chunk
 from ..tuples import Fields
-from .base import NodeContext, Processor
+from .base import NodeContext, Processor, Spec
 
 
 @dataclass(frozen=True)
-class Project:
+class Project(Spec):
     """The named fields only; also the identity, where it names all of them."""
 
     fields: Fields
     passes = True
-    steps = 1
 
     @property
     def operation(self) -> str:
@@ -37,13 +36,12 @@ class ProjectProcessor(Processor):
 
 
 @dataclass(frozen=True)
-class Collect:
+class Collect(Spec):
     """Reports the rows that pass, for tests: `trident_py.testing.collect`."""
 
     name: str
     fields: Fields
     passes = True
-    steps = 1
 
     @property
     def operation(self) -> str:

@@ -8,24 +8,27 @@ from typing import Any
 
 from ..canonical import in_order
 from ..chunks import Chunk
+from ..operations.roles import Accepts, Maps
 from ..tuples import Fields
-from .base import NodeContext, Processor, called, check_row, name_of
+from .base import NodeContext, Processor, Spec, called, check_row, name_of
 
 
 @dataclass(frozen=True)
-class Replace:
+class Replace(Spec):
     """map and flatMap: fresh tuples in place of the input tuple."""
 
     function: Any
     outputs: Fields
     flat: bool
     inputs: Fields
-    passes = False
-    steps = 1
 
     @property
     def operation(self) -> str:
         return f"{'flatMap' if self.flat else 'map'} {name_of(self.function)}"
+
+    @property
+    def operations(self) -> tuple[Any, ...]:
+        return (self.function,)
 
     def reads(self, port: int) -> Iterable[str]:
         return self.inputs
@@ -41,7 +44,7 @@ class ReplaceProcessor(Processor):
         super().__init__(context)
         self.spec = spec
         self.function = context.prepare(spec.function)
-        self.call: Callable[[Any], Any] = getattr(self.function, "execute", self.function)
+        self.call: Callable[[Any], Any] = self.function.execute if isinstance(self.function, Maps) else self.function
 
     def execute(self, port: int, chunk: Chunk) -> None:
         tuples = chunk.tuples(self.spec.inputs)
@@ -54,19 +57,14 @@ class ReplaceProcessor(Processor):
             check_row(rows[0], self.spec.outputs, self.spec.operation)
             self.emit(Chunk.of_rows(self.spec.outputs, rows, self.context.kept(self.spec.outputs)))
 
-    def close(self) -> None:
-        if hasattr(self.function, "cleanup"):
-            self.function.cleanup()
-
 
 @dataclass(frozen=True)
-class Peek:
+class Peek(Spec):
     """A Consumer, or a callable in its place, sees every tuple."""
 
     consumer: Any
     inputs: Fields
     passes = True
-    steps = 1
 
     @property
     def operation(self) -> str:
@@ -86,13 +84,10 @@ class PeekProcessor(Processor):
         super().__init__(context)
         self.spec = spec
         self.consumer = context.prepare(spec.consumer)
-        self.accept: Callable[[Any], Any] = getattr(self.consumer, "accept", self.consumer)
+        accepts = isinstance(self.consumer, Accepts)
+        self.accept: Callable[[Any], Any] = self.consumer.accept if accepts else self.consumer
 
     def execute(self, port: int, chunk: Chunk) -> None:
         for values in chunk.tuples(self.spec.inputs):
             self.accept(values)
         self.emit(chunk.only(self.context.kept(self.spec.inputs)))
-
-    def close(self) -> None:
-        if hasattr(self.consumer, "cleanup"):
-            self.consumer.cleanup()

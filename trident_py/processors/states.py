@@ -9,25 +9,31 @@ from typing import Any
 from ..chunks import Chunk, TupleList
 from ..errors import TridentError
 from ..operations.base import TridentCollector
-from ..state.base import BaseStateUpdater
+from ..state.base import StateUpdater
 from ..state.persist import SilentCollector, persist
 from ..tuples import Fields, TransactionAttempt, TridentTuple
-from .base import NodeContext, Processor, name_of
+from .base import NodeContext, Processor, Spec, name_of
 
 
 @dataclass(frozen=True)
-class PartitionPersist:
+class PartitionPersist(Spec):
     """Updates a state with the tuples of one partition; what the updater emits are the new values."""
 
     updater: Any
     inputs: Fields
     outputs: Fields
-    passes = False
-    steps = 1
 
     @property
     def operation(self) -> str:
         return f"partitionPersist {name_of(self.updater)}"
+
+    @property
+    def operations(self) -> tuple[Any, ...]:
+        return (self.updater,)
+
+    @property
+    def groups_by(self) -> Fields:
+        return self.updater.groupFields if isinstance(self.updater, StateUpdater) else Fields()
 
     def reads(self, port: int) -> Iterable[str]:
         return self.inputs
@@ -63,12 +69,8 @@ class PersistProcessor(Processor):
         receipt = persist(state, self.attempt.txid, _ThenEmit(self, rows), tuples, collector)
         self.context.report("persisted", (len(tuples), len(rows), receipt))
 
-    def close(self) -> None:
-        if hasattr(self.updater, "cleanup"):
-            self.updater.cleanup()
 
-
-class _ThenEmit(BaseStateUpdater):
+class _ThenEmit(StateUpdater):
     """The user's updater; what it emitted goes on before the state commits, as in Storm."""
 
     def __init__(self, owner: PersistProcessor, rows: list[Any]) -> None:
@@ -83,18 +85,21 @@ class _ThenEmit(BaseStateUpdater):
 
 
 @dataclass(frozen=True)
-class StateQuery:
+class StateQuery(Spec):
     """Asks a state once for the tuples of a partition; answers are appended to the tuples."""
 
     query: Any
     inputs: Fields
     outputs: Fields
     passes = True
-    steps = 1
 
     @property
     def operation(self) -> str:
         return f"stateQuery {name_of(self.query)}"
+
+    @property
+    def operations(self) -> tuple[Any, ...]:
+        return (self.query,)
 
     def reads(self, port: int) -> Iterable[str]:
         return self.inputs
@@ -146,7 +151,3 @@ class QueryProcessor(Processor):
             carried = chunk.only(self.context.kept(self.context.inputs[0])).take(parents)
             made = Chunk.of_rows(self.spec.outputs, rows, self.context.kept(self.spec.outputs))
             self.emit(Chunk({**carried.columns, **made.columns}, made.length, made.short or carried.short))
-
-    def close(self) -> None:
-        if hasattr(self.query, "cleanup"):
-            self.query.cleanup()

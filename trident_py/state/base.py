@@ -122,10 +122,12 @@ class StateUpdater(Operation):
     """`updateState` gets all tuples of one partition of one batch, between beginCommit and commit.
 
     What it emits are the new values; operations behind them run before `commit`. On replay it runs again.
-    ``calls`` are the methods that a state must have for it, besides those of `State`.
+    ``calls`` are the methods that a state must have for it, besides those of `State`. ``groupFields`` are the fields of
+    the key under which it keeps values.
     """
 
     calls: ClassVar[tuple[str, ...]] = ()
+    groupFields: Fields = Fields()
 
     @abstractmethod
     def updateState(self, state: Any, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:

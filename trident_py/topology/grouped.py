@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from ..operations.base import CombinerAggregator, ReducerAggregator
+from ..operations.roles import Queries
 from ..partitioning import FieldsPartition
 from ..state.updaters import MapCombinerAggStateUpdater, MapReducerAggStateUpdater
 from ..tuples import Fields, FieldsLike
 from .arguments import arguments, check_aggregator, no_general_aggregator
 from .chained import ChainedAggregatorDeclarer
 from .fitting import keys_of
-from .roles import AnyAggregator, AnyFactory, AnyFilter, AnyFunction, KeepingAggregator, Queries
+from .roles import AnyAggregator, AnyFactory, AnyFilter, AnyFunction, KeepingAggregator
 
 if TYPE_CHECKING:
     from .stream import Stream, TridentState

@@ -16,6 +16,7 @@ from ..operations.base import (
     ReducerAggregator,
 )
 from ..operations.builtin import Max, MaxWithComparator, Min, MinWithComparator
+from ..operations.roles import Accepts, Applies, Executes, Keeps, Maps, Queries, Updates
 from ..partitioning import BatchGlobal, Broadcast, Custom, FieldsPartition, Global, Identity, Partitioner, Shuffle
 from ..plan import StateUse
 from ..processors import Collect, Each, Keep, PartitionPersist, Peek, Project, Replace, StateQuery
@@ -28,7 +29,6 @@ from .fitting import check_fits, own_updater
 from .graph import Graph, Handle, NodeHandle
 from .grouped import GroupedStream
 from .roles import (
-    Accepts,
     AnyAggregator,
     AnyConsumer,
     AnyFactory,
@@ -37,13 +37,7 @@ from .roles import (
     AnyFunction,
     AnyGrouping,
     AnyMap,
-    Applies,
-    Executes,
     KeepingAggregator,
-    Keeps,
-    Maps,
-    Queries,
-    Updates,
 )
 
 Comparator = Callable[[Any, Any], int]
