@@ -16,9 +16,7 @@ from .base import NodeContext, Processor, no_collection
 class SpoutProcessor(Processor):
     """Emits the tuples of one spout partition, chunk by chunk."""
 
-    def __init__(
-        self, info: SpoutNodeInfo, context: NodeContext, partition: int, conf: Callable[[], dict]
-    ) -> None:
+    def __init__(self, info: SpoutNodeInfo, context: NodeContext, partition: int, conf: Callable[[], dict]) -> None:
         super().__init__(context)
         self.info = info
         self.partition = partition

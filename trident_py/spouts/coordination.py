@@ -16,7 +16,7 @@ from ..errors import FailedException
 from ..tuples import TransactionAttempt
 from .coordinators import make_coordinator
 from .descriptors import Descriptor, SpoutNodeInfo
-from .inspection import optional
+from .homespouts import SpoutCoordinator
 from .metadata import MetadataStore, to_json
 
 __all__ = ["Coordination", "Descriptor", "SpoutNodeInfo"]
@@ -39,7 +39,7 @@ class Coordination:
         self._next = 1
         self._initialized: dict[int, dict] = {}
         self._emitted: dict[int, tuple[int, dict, list[Descriptor]]] = {}
-        self._coordinators: list[Any] = []
+        self._coordinators: list[SpoutCoordinator] = []
         try:
             for info in self._spouts:
                 self._coordinators.append(make_coordinator(info, conf, store, report))
@@ -68,7 +68,7 @@ class Coordination:
 
     def pending(self) -> bool:
         """Whether a spout that is not ready knows of tuples to come, or cannot tell at the moment."""
-        return any(optional(coordinator, "pending")() for coordinator in self._coordinators)
+        return any(coordinator.pending() for coordinator in self._coordinators)
 
     def exhausted(self, txid: int | None = None) -> bool:
         """Whether all spouts are finite and have ended: neither txid nor a later one has any tuple.
@@ -112,7 +112,9 @@ class Coordination:
         self._emitted[txid] = attempt, metadata, made
         return made
 
-    def _payloads(self, info: SpoutNodeInfo, coordinator: Any, tx: TransactionAttempt, metadata: Any) -> list:
+    def _payloads(
+        self, info: SpoutNodeInfo, coordinator: SpoutCoordinator, tx: TransactionAttempt, metadata: Any
+    ) -> list:
         if not coordinator.home:
             return [metadata] * info.partitions
         try:
@@ -152,7 +154,7 @@ class Coordination:
         found: dict[str, dict[str, int]] = {}
         for info, coordinator in self._each():
             try:
-                found[info.id] = optional(coordinator, "backlog")() or {}
+                found[info.id] = coordinator.backlog()
             except BaseException as error:
                 log.warning("spout %s could not tell its backlog: %s", info.id, error)
         return {spout: waiting for spout, waiting in found.items() if waiting}
@@ -169,5 +171,5 @@ class Coordination:
         if errors:
             raise errors[0]
 
-    def _each(self) -> list[tuple[SpoutNodeInfo, Any]]:
+    def _each(self) -> list[tuple[SpoutNodeInfo, SpoutCoordinator]]:
         return list(zip(self._spouts, self._coordinators, strict=True))

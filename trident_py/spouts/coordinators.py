@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import DefinitionError, FailedException, SpoutError
 from ..names import escaped
 from ..tuples import TransactionAttempt
 from .descriptors import SpoutNodeInfo
-from .homespouts import BatchSpoutCoordinator, Instances, RichSpoutCoordinator, Rows
+from .homespouts import BatchSpoutCoordinator, Instances, RichSpoutCoordinator, Rows, SpoutCoordinator
 from .inspection import configuration, ended, is_home, optional, snapshot
 from .interfaces import (
     IBatchSpout,
@@ -20,21 +20,6 @@ from .interfaces import (
 )
 from .metadata import MetadataStore
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
-
-
-class SpoutCoordinator(Protocol):
-    """One spout in the driver process. `home` says whether it emits here."""
-
-    home: bool
-
-    def restore(self, txid: int, metadata: Any) -> None: ...
-    def ready(self, txid: int) -> bool: ...
-    def ended(self, txid: int) -> bool: ...
-    def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any: ...
-    def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows: ...
-    def commit(self, tx: TransactionAttempt, reports: list) -> None: ...
-    def success(self, txid: int) -> None: ...
-    def close(self) -> None: ...
 
 
 def make_coordinator(
@@ -53,7 +38,7 @@ def make_coordinator(
     raise DefinitionError(f"spout {info.id!r}: {info.spout!r} runs on SparkCluster only")
 
 
-class TridentSpoutCoordinator:
+class TridentSpoutCoordinator(SpoutCoordinator):
     """ITridentSpout, and with its emitters here ICommitterTridentSpout and the feeders."""
 
     def __init__(self, info: SpoutNodeInfo, conf: dict, report: Callable[..., Any] | None) -> None:
@@ -113,13 +98,12 @@ class TridentSpoutCoordinator:
         optional(self._coordinator, "close")()
 
 
-class PartitionedCoordinator:
+class PartitionedCoordinator(SpoutCoordinator):
     """Partitioned spouts. Transactional: the list of partitions is frozen for each txid.
 
     Opaque: it is asked for on every attempt, and the metadata that tasks report is written at commit.
+    Positions are in the metadata store: nothing is to be restored.
     """
-
-    home = False
 
     def __init__(self, info: SpoutNodeInfo, conf: dict, store: MetadataStore) -> None:
         self._id = info.id
@@ -128,9 +112,6 @@ class PartitionedCoordinator:
         self._spout = snapshot(info.spout)
         self._coordinator = self._spout.getCoordinator(conf, SpoutContext(info.id, 0, info.partitions))
         self._valid: list[str] | None = None
-
-    def restore(self, txid: int, metadata: Any) -> None:
-        """Positions are in the metadata store."""
 
     def ready(self, txid: int) -> bool:
         return bool(self._coordinator.isReady(txid))

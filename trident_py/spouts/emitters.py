@@ -16,7 +16,7 @@ from ..tuples import TransactionAttempt
 from .collectors import checked
 from .coordinators import partition_path
 from .descriptors import SpoutNodeInfo
-from .inspection import configuration, is_home, optional, partitions_of, snapshot
+from .inspection import configuration, is_home, method_of, optional, partitions_of, snapshot
 from .interfaces import (
     ITridentSpout,
     SpoutContext,
@@ -109,7 +109,7 @@ class TridentEmitter(TaskEmitter):
         self._info = info
         self._emitter = snapshot(info.spout).getEmitter(info.id, conf, context)
         self._pending: TransactionAttempt | None = None
-        self.columnar = callable(getattr(self._emitter, "emitChunks", None))
+        self.columnar = method_of(self._emitter, "emitChunks") is not None
 
     def report_to(self, report: Callable[[BaseException], Any]) -> None:
         optional(self._emitter, "reportTo")(report)
@@ -167,7 +167,7 @@ class _Partitions(TaskEmitter):
         self._seen = [payload]
 
     def _mine(self, ordered: Sequence[Any]) -> list[Any]:
-        choose = getattr(self._emitter, "getPartitionsForTask", None)
+        choose = method_of(self._emitter, "getPartitionsForTask")
         if choose is None:
             return list(ordered[self._index :: self._tasks])
         return list(choose(self._index, self._tasks, ordered))
@@ -180,7 +180,8 @@ class _Partitions(TaskEmitter):
                 f"spout {self._info.id!r}: partition {partition!r} is not hashable; "
                 "make its class a frozen dataclass, or define __hash__ and __eq__"
             ) from None
-        return str(partition.getId()) if hasattr(partition, "getId") else str(partition)
+        named = method_of(partition, "getId")
+        return str(partition if named is None else named())
 
     def path(self, partition: str) -> str:
         return partition_path(self._info.id, partition)
@@ -188,9 +189,9 @@ class _Partitions(TaskEmitter):
     def has(self, new: str, old: str) -> bool:
         """Whether the user's emitter has the method of Storm 2.7, rather than the one of Storm up to 2.6."""
         interfaces = IPartitionedTridentSpout.Emitter, IOpaquePartitionedTridentSpout.Emitter
-        inherited = [getattr(interface, new, None) for interface in interfaces]
-        method = getattr(type(self._emitter), new, None)
-        return (method is not None and method not in inherited) or not hasattr(self._emitter, old)
+        method = method_of(type(self._emitter), new)
+        own = method is not None and method not in [method_of(interface, new) for interface in interfaces]
+        return own or method_of(self._emitter, old) is None
 
     def returned(self, metadata: Any) -> dict[str, Any]:
         """Metadata by partition id; users return it by partition, or by id."""

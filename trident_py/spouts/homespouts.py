@@ -41,8 +41,50 @@ class Instances:
             self._report(self.info.id, error)
 
 
-class BatchSpoutCoordinator:
-    """IBatchSpout: always ready, no metadata; emits on every attempt under its txid. BatchSpoutExecutor."""
+class SpoutCoordinator:
+    """One spout in the driver process. `home` says whether it emits here."""
+
+    home: bool = False
+
+    def restore(self, txid: int, metadata: Any) -> None:
+        """A run goes on after ``txid``, whose metadata this is."""
+
+    def ready(self, txid: int) -> bool:
+        return True
+
+    def pending(self) -> bool:
+        """Whether tuples are to come, although it is not ready."""
+        return False
+
+    def ended(self, txid: int) -> bool:
+        raise NotImplementedError
+
+    def backlog(self) -> dict[str, int]:
+        """How many tuples still wait, by partition, as far as is known."""
+        return {}
+
+    def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any:
+        """What the batch is, a JSON value; None where a spout makes it up as it emits."""
+        return None
+
+    def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
+        raise NotImplementedError
+
+    def commit(self, tx: TransactionAttempt, reports: list) -> None:
+        """All states have committed; ``reports`` come from the tasks' emitters."""
+
+    def success(self, txid: int) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+class BatchSpoutCoordinator(SpoutCoordinator):
+    """IBatchSpout: always ready, no metadata; emits on every attempt under its txid. BatchSpoutExecutor.
+
+    No positions are kept: the spout starts wherever `open` put it.
+    """
 
     home = True
 
@@ -52,22 +94,11 @@ class BatchSpoutCoordinator:
         for spout, context in zip(self._spouts, self._tasks.contexts, strict=True):
             spout.open(conf, context)
 
-    def restore(self, txid: int, metadata: Any) -> None:
-        """No positions are kept: the spout starts wherever `open` put it."""
-
-    def ready(self, txid: int) -> bool:
-        return True
-
     def ended(self, txid: int) -> bool:
         return all(ended(spout, txid) for spout in self._spouts)
 
-    def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any:
-        return None
-
     def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
         return self._tasks.emit(tx, lambda index, out: self._spouts[index].emitBatch(tx.txid, out))
-
-    def commit(self, tx: TransactionAttempt, reports: list) -> None: ...
 
     def success(self, txid: int) -> None:
         for spout in self._spouts:
@@ -78,11 +109,11 @@ class BatchSpoutCoordinator:
             spout.close()
 
 
-class RichSpoutCoordinator:
+class RichSpoutCoordinator(SpoutCoordinator):
     """IRichSpout: draws a batch by nextTuple; acks and fails its message ids. RichSpoutBatchExecutor.
 
     Unlike there, the counter of emitted tuples starts anew with every batch (docs/differences.md), and a
-    success covers the ids of earlier txids whose success never came.
+    success covers the ids of earlier txids whose success never came. Nothing is kept over a restart.
     """
 
     home = True
@@ -96,17 +127,8 @@ class RichSpoutCoordinator:
         self._pending: list[dict[int, list]] = [{} for _ in self._spouts]
         self._open: set[int] = set()
 
-    def restore(self, txid: int, metadata: Any) -> None:
-        """Nothing is kept over a restart."""
-
-    def ready(self, txid: int) -> bool:
-        return True
-
     def ended(self, txid: int) -> bool:
         return all(ended(spout, txid) for spout in self._spouts)
-
-    def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any:
-        return None
 
     def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
         return self._tasks.emit(tx, lambda index, out: self._draw(index, tx.txid, out))
@@ -126,8 +148,6 @@ class RichSpoutCoordinator:
                     break
         finally:
             pending[txid] = collector.ids
-
-    def commit(self, tx: TransactionAttempt, reports: list) -> None: ...
 
     def success(self, txid: int) -> None:
         for spout, pending in zip(self._spouts, self._pending, strict=True):

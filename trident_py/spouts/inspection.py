@@ -12,6 +12,7 @@ from .interfaces import (
     IBatchSpout,
     ICommitterTridentSpout,
     IRichSpout,
+    ITridentDataSource,
     ITridentSpout,
 )
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
@@ -57,16 +58,14 @@ def snapshot(spout: Any) -> Any:
     return spout.snapshot()
 
 
-def is_home(spout: Any) -> bool:
+def is_home(spout: ITridentDataSource) -> bool:
     """Whether it emits in the driver process; its tuples then travel in the descriptors."""
-    if isinstance(spout, IBatchSpout | IRichSpout | ICommitterTridentSpout):
-        return True
-    return bool(getattr(spout, "home", False))
+    return isinstance(spout, IBatchSpout | IRichSpout | ICommitterTridentSpout) or bool(spout.home)
 
 
 def is_finite(spout: Any) -> bool:
     """Whether the spout itself can end. (A coordinator may have isExhausted too.)"""
-    return callable(getattr(spout, "isExhausted", None))
+    return method_of(spout, "isExhausted") is not None
 
 
 def configuration(spout: Any) -> dict[str, Any]:
@@ -80,16 +79,21 @@ def partitions_of(spout: Any, wanted: int) -> int:
     return wanted if limit is None else max(1, min(wanted, int(limit)))
 
 
-def ended(spout: Any, txid: int) -> bool:
-    """Whether txid and all later ones are empty. ``isExhaustedAt(txid)``, where there is one, knows best."""
-    at = getattr(spout, "isExhaustedAt", None)
-    if callable(at):
-        return bool(at(txid))
-    exhausted = getattr(spout, "isExhausted", None)
-    return bool(exhausted()) if callable(exhausted) else False
+def ended(source: Any, txid: int) -> bool:
+    """Whether a spout or a coordinator says that txid and all later ones are empty. ``isExhaustedAt(txid)`` knows best,
+    where there is one."""
+    at = method_of(source, "isExhaustedAt")
+    return bool(at(txid) if at is not None else optional(source, "isExhausted")())
 
 
 def optional(target: Any, name: str) -> Callable[..., Any]:
-    """The method of that name, or one that does nothing: users need not inherit from our inner classes."""
+    """The method of that name, or one that does nothing."""
+    method = method_of(target, name)
+    return method if method is not None else lambda *arguments: None
+
+
+def method_of(target: Any, name: str) -> Callable[..., Any] | None:
+    """A method that a user's own spout, coordinator, emitter or partition may have. Storm's convention: nobody needs to
+    inherit from our inner classes, and some methods are another way to do the work, so their absence tells."""
     method = getattr(target, name, None)
-    return method if callable(method) else lambda *arguments: None
+    return method if callable(method) else None

@@ -53,6 +53,7 @@ class ITridentDataSource:
     """The root of all spouts. Source in Storm: ITridentDataSource."""
 
     kind: str = NON_TRANSACTIONAL
+    home: bool = False  # emits in the driver process, as the kinds of spouts that can do nothing else
 
     def getComponentConfiguration(self) -> dict[str, Any] | None:
         """Settings of this spout alone; ``topology.max.task.parallelism`` limits its partitions."""

@@ -44,6 +44,7 @@ class _Failing:
         self.inner = inner
         self.failure = failure
         self.kind = inner.kind
+        self.home = inner.home
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name in ("inner", "failure"):
@@ -52,8 +53,7 @@ class _Failing:
 
     def snapshot(self) -> Any:
         """What newStream takes: the spout as it is now."""
-        taken = getattr(self.inner, "snapshot", None)
-        return self if taken is None else type(self)(taken(), self.failure)
+        return type(self)(self.inner.snapshot(), self.failure)
 
     def getOutputFields(self) -> FieldsLike:
         return self.inner.getOutputFields()
