@@ -5,34 +5,12 @@ Nothing here runs anything. `topology` makes the nodes, `program` turns them int
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from .errors import DefinitionError
 from .tuples import Fields
-
-
-class ProcessorSpec(Protocol):
-    """What a processor node does: a frozen, picklable value that makes the processor where the tuples are."""
-
-    @property
-    def operation(self) -> str:
-        """The name shown in explain() and in errors."""
-
-    @property
-    def passes(self) -> bool:
-        """True if the fields of the input pass through to the output."""
-
-    @property
-    def steps(self) -> int:
-        """How many nodes of Storm's graph this one stands for, one behind the other: see `bolts`."""
-
-    def reads(self, port: int) -> Iterable[str]:
-        """The input fields that the processor itself reads at this input."""
-
-    def make(self, context: Any) -> Any:
-        """The processor for one partition."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +50,12 @@ class SpoutNode(Node):
 
 @dataclass(frozen=True)
 class ProcessorNode(Node):
-    """What is done to the tuples of one partition. ``committer`` nodes update a state."""
+    """What is done to the tuples of one partition. ``committer`` nodes update a state.
+
+    ``spec`` is a frozen, picklable value. It has ``operation`` (a name for explain() and errors), ``passes`` (whether
+    the fields of the input pass through), ``steps`` (how many nodes of Storm's graph it stands for), ``reads(port)``
+    (the fields that it reads at an input) and ``make(context)`` (the processor for one partition).
+    """
 
     spec: Any = None
     state: StateUse | None = None

@@ -15,7 +15,7 @@ from ..secrets import HIDDEN, is_secret, secrets_in, shown
 from .environment import Unusable, expanded
 
 Where = tuple[str | int, ...]
-_MAP, _SEQ, _MERGE = (f"tag:yaml.org,2002:{name}" for name in ("map", "seq", "merge"))
+_MAP, _SEQ = (f"tag:yaml.org,2002:{name}" for name in ("map", "seq"))
 
 
 class Problem(NamedTuple):

@@ -50,11 +50,6 @@ class ProcessedState(StateFactory):
         store_of(self.url, None, self.table)
 
     @property
-    def name(self) -> str:
-        """The state's name unless the topology gives one."""
-        return self.table
-
-    @property
     def state_type(self) -> StateClass:
         return Processed
 

@@ -10,7 +10,6 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from ..documents import read, tell
 from ..errors import DefinitionError
 from ..kafka.clients import Cluster
-from ..secrets import shown
 from .fingerprints import Fingerprint
 from .stores import store_of
 
@@ -149,10 +148,6 @@ class Settings(_Part):
                 f"{self.kafka.deliverySeconds:g}: a claim could be taken over while its event is still on the way"
             )
         return self
-
-    @property
-    def shown_store(self) -> str:
-        return shown(self.store)
 
 
 def read_settings(path: str | Path) -> Settings:

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import StateError
 from .values import OpaqueValue, TransactionalValue
@@ -22,13 +22,6 @@ _SPECIAL = dict(_ESCAPES)
 for _code in (*range(0x20), *range(0x7F, 0xA0), *range(0x2000, 0x2100)):
     _SPECIAL.setdefault(chr(_code), f"\\u{_code:04X}")
 _TABLE = str.maketrans(_SPECIAL)
-
-
-class Serializer(Protocol):
-    """Between a map's stored value and a store's bytes."""
-
-    def serialize(self, obj: Any) -> bytes: ...
-    def deserialize(self, data: bytes) -> Any: ...
 
 
 class JSONNonTransactionalSerializer:

@@ -80,7 +80,6 @@ class Reader(Origins):
         self.done: dict[Any, Value] = {}
         self.used: dict[int, Any] = {}
         self.accumulated: Value = NOTHING
-        self.roots = False
 
     def report(self, finding: Finding) -> None:
         self.found.setdefault(finding)

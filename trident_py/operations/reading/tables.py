@@ -191,7 +191,6 @@ def _methods_with(pandas: Any) -> frozenset[str]:
 
 
 FILE_METHODS = _names(pathlib.Path) - _names(pathlib.PurePath)
-PATH_METHODS = _names(pathlib.PurePath)
 
 
 def module_of(thing: Any) -> str:
