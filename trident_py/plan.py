@@ -27,6 +27,11 @@ class StateUse:
     static: bool = False
     defined: int = 0
 
+    @property
+    def kind(self) -> str:
+        """What the factory calls the kind of its states; a user's own need not."""
+        return getattr(self.factory, "kind", None) or "unknown"
+
 
 @dataclass(frozen=True)
 class Node:

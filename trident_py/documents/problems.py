@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from .document import Document, Where
 
@@ -27,8 +28,7 @@ def _already(document: Document, where: Where) -> bool:
 def _words(document: Document, at: Where, settings: type[BaseModel], type_name: str, each: dict[str, Any]) -> str:
     kind, context = each["type"], each.get("ctx", {})
     if kind == "missing":
-        inside = getattr(_model_at(settings, each["loc"][:-1]), "model_fields", {})
-        needed = [name for name, field in inside.items() if field.is_required()]
+        needed = [name for name, field in _keys_at(settings, each["loc"][:-1]).items() if field.is_required()]
         return f"is missing; {type_name} needs: {', '.join(needed)}"
     if kind == "extra_forbidden":
         known = keys_of(settings, each["loc"][:-1])
@@ -80,21 +80,21 @@ def wanted(kind: str, context: dict[str, Any]) -> str | None:
 
 def keys_of(settings: type[BaseModel], inside: Iterable[Any]) -> list[str]:
     """The keys that exist at a place within the settings."""
-    return list(getattr(_model_at(settings, inside), "model_fields", ()))
+    return list(_keys_at(settings, inside))
 
 
-def _model_at(settings: type[BaseModel], inside: Iterable[Any]) -> Any:
-    """The model of a mapping within the settings; None where there is none."""
-    model: Any = settings
+def _keys_at(settings: type[BaseModel], inside: Iterable[Any]) -> dict[str, FieldInfo]:
+    """The keys of a mapping within the settings, with what each is; none where there is no mapping."""
+    fields = settings.model_fields
     for part in inside:
-        model = _model_in(getattr(model, "model_fields", {}).get(part))
-    return model
+        fields = _keys_in(fields[part].annotation) if part in fields else {}
+    return fields
 
 
-def _model_in(field: Any) -> Any:
-    """The model that a field holds, also in ``Model | None``."""
-    kind = getattr(field, "annotation", None)
-    return next((each for each in (kind, *get_args(kind)) if hasattr(each, "model_fields")), None)
+def _keys_in(kind: Any) -> dict[str, FieldInfo]:
+    """Those of the model that a key holds, also in ``Model | None``."""
+    models = (each for each in (kind, *get_args(kind)) if isinstance(each, type) and issubclass(each, BaseModel))
+    return next((model.model_fields for model in models), {})
 
 
 def _meant(document: Document, at: Where, known: list[str]) -> str:

@@ -130,7 +130,7 @@ def _of_state(plan: Plan, node: ProcessorNode, done: Mapping[int, Guarantee], ju
     assert node.state is not None
     before = ancestors(plan, node)
     spouts = [each for each in before if isinstance(each, SpoutNode)]
-    state_kind = getattr(node.state.factory, "kind", None) or "unknown"
+    state_kind = node.state.kind
     causes = changes(plan, node, judge)
     found = [(replay, _cell_of(plan, node, state_kind, replay, causes, judge)) for replay in map(_replay, spouts)]
     nothing = (Replay("none"), Cell(NONE, "no spout feeds this state"))
@@ -207,7 +207,7 @@ def _behind(earlier: list[Guarantee], answer: Cell) -> Cell:
 
 def _own_word(factory: Any, spout_kind: str) -> Cell | None:
     """What the factory says of itself: ``guarantees``, a mapping of spout kind to (guarantee, reason[, raise by])."""
-    told = getattr(factory, "guarantees", None)
+    told = getattr(factory, "guarantees", None)  # a user's own need not have it
     if told is None:
         return None
     if not isinstance(told, Mapping):

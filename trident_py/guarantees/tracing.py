@@ -100,7 +100,7 @@ def _own(node: Node, judge: Judge) -> list[Cause]:
 def _new_values(node: Node) -> list[Cause]:
     """New values of a map that knows txids are the same again; others are what a replay makes of them."""
     assert isinstance(node, ProcessorNode) and node.state is not None
-    if getattr(node.state.factory, "kind", None) in ("transactional", "opaque", "batch"):
+    if node.state.kind in ("transactional", "opaque", "batch"):
         return []
     return [Cause(f"the new values of state {node.state.name} differ on a replay", "make that state opaque")]
 
@@ -123,6 +123,7 @@ def key_fields(node: ProcessorNode) -> list[str]:
     """The fields that are the key of a state, as far as its factory and its updater tell."""
     assert node.state is not None
     groups, factory = node.spec.groups_by, node.state.factory
+    # Attributes, as the states of the package `states` have them; a user's own may have them too.
     own = [getattr(factory, name, None) for name in ("key", "sender", "sequence")]
     names = [name for fields in ([groups] if groups else own) for name in _fields(fields)]
     return [name for name in dict.fromkeys(names) if name in node.spec.inputs]

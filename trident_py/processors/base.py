@@ -150,7 +150,7 @@ def called(function: Callable[..., Any], *columns: Iterable[Any]) -> list[Any]:
 
 
 def name_of(thing: Any) -> str:
-    """How an operation is called in plans and errors."""
+    """How an operation is called in plans and errors: a function by its name, an object by its class."""
     return getattr(thing, "__qualname__", None) or type(thing).__name__
 
 

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from ..canonical import UnkeyableError, canonical
 from ..errors import LineageError
 from ..guarantees import GUARANTEE, Guarantee, Guarantees, operations_of, weakened
@@ -133,9 +135,9 @@ def _digest(value: Any) -> str | None:
     """Of a plain value, or of a container of such; None for all others."""
     if isinstance(value, list | tuple | dict | set | frozenset) and len(value) > MOST:
         return _short(f"{type(value).__name__} of {len(value)}".encode())
-    data = getattr(value, "tobytes", None) if type(value).__module__ == "numpy" else None
+    in_numpy = isinstance(value, np.ndarray | np.generic) and type(value).__module__ == "numpy"
     try:
-        return _short(canonical(value) if data is None else data())
+        return _short(value.tobytes() if in_numpy else canonical(value))
     except (UnkeyableError, RecursionError):
         return None
 
@@ -189,4 +191,4 @@ def _of_object(value: Any) -> Iterator[tuple[str, Any]]:
     for kind in filter(is_users, type(value).__mro__):
         for name, each in vars(kind).items():
             if name not in own and (name[:2] != "__" or isinstance(each, types.FunctionType)):
-                yield name, getattr(each, "__func__", each)
+                yield name, each.__func__ if isinstance(each, staticmethod | classmethod | types.MethodType) else each

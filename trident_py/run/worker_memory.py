@@ -11,6 +11,7 @@ from typing import Any
 
 from ..operations.base import TridentOperationContext
 from ..plan import ProcessorNode
+from ..state.roles import Closes
 from ..tuples import TransactionAttempt
 from .checking import Twin
 from .program import BatchInfo, Program, Row
@@ -96,6 +97,5 @@ def end_run(run: str) -> None:
 
 def close(thing: Any) -> None:
     """Closes what can be closed."""
-    method = getattr(thing, "close", None)
-    if callable(method):
-        method()
+    if isinstance(thing, Closes):
+        thing.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Any
 
 from ..errors import SpoutError
@@ -21,7 +21,7 @@ def checked(spout: str, fields: Fields, append: Emit) -> Emit:
     expected = len(fields)
 
     def emit(values: Any) -> None:
-        if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        if isinstance(values, str | bytes) or not isinstance(values, Sized):
             raise WrongNumberOfValues(
                 f"spout {spout!r} emitted {values!r}; emit the values of one tuple as a list or a tuple"
             )

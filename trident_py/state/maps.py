@@ -14,6 +14,7 @@ from typing import Any
 from ..canonical import key_of
 from ..errors import StateError
 from .base import BackingMap, Key, MapState, Snapshottable, ValueUpdater
+from .roles import CombinesInStore
 from .updates import Replaces, applied, combination_of
 from .values import OpaqueValue, TransactionalValue, behind
 
@@ -100,16 +101,11 @@ class _TxidMap(MapState):
 def _combined(
     backing: BackingMap, txid: int | None, keys: Sequence[Key], updaters: Sequence[ValueUpdater]
 ) -> list[Any] | None:
-    """What ``backing.multiCombine(txid, keys, combination)`` answers, where a store offers it and it fits.
-
-    A store's multiCombine keeps the rules of the map above it, in one step instead of reading and writing: every
-    key is written, or nothing is done. It answers with the values that hold afterwards (an empty list if nobody
-    wants them), or with None and nothing done: where a key is not written (a replay), and for whatever it
-    cannot do exactly.
-    """
-    combine = getattr(backing, "multiCombine", None)
-    combination = None if combine is None or len(keys) == 0 else combination_of(updaters)
-    return None if combine is None or combination is None else combine(txid, keys, combination)
+    """What the store answers, where it combines by itself and the update fits; else None."""
+    if not isinstance(backing, CombinesInStore) or len(keys) == 0:
+        return None
+    combination = combination_of(updaters)
+    return None if combination is None else backing.multiCombine(txid, keys, combination)
 
 
 class NonTransactionalMap(MapState):

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import DefinitionError
 from .base import StateFactory
+from .roles import Participates
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,9 @@ def participant_of(factory: StateFactory) -> BatchParticipant | None:
     A factory is frozen, so what remembers the run between the calls is what ``factory.participant()`` makes;
     a factory without that method may be a BatchParticipant itself. Raises DefinitionError for anything else.
     """
-    make = getattr(factory, "participant", None)
-    if make is None:
+    if not isinstance(factory, Participates):
         return factory if isinstance(factory, BatchParticipant) else None
-    made = make()
+    made = factory.participant()
     if made is None or isinstance(made, BatchParticipant):
         return made
     raise DefinitionError(

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..operations.base import TridentCollector
 from .base import State, StateUpdater
+from .roles import RollsBack
 
 
 class SilentCollector(TridentCollector):
@@ -47,10 +48,9 @@ def persist(
 
 
 def _roll_back(state: State, txid: int | None, error: BaseException) -> None:
-    rollback = getattr(state, "rollback", None)
-    if rollback is None:
+    if not isinstance(state, RollsBack):
         return
     try:
-        rollback(txid)
+        state.rollback(txid)
     except Exception as second:
         error.add_note(f"and the rollback of batch {txid} failed: {second}")

@@ -50,7 +50,7 @@ class TupleCollectionGet(QueryFunction):
 
 
 def _method(state: Any, name: str, query: QueryFunction) -> Any:
-    method = getattr(state, name, None)
+    method = getattr(state, name, None)  # whatever class the user's state is of, if it can answer
     if method is None:
         raise StateError(
             f"{type(query).__name__} needs a state with {name}(); {type(state).__name__} has none"

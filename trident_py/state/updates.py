@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, overload
 
+import pyarrow as pa
+
 from ..chunks import Column, to_list
 from ..operations.base import CombinerAggregator, ReducerAggregator
 from .base import ValueUpdater
@@ -84,7 +86,7 @@ class Combines(Updates):
 
     @cached_property
     def args(self) -> Sequence[Any]:
-        return to_list(self.column) if hasattr(self.column, "to_pylist") else self.column
+        return to_list(self.column) if isinstance(self.column, pa.Array | pa.ChunkedArray) else self.column
 
     def __len__(self) -> int:
         return len(self.column)

@@ -7,6 +7,7 @@ from typing import Any
 from ..errors import TridentError
 from ..spouts import FeederBatchSpout, FeederCommitterBatchSpout, FixedBatchSpout
 from ..state import LRUMemoryMapState, MemoryBackingMap, MemoryMapState
+from ..state.roles import Shows
 from .failing import failing
 from .failures import Crashing
 from .logged import GLOBAL_KEY, CallLog, LoggingBackingMap
@@ -49,7 +50,6 @@ def stored(factory: Any) -> dict[tuple, Any]:
     Key tuple -> plain value, TransactionalValue or OpaqueValue, as the kind of the state is; a value that is
     not grouped stands under ``("$GLOBAL$",)``. Ask in the driver process, while no batch commits.
     """
-    look = getattr(factory, "stored", None)
-    if look is None:
+    if not isinstance(factory, Shows):
         raise TridentError(f"{type(factory).__name__} cannot be looked into; it has no method stored()")
-    return look()
+    return factory.stored()

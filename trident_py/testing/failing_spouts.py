@@ -13,6 +13,7 @@ from ..spouts import (
     ITridentDataSource,
     ITridentSpout,
 )
+from ..spouts.inspection import method_of
 from ..tuples import FieldsLike
 from .failures import Failure
 
@@ -89,8 +90,9 @@ class _FailingSource(_Failing):
     def getEmitter(self, *args: Any) -> Any:
         emitter = self.inner.getEmitter(*args)
         for name in EMITS:
-            if callable(getattr(emitter, name, None)):
-                setattr(emitter, name, _Emit(getattr(emitter, name), self.failure))
+            method = method_of(emitter, name)
+            if method is not None:
+                setattr(emitter, name, _Emit(method, self.failure))
         return emitter
 
 

@@ -182,4 +182,5 @@ class LoggedState(MapState, Snapshottable, ITupleCollection):
 
     def getTuples(self) -> Iterator[list[Any]]:
         for key, value in self.calls.items():
-            yield [*key, value.curr if isinstance(value, OpaqueValue) else getattr(value, "value", value)]
+            plain = value.value if isinstance(value, TransactionalValue) else value
+            yield [*key, value.curr if isinstance(value, OpaqueValue) else plain]

@@ -11,6 +11,7 @@ from ..partitioning import Partitioner
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, StateUse
 from ..processors import Project
 from ..state import StateFactory, StateSpec
+from ..state.roles import MakesState
 from ..tuples import Fields, FieldsLike
 from .arguments import check_fields, check_object
 
@@ -42,13 +43,12 @@ class Graph:
     def state_use(self, factory: Any, name: str | None, static: bool = False) -> StateUse:
         """The state that the next node updates, or a static one. The name: as given, else the factory's own, else its
         table or topic."""
-        required = None
-        if isinstance(factory, StateSpec):
-            factory, required = factory.stateFactory, factory.requiredNumPartitions
+        spec = factory if isinstance(factory, StateSpec) else StateSpec(factory)
+        factory, required = spec.stateFactory, spec.requiredNumPartitions
         if required is None:
-            required = getattr(factory, "requiredNumPartitions", None)
+            required = getattr(factory, "requiredNumPartitions", None)  # a user's factory, with Storm's attributes
         check_object("a state", factory, StateFactory)
-        if not hasattr(factory, "makeState"):
+        if not isinstance(factory, MakesState):
             raise DefinitionError(f"{factory!r} is no StateFactory: it has no makeState")
         self._static += static
         state_id = f"static{self._static}" if static else f"state{len(self._nodes)}"

@@ -9,6 +9,7 @@ from ..partitioning import Identity
 from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode
 from ..run.lowering import Lowered
 from ..state import StatePlace
+from ..state.roles import ChecksPlace
 
 
 def check_places(lowered: Lowered) -> None:
@@ -16,9 +17,9 @@ def check_places(lowered: Lowered) -> None:
     counts = {node_id: stage.partitions for level in lowered.levels for stage in level for node_id in stage.nodes}
     for node in lowered.plan.nodes:
         if isinstance(node, ProcessorNode) and node.committer and node.state is not None:
-            check = getattr(node.state.factory, "check_place", None)
-            if check is not None:
-                check(_place(lowered, node, counts))
+            factory = node.state.factory
+            if isinstance(factory, ChecksPlace):
+                factory.check_place(_place(lowered, node, counts))
 
 
 def _place(lowered: Lowered, node: ProcessorNode, counts: dict[int, int]) -> StatePlace:
