@@ -145,7 +145,7 @@ def load(target: str) -> Topology:
     module_name, _, function = target.partition(":")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
-    build = getattr(find_module(module_name), function or "build", None)
+    build = getattr(find_module(module_name), function or "build", None)  # the user's module, by the user's name
     if not callable(build):
         raise NotLoadable(f"module {module_name} has no function {function or 'build'!r}; {builders(module_name)}")
     made = build()

@@ -196,7 +196,7 @@ class HomeService:
             target = _OBJECTS[key]
         if method.startswith("_"):
             raise HomeError(f"{method!r} of {key!r} is not public")
-        return getattr(target, method)(*positional, **named)
+        return getattr(target, method)(*positional, **named)  # the far end of a `Proxy`: the call names the method
 
 
 class Proxy:

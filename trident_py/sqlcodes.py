@@ -18,6 +18,11 @@ _AWAY_TOO = {
 }  # fmt: skip
 
 
+def sqlstate_of(error: BaseException | None) -> str:
+    """The SQLSTATE of an error of psycopg; "" for errors of others, which have no such attribute, and for none."""
+    return getattr(error, "sqlstate", None) or ""
+
+
 def lost_a_lock_on_postgresql(sqlstate: str) -> bool:
     """Whether a transaction lost against another one (class 40; 55P03 lock not available; 72 snapshot too old)."""
     return sqlstate == "55P03" or (sqlstate[:2] in ("40", "72") and sqlstate not in ("40002", "40003"))

@@ -99,8 +99,7 @@ class Fingerprint:
     without: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        for name in ("fields", "without"):
-            value = getattr(self, name)
+        for name, value in (("fields", self.fields), ("without", self.without)):
             if isinstance(value, str):
                 raise DefinitionError(f"{name} of a fingerprint is a list of names, not the text {value!r}")
             object.__setattr__(self, name, None if value is None else tuple(value))

@@ -10,7 +10,13 @@ from sqlalchemy.exc import DBAPIError
 from ..errors import DefinitionError
 from ..secrets import shown
 from ..sessions import pin_engine
-from ..sqlcodes import lost_a_lock_on_mysql, lost_a_lock_on_postgresql, mysql_is_away, postgresql_is_away
+from ..sqlcodes import (
+    lost_a_lock_on_mysql,
+    lost_a_lock_on_postgresql,
+    mysql_is_away,
+    postgresql_is_away,
+    sqlstate_of,
+)
 
 PATIENCE = 5.0
 _TOOK_LONG = "57014"  # our own statement_timeout
@@ -78,14 +84,14 @@ class SqlDialect:
 
     def is_race(self, error: DBAPIError) -> bool:
         """Whether another process has made the table at the same moment."""
-        return getattr(error.orig, "sqlstate", None) in ("23505", "42P07", "42710")
+        return sqlstate_of(error.orig) in ("23505", "42P07", "42710")
 
     def is_passing(self, error: Exception) -> bool:
         """Whether the database is away or busy."""
         if not isinstance(error, DBAPIError):
             return True  # no connection in time: the pool's TimeoutError, a socket's OSError
-        code = getattr(error.orig, "sqlstate", None)
-        if error.connection_invalidated or code is None or code == _TOOK_LONG:
+        code = sqlstate_of(error.orig)
+        if error.connection_invalidated or code in ("", _TOOK_LONG):
             return True
         return lost_a_lock_on_postgresql(code) or postgresql_is_away(code)
 
@@ -114,8 +120,7 @@ class MySql(SqlDialect):
     def is_passing(self, error: Exception) -> bool:
         if not isinstance(error, DBAPIError) or error.connection_invalidated:
             return True
-        arguments: tuple[Any, ...] = getattr(error.orig, "args", ())
-        code = arguments[0] if arguments else None
+        code = error.orig.args[0] if error.orig is not None and error.orig.args else None
         return lost_a_lock_on_mysql(code) or mysql_is_away(code) or code == _READ_ONLY
 
 

@@ -189,6 +189,7 @@ def format_of(given: Any, name: str) -> Format:
     """The format that ``key=`` or ``value=`` names. Raises DefinitionError."""
     if isinstance(given, str) and given in _NAMED:
         return _NAMED[given]
+    # The user's own format may be of any class.
     if not isinstance(given, type) and all(callable(getattr(given, one, None)) for one in _METHODS):
         found: Format = given
         return found

@@ -81,7 +81,7 @@ class KafkaOptions:
         said = [
             f"{each.name}={given!r}"
             for each in options
-            if (given := getattr(self, each.name)) not in (each.default, ())
+            if (given := vars(self)[each.name]) not in (each.default, ())
         ]
         return f"KafkaSpout({', '.join([self.bootstrap, *said])})"
 
@@ -107,22 +107,25 @@ class KafkaOptions:
         return tuple(dict.fromkeys(given))
 
     def _check_choices(self) -> None:
-        for name, among in {
-            "kind": (TRANSACTIONAL, OPAQUE),
-            "onBadRecord": ("fail", "skip"),
-            "firstPollOffsetStrategy": STRATEGIES,
-            "isolationLevel": ISOLATION,
-            "endingOffsets": (None, "latest"),
-        }.items():
-            if (given := getattr(self, name)) not in among:
+        for name, given, among in (
+            ("kind", self.kind, (TRANSACTIONAL, OPAQUE)),
+            ("onBadRecord", self.onBadRecord, ("fail", "skip")),
+            ("firstPollOffsetStrategy", self.firstPollOffsetStrategy, STRATEGIES),
+            ("isolationLevel", self.isolationLevel, ISOLATION),
+            ("endingOffsets", self.endingOffsets, (None, "latest")),
+        ):
+            if given not in among:
                 raise DefinitionError(f"KafkaSpout: no {name} {given!r}; there are: {', '.join(map(str, among))}")
         for name in dict(self.cluster.settings):
             if name in OURS:
                 raise DefinitionError(f"KafkaSpout: the setting {name} is the spout's; say it with {OURS[name]}")
 
     def _check_numbers(self) -> None:
-        for name, least in (("maxRecordsPerBatch", 1), ("maxRecordsPerSecond", 1), ("startTimestamp", 0)):
-            given = getattr(self, name)
+        for name, given, least in (
+            ("maxRecordsPerBatch", self.maxRecordsPerBatch, 1),
+            ("maxRecordsPerSecond", self.maxRecordsPerSecond, 1),
+            ("startTimestamp", self.startTimestamp, 0),
+        ):
             if given is None and name != "maxRecordsPerBatch":
                 continue
             if isinstance(given, bool) or not isinstance(given, int) or given < least:

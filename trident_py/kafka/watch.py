@@ -128,7 +128,7 @@ class Watch:
         wanted = {TopicPartition(*place): spec for place in places}
         if not wanted:
             return {}
-        level = getattr(IsolationLevel, self._options.isolationLevel.upper())
+        level = IsolationLevel[self._options.isolationLevel.upper()]
         found: dict[Place, int] = {}
         away: KafkaException | None = None
         with self._errors("look up offsets"):

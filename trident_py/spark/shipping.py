@@ -52,6 +52,7 @@ def _culprit(thing: Any, path: str, depth: int) -> tuple[str, Any]:
 
 
 def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
+    """What an object of any class holds, by name."""
     if inspect.ismethod(thing):
         yield "self", thing.__self__
     if inspect.isfunction(thing):
