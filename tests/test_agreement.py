@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trident_py.context import with_context
 from trident_py.errors import DefinitionError, LineageError
 from trident_py.run.agreement import (
     ABANDON,
     ACCEPT,
     BASE,
-    COMMAND_LINE,
     Agreed,
     Relation,
     Seeded,
@@ -140,10 +140,10 @@ def test_all_states_of_one_kind_are_told_at_once_with_one_setting() -> None:
 
 def test_on_the_command_line_a_setting_is_told_as_it_is_given_there() -> None:
     with pytest.raises(LineageError) as told:
-        found(NEW, store("theirs"), {COMMAND_LINE: True})
+        found(NEW, store("theirs"), with_context({}, command_line=True))
     assert "--set topology.txid.base=continue" in str(told.value) and "conf[" not in str(told.value)
     with pytest.raises(LineageError, match=r"--set 'topology.lineage.accept=\[\"s@3\", \"r@2\"\]'"):
-        agree({COMMAND_LINE: True}, standing(), {"s": store(written=3), "r": store(written=2)})
+        agree(with_context({}, command_line=True), standing(), {"s": store(written=3), "r": store(written=2)})
 
 
 def test_abandoning_is_offered_only_where_it_helps() -> None:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 # Each layer may import the layers above it in this list, and itself only within one package. Modules of ``run`` have
 # layers of their own.
 LAYERS = [
-    {"errors", "calls", "leftovers", "secrets", "neighbour"},
+    {"errors", "calls", "context", "leftovers", "secrets", "neighbour"},
     {"canonical"},
     {"config"},
     {"tuples", "patience", "sessions", "sqlcodes", "names"},
@@ -54,8 +54,8 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # Found nowhere in the table: the package itself (the list of public names) and `python -m trident_py`.
 ENTRANCES = {"__init__", "__main__", "run/__init__"}
 STATES_MAY_IMPORT = {
-    "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents", "kafka",
-    "sessions", "sqlcodes", "names", "patience",
+    "context", "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents",
+    "kafka", "sessions", "sqlcodes", "names", "patience",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {

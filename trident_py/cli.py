@@ -24,12 +24,12 @@ import click
 from .blame import blame, said
 from .cli_states import check, states
 from .config import Config
+from .context import with_context
 from .display import JsonLines, ProgressLine, exit_code, follow, terminable
 from .errors import DefinitionError, TopologyError, TridentError
 from .events.cli import events
 from .guarantees import Guarantees, require
 from .local import LocalCluster
-from .run.agreement import COMMAND_LINE
 from .topology import Topology, TridentTopology
 
 FAILED, WRONG = 1, 2
@@ -76,8 +76,7 @@ def run(
     if local and available_now:
         raise click.UsageError("--available-now is for Spark; a run with --local ends with its spouts")
     name = name or target.partition(":")[0].rsplit(".", 1)[-1]
-    conf = settings_of(settings)
-    conf[COMMAND_LINE] = True  # errors offer settings as they are typed here
+    conf = Config(with_context(settings_of(settings), command_line=True))
 
     def body() -> int:
         topology = load(target)

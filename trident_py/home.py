@@ -30,12 +30,10 @@ import cloudpickle
 
 from .blame import blame, note, said
 from .calls import Calls
+from .context import RunContext, with_context
 from .errors import TridentError
 
 T = TypeVar("T")
-HOME = "trident.home"
-RUN = "trident.run"
-
 
 LARGE = 4_096
 STRANGERS = 16
@@ -229,17 +227,23 @@ class Proxy:
 def store(conf: dict, key: str, make: Callable[[], T]) -> T:
     """The object of this run under this key, in the driver process; made by ``make`` if there is none.
 
-    In the driver process the object itself; in a worker a proxy. ``conf`` carries ``trident.run`` and
-    ``trident.home``, the address of the service, or None where this process is the home.
+    In the driver process the object itself; in a worker a proxy. ``conf`` tells the run, and the address of the
+    service, None where this process is the home.
     """
-    address: HomeAddress | None = conf.get(HOME)
-    full = f"{conf.get(RUN, '')}/{key}"
+    context = RunContext.of(conf)
+    address: HomeAddress | None = context.home
+    full = f"{context.run}/{key}"
     if address is None or address in _SERVICES:
         return _ensure(full, make)
     if (os.getpid(), address, full) not in _ENSURED:
         _ask(address, full, "", dumps(((make,), {})))
         _ENSURED.add((os.getpid(), address, full))
     return Proxy(address, full)  # type: ignore[return-value]
+
+
+def of_any_run(conf: dict) -> dict:
+    """A conf for `store` without the run: what is kept there outlives it, as long as the process lives."""
+    return with_context({}, home=RunContext.of(conf).home)
 
 
 def forget(run: str) -> None:

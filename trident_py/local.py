@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from . import home
 from .canonical import SET_ORDER
+from .context import with_context
 from .errors import TopologyError, TridentError
 from .guarantees.table import trusted
 from .guarantees.tracing import by_hash_seed
@@ -61,7 +63,7 @@ class LocalCluster:
         """
         check_submission(name, conf, topology)
         run = f"{name}-{uuid.uuid4().hex[:12]}"
-        settings = {**(conf or {}), "topology.name": name, "trident.run": run, "trident.home": None}
+        settings = with_context(conf or {}, topology=name, run=run, home=None)
         programs = compile_plan(topology.plan, settings)
         running = LocalRunningTopology(name, run, programs, self.checkpoints)
         self._running = [other for other in self._running if other.isActive] + [running]
@@ -126,8 +128,7 @@ class LocalComponent:
         folder = f"{checkpoints}/{program.conf['topology.name']}/{program.component}"
         self.store: MetadataStore = MemoryMetadataStore() if checkpoints is None else FileMetadataStore(folder)
         self.where = "in memory" if checkpoints is None else folder
-        program.conf["trident.metadata"] = self.store
-        self.program = program
+        self.program = replace(program, conf=with_context(program.conf, metadata=self.store))
         self.run_id = run
 
     def run(self) -> None:

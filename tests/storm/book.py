@@ -33,7 +33,7 @@ class Book:
 
 def open_book(conf: dict, key: str) -> Any:
     """The book of this case: outlives the run, so without its name."""
-    return home.store({home.HOME: conf.get(home.HOME)}, key, Book)
+    return home.store(home.of_any_run(conf), key, Book)
 
 
 def place(attempt: TransactionAttempt | None) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 from trident_py import FailedException
-from trident_py.home import HOME
+from trident_py.home import of_any_run
 from trident_py.operations import (
     Aggregator,
     CombinerAggregator,
@@ -74,7 +74,7 @@ class Scripted(Operation):
         self.conf: dict = {}
 
     def prepare(self, conf: dict, context: Any) -> None:
-        self.context, self.conf = context, {HOME: conf.get(HOME)}
+        self.context, self.conf = context, of_any_run(conf)
 
     def check(self) -> None:
         if self.script.fails:
@@ -332,7 +332,7 @@ class FailAtEnd(Aggregator):
         self.conf: dict = {}
 
     def prepare(self, conf: dict, context: Any) -> None:
-        self.context, self.conf = context, {HOME: conf.get(HOME)}
+        self.context, self.conf = context, of_any_run(conf)
 
     def init(self, batchId: Any, collector: Any) -> None:
         return None

@@ -67,7 +67,7 @@ class FailingMaps(LoggingBackingMap.Factory):
     """Its failures know the way to the driver."""
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
-        self.onCall.conf = {home.HOME: conf.get(home.HOME)}  # type: ignore[union-attr]
+        self.onCall.conf = home.of_any_run(conf)  # type: ignore[union-attr]
         return super().makeState(conf, metrics, partitionIndex, numPartitions)
 
 
@@ -106,7 +106,7 @@ class LoggedFactory(StateFactory):
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
         inner = self.inner and self.inner.makeState(conf, metrics, partitionIndex, numPartitions)
-        own = {home.HOME: conf.get(home.HOME)}
+        own = home.of_any_run(conf)
         log, self.onCall.conf = home.store(own, self.id, CallLog), own
         return Logged(inner, log, partitionIndex, self.onCall, conf.get("trident.context"))
 
@@ -202,7 +202,7 @@ class Updater(StateUpdater):
         self.conf: dict = {}
 
     def prepare(self, conf: dict, context: Any) -> None:
-        self.context, self.conf = context, {home.HOME: conf.get(home.HOME)}
+        self.context, self.conf = context, home.of_any_run(conf)
 
     def updateState(self, state: Any, tuples: Any, collector: Any) -> None:
         state.log(["update", [list(values) for values in tuples]])

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ..context import RunContext
 from ..errors import SpoutError
 from .batches import Positions, dealt
-
-METADATA = "trident.metadata"
 
 
 class Consumed(NamedTuple):
@@ -30,8 +29,9 @@ def path(spout_id: str) -> str:
 def share(conf: Mapping[str, Any], spout_id: str, txid: int, group: str, positions: Positions) -> None:
     """Called by the coordinator on the driver, before each attempt. A replay writes the same again."""
     offsets = {name: dict(enumerate(topic.next)) for name, topic in positions.items()}
-    conf[METADATA].put(path(spout_id), txid, {"group": group, "offsets": offsets})
-    conf[METADATA].cleanup_before(path(spout_id), txid)
+    store = RunContext.of(conf).metadata
+    store.put(path(spout_id), txid, {"group": group, "offsets": offsets})
+    store.cleanup_before(path(spout_id), txid)
 
 
 def consumed(conf: Mapping[str, Any], spout_id: str, txid: int) -> Consumed:
@@ -39,7 +39,7 @@ def consumed(conf: Mapping[str, Any], spout_id: str, txid: int) -> Consumed:
 
     ``spout_id`` is the stream's name in ``newStream``. Raises SpoutError if the spout shares no offsets.
     """
-    found = conf[METADATA].get(path(spout_id), txid)
+    found = RunContext.of(conf).metadata.get(path(spout_id), txid)
     if found is None:
         raise SpoutError(
             f"spout {spout_id!r} has noted no consumed offsets for txid {txid}; "

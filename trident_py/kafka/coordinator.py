@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from ..context import RunContext
 from ..errors import FailedException, SpoutError, TridentError
 from ..patience import start_wait
 from ..spouts.interfaces import OPAQUE, ITridentSpout
 from .away import Absence
 from .batches import Place, Positions, Rate, Topic, metadata_of, positions_of, ranges_of, shares
 from .clients import log
-from .consumed import METADATA, share
+from .consumed import share
 from .options import KafkaOptions
 from .settling import Finding, Gone, Judge, View, settle
 from .starting import starting
@@ -36,9 +37,9 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._id = txStateId
         self._conf = conf
         self._watch = Watch(options)
-        self._judge = Judge(txStateId, options.kind == OPAQUE, conf.get("trident.report") or (lambda error: None))
+        self._judge = Judge(txStateId, options.kind == OPAQUE, RunContext.of(conf).report or (lambda error: None))
         self._absence = Absence(f"KafkaSpout {txStateId!r}", start_wait(dict(conf)), self._judge.tell)
-        self._gone = Gone(conf.get(METADATA), txStateId)
+        self._gone = Gone(RunContext.of(conf).metadata, txStateId)
         self._rate = Rate(options.maxRecordsPerSecond)
         self._view: View | None = None
         self._positions: Positions | None = None
@@ -201,7 +202,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
 
     def _start(self, view: View) -> Positions:
         """Where a new checkpoint begins; settled once, so that a restart before the first batch begins there too."""
-        store, path = self._conf.get(METADATA), f"{self._id}/kafka-start"
+        store, path = RunContext.of(self._conf).metadata, f"{self._id}/kafka-start"
         kept = None if store is None else store.get(path, 0)
         if kept is not None:
             return positions_of(kept)

@@ -16,13 +16,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..context import RunContext
 from ..errors import DefinitionError, LineageError
 from ..state.participants import Remembered
 
 BASE = "topology.txid.base"
 ABANDON = "topology.lineage.abandon"
 ACCEPT = "topology.lineage.accept"
-COMMAND_LINE = "trident.command.line"
 
 
 class Row(NamedTuple):
@@ -309,7 +309,7 @@ def _accepted(conf: Mapping[str, Any]) -> list:
 
 def _set(conf: Mapping[str, Any], key: str, value: Any) -> str:
     """How the user of this start writes a setting."""
-    if conf.get(COMMAND_LINE):
+    if RunContext.of(conf).command_line:
         return "--set " + shlex.quote(f"{key}={value if isinstance(value, str) else json.dumps(value)}")
     return f'conf["{key}"] = {value!r}'
 

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
+from ..context import RunContext
 from ..errors import ReportedFailedException, StateError, TopologyError
 from ..patience import Patience, Stopped, back_off_seconds, start_wait, until_stopped
 from ..plan import ProcessorNode, describe
@@ -80,7 +81,7 @@ class BatchLoop:
         stopped meanwhile.
         """
         self.lineage = standing.lineage
-        patience, store = patience_of(self.program, self.running), self.program.conf["trident.metadata"]
+        patience, store = patience_of(self.program, self.running), RunContext.of(self.program.conf).metadata
         given, told = compare(self.program.lowered.plan, self.program.conf, standing, store)
         agreed, generations = Opening(self.program, self.participants, patience, store, standing).open()
         self.generations = generations

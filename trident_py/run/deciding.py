@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from ..blame import notes_of, said
+from ..context import RunContext
 from ..errors import FailedException, StateError, TopologyError, ZombieError
 from ..patience import until_stopped
 from ..state.participants import BatchParticipant
@@ -37,7 +38,7 @@ class Publisher:
 
     @property
     def _store(self) -> Any:
-        return self.program.conf["trident.metadata"]
+        return RunContext.of(self.program.conf).metadata
 
     def open(self, generations: dict[str, int]) -> None:
         """A new driver, once its generations are raised: from now on an older one can decide nothing any more."""

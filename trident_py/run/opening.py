@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from ..context import with_context
 from ..patience import Patience
 from ..spouts.metadata import MetadataStore
 from ..state.participants import BatchParticipant, Remembered, participant_of
@@ -65,14 +66,12 @@ class Opening:
 
     def _conf(self, name: str, agreed: Agreed | None) -> dict:
         """What a participant is told of its place."""
-        place = {"trident.state.name": name, "trident.lineage": self.standing.lineage}
-        conf = {**self.program.conf, **place, "trident.way": self.program.ways.get(name, "")}
+        way = self.program.ways.get(name, "")
+        conf = with_context(self.program.conf, state=name, lineage=self.standing.lineage, way=way)
         if agreed is not None:
             joined = agreed.joined.get(name)
-            conf |= {"trident.txid": agreed.txid, "trident.forget": joined is not None and joined.forget}
-        elif not self.standing.is_new:
-            conf["trident.txid"] = self.standing.committed
-        return conf
+            return with_context(conf, txid=agreed.txid, forget=joined is not None and joined.forget)
+        return conf if self.standing.is_new else with_context(conf, txid=self.standing.committed)
 
     def _spouts(self) -> dict[str, str]:
         return {info.id: type(info.spout).__qualname__ for info in self.program.spouts}

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from ..chunks import Chunk
+from ..context import with_context
 from ..operations.base import TridentOperationContext
 from ..partitioning import Route
 from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
@@ -154,7 +155,7 @@ class LevelTask:
         return node.spec.make(context)
 
     def _conf(self) -> dict:
-        return {**self.program.conf, "trident.run": self.batch.run, "trident.lineage": self.batch.lineage}
+        return with_context(self.program.conf, run=self.batch.run, lineage=self.batch.lineage)
 
     def _arrive(self, tag: int, block: Any) -> None:
         if tag == FAILURE:

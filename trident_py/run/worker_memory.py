@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..context import RunContext, with_context
 from ..operations.base import TridentOperationContext
 from ..plan import ProcessorNode
 from ..state.roles import Closes
@@ -42,7 +43,7 @@ class RunMemory:
         key = (node.state.id, index)
         now = (batch.txid, batch.attempt)
         state, seen = self.states.get(key, (None, None))
-        alone = program.conf.get("trident.home") is None or node.state.static
+        alone = RunContext.of(program.conf).home is None or node.state.static
         current = seen == now or (seen == batch.previous and program.updates_beside(node))
         if state is None or not (alone or current):
             if state is not None:
@@ -52,15 +53,15 @@ class RunMemory:
         return state
 
     def _conf(self, program: Program, name: str, batch: BatchInfo) -> dict:
-        return {
-            **program.conf,
-            "trident.state.name": name,
-            "trident.lineage": batch.lineage,
-            "trident.generation": batch.generations.get(name),
-            "trident.way": program.ways.get(name, ""),
-            "trident.run": batch.run,
-            "trident.context": self.contexts[program.component],
-        }
+        return with_context(
+            program.conf,
+            state=name,
+            lineage=batch.lineage,
+            generation=batch.generations.get(name),
+            way=program.ways.get(name, ""),
+            run=batch.run,
+            running=self.contexts[program.component],
+        )
 
     def close(self) -> None:
         self._twin.close()

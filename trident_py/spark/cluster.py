@@ -10,6 +10,7 @@ import uuid
 from pyspark.sql import SparkSession
 
 from .. import home
+from ..context import with_context
 from ..errors import TopologyError, TridentError
 from ..home import HomeService
 from ..run.batch_loop import topology_error
@@ -63,12 +64,7 @@ class SparkCluster:
             raise TridentError("this SparkCluster is shut down; make a new one")
         check_submission(name, conf, topology)
         run = uuid.uuid4().hex
-        settings = {
-            **(conf or {}),
-            "topology.name": name,
-            "trident.run": run,
-            "trident.home": self._home.address,
-        }
+        settings = with_context(conf or {}, topology=name, run=run, home=self._home.address)
         programs = compile_plan(topology.plan, settings)
         running = SparkRunningTopology(self, name, run, programs, availableNow)
         self._running = [other for other in self._running if other.isActive] + [running]

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from .. import home
+from ..context import with_context
 from ..errors import TopologyError, TridentError
 from ..home import HomeService, Proxy
 from ..patience import Stopped
@@ -54,8 +55,8 @@ class SparkComponent:
         self.running = running
         self.run_id = run
         self.key = f"{run}/{program.component}"
-        shared = {"trident.metadata": Proxy(service.address, f"{self.key}/metadata")}
-        self.program = replace(program, conf={**program.conf, **shared})
+        shared = Proxy(service.address, f"{self.key}/metadata")
+        self.program = replace(program, conf=with_context(program.conf, metadata=shared))
         sent = pickled(with_streamed_spouts(self.program))
         self.shipped = Shipped(self.key, sent, service.address, import_paths())
         self.checkpoint = checkpoint
@@ -76,7 +77,7 @@ class SparkComponent:
         store = self.checkpoint.store
         self.service.register(f"{self.key}/metadata", store)
         infos = [self.program.spouts[i] for i in python_spouts(self.program)]
-        local = {**self.program.conf, "trident.metadata": store}
+        local = with_context(self.program.conf, metadata=store)
         coordination = Coordination(infos, local, store, self._reported)
         try:
             self._run(coordination, Coordination([], local, store))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..context import with_context
 from ..errors import DefinitionError, FailedException, SpoutError
 from ..names import escaped
 from ..tuples import TransactionAttempt
@@ -48,8 +49,8 @@ class TridentSpoutCoordinator(SpoutCoordinator):
         self._tasks = Instances(info, report)
         self._spout = snapshot(info.spout)
         count = len(self._tasks.contexts)
-        told = {"trident.report": lambda error: report(info.id, error) if report is not None else None}
-        self._coordinator = self._spout.getCoordinator(info.id, conf | told, SpoutContext(info.id, 0, count))
+        reported = with_context(conf, report=lambda error: report(info.id, error) if report is not None else None)
+        self._coordinator = self._spout.getCoordinator(info.id, reported, SpoutContext(info.id, 0, count))
         contexts = self._tasks.contexts if self.home else []
         self._emitters = [self._spout.getEmitter(info.id, conf, context) for context in contexts]
         self._active: dict[int, TransactionAttempt] = {}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ..chunks import Chunk
+from ..context import RunContext
 from ..errors import DefinitionError, SpoutError
 from ..operations.base import TridentCollector
 from ..tuples import TransactionAttempt
@@ -22,8 +23,6 @@ from .interfaces import (
     SpoutContext,
 )
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
-
-METADATA = "trident.metadata"
 
 
 class TaskEmitter:
@@ -150,7 +149,7 @@ class _Partitions(TaskEmitter):
         self._info = info
         self._index = index
         self._tasks = partitions_of(info.spout, info.partitions)
-        self._store = conf[METADATA]
+        self._store = RunContext.of(conf).metadata
         self._emitter = snapshot(info.spout).getEmitter(conf, SpoutContext(info.id, index, self._tasks))
         self._seen: list[Any] = []
         self.all: list[str] = []

@@ -160,8 +160,8 @@ class _MemoryFactory(StateFactory):
     def store(self, conf: dict) -> MemoryStore:
         """This state's home: the object itself in the driver process, a proxy in a worker."""
         size = self._size()
-        # without the run: as in Storm, what is in memory outlives the topology, not the process
-        return home.store({home.HOME: conf.get(home.HOME)}, f"memory/{self.id}", partial(MemoryStore, size))
+        # as in Storm, what is in memory outlives the topology, not the process
+        return home.store(home.of_any_run(conf), f"memory/{self.id}", partial(MemoryStore, size))
 
     def stored(self) -> dict[tuple, Any]:
         """All rows of all partitions, read in the driver process: key tuple -> OpaqueValue."""

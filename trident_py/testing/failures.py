@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Collection
 from typing import Any
 
+from ..context import RunContext
 from ..errors import DefinitionError, FailedException, TridentError
 from ..state import BatchParticipant, Location, StateClass, StateFactory, StateUpdater, participant_of
 from ..tuples import Fields
@@ -88,7 +89,7 @@ class Crashing(StateFactory):
         state = self.factory.makeState(conf, metrics, partitionIndex, numPartitions)
         if self.partition is None or self.partition == partitionIndex:
             for name in _points(state, self.at):
-                setattr(state, name, _Point(getattr(state, name), self, conf.get("trident.context")))
+                setattr(state, name, _Point(getattr(state, name), self, RunContext.of(conf).running))
         return state
 
 
@@ -120,5 +121,5 @@ class _Point:
 
     def _check(self) -> None:
         if self.context is None:
-            raise TridentError("Crashing needs the running attempt; the conf of makeState has no trident.context")
+            raise TridentError("Crashing needs the running attempt; the conf of makeState does not tell it")
         self.owner.failure.check(self.context.transaction, self.owner.at)

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import home
 from ..canonical import key_of
+from ..context import RunContext
 from ..errors import DefinitionError
 from ..state import (
     BackingMap,
@@ -32,11 +33,6 @@ _MAPS: dict[str, Any] = {
     "transactional": TransactionalMap,
     "opaque": OpaqueMap,
 }
-
-
-def _of_any_run(conf: dict) -> dict:
-    """What a test looks at must outlive the run."""
-    return {home.HOME: conf.get(home.HOME)}
 
 
 class CallLog:
@@ -118,7 +114,7 @@ class LoggingBackingMap(BackingMap):
             return f"logged-{self.key[-8:]}"
 
         def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> LoggedState:
-            return LoggedState(self, home.store(_of_any_run(conf), self.key, CallLog), partitionIndex, conf)
+            return LoggedState(self, home.store(home.of_any_run(conf), self.key, CallLog), partitionIndex, conf)
 
         @property
         def log(self) -> CallLog:
@@ -140,7 +136,7 @@ class LoggedState(MapState, Snapshottable, ITupleCollection):
         self.calls = log
         self.partition = partition
         self.onCall = factory.onCall
-        self.context = conf.get("trident.context")
+        self.context = RunContext.of(conf).running
         self.map: Any = _MAPS[factory.mapKind].build(LoggingBackingMap(log, partition, self.hook))
         self.single = SnapshottableMap(self.map, GLOBAL_KEY)
 

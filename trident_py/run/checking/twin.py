@@ -14,6 +14,7 @@ import cloudpickle
 
 from ...blame import said
 from ...chunks import Chunk
+from ...context import without_context
 from ...errors import TridentError
 from ...operations.base import TridentOperationContext
 from ...processors.base import NodeContext
@@ -87,7 +88,7 @@ class Twin:
 
 def freeze(spec: Any, context: NodeContext) -> bytes:
     """An operation before its first tuple, with its place, as bytes. Raises what pickling raises."""
-    conf = {key: value for key, value in context.conf.items() if not str(key).startswith("trident.")}
+    conf = without_context(context.conf)
     place = (context.operations.getPartitionIndex(), context.operations.numPartitions())
     return cloudpickle.dumps((spec, conf, place, context.inputs, context.fields, context.wanted, context.consumed))
 
