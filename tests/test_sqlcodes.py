@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from states.sql.mysql import MySql
 from states.sql.postgresql import PostgreSql
 from states.sql.store import ConnectionLost, parsed, store_of
-from trident_py.events.sqldialects import MySql as MySqlClaims
+from trident_py.events.sqldialects import MySqlDialect
 from trident_py.events.sqldialects import SqlDialect as PostgreSqlClaims
 from trident_py.sqlcodes import lost_a_lock_on_mysql, lost_a_lock_on_postgresql, mysql_is_away, postgresql_is_away
 
@@ -108,21 +108,21 @@ def test_every_error_of_mysql_whose_name_could_pass_was_looked_at() -> None:
 def test_a_mysql_that_goes_is_away_for_states_and_gateway(code: int) -> None:
     error = pymysql.OperationalError(code, "as the server says")
     assert MySql().is_lost(error) and not MySql().is_lock(error)
-    assert MySqlClaims().is_passing(told(error))
+    assert MySqlDialect().is_passing(told(error))
 
 
 @pytest.mark.parametrize("code", [1020, 1205, 1206, 1213, 1412, 3101, 3572])
 def test_a_transaction_of_mysql_that_lost_is_begun_again(code: int) -> None:
     error = pymysql.OperationalError(code, "as the server says")
     assert MySql().is_lock(error) and not MySql().is_lost(error)
-    assert MySqlClaims().is_passing(told(error))
+    assert MySqlDialect().is_passing(told(error))
 
 
 @pytest.mark.parametrize("code", [1044, 1045, 1049, 1062, 1064, 1114, 1146, 1153, 1264, 1366, 1406, 1452, 3024])
 def test_an_objection_of_mysql_is_final(code: int) -> None:
     error = pymysql.OperationalError(code, "as the server says")
     assert not MySql().is_lock(error) and not MySql().is_lost(error)
-    assert not MySqlClaims().is_passing(told(error))
+    assert not MySqlDialect().is_passing(told(error))
 
 
 def test_answers_of_mysql_out_of_order_are_a_lost_line() -> None:

@@ -155,11 +155,11 @@ def test_the_thread_of_the_producer_outlives_an_error(kafka: Any) -> None:
     text = f"""
 import asyncio
 from trident_py.events.producing import KafkaSink, Message
-from trident_py.events.settings import KafkaSettings
+from trident_py.events.settings import GatewayKafka
 
 async def run():
     given = {json.dumps({"bootstrap": kafka.bootstrap, "topic": kafka.create_topic()})}
-    sink = KafkaSink(KafkaSettings.model_validate(given), 1000)
+    sink = KafkaSink(GatewayKafka.model_validate(given), 1000)
     config, sink._config = sink._config, {{"no.such.setting": 1}}
     first, sink._fatal = sink._producer, True
     while not sink.away:

@@ -10,13 +10,13 @@ from confluent_kafka import KafkaError
 from gateway_process import records
 
 from trident_py.events.producing import KafkaSink, Message
-from trident_py.events.settings import KafkaSettings
+from trident_py.events.settings import GatewayKafka
 
 
 def with_sink(kafka: Any, topic: str, use: Callable[[KafkaSink], Awaitable[None]], **settings: Any) -> None:
     async def run() -> None:
         given = {"bootstrap": kafka.bootstrap, "topic": topic, **settings}
-        sink = KafkaSink(KafkaSettings.model_validate(given), 1_000_000)
+        sink = KafkaSink(GatewayKafka.model_validate(given), 1_000_000)
         try:
             await use(sink)
         finally:

@@ -16,7 +16,7 @@ import pytest
 from gateway_stores import names
 
 from trident_py.errors import DefinitionError, FailedException
-from trident_py.events.claims import NEW, PROCESSED, PRODUCED, Claim, Known
+from trident_py.events.claims import NEW, PROCESSED, PRODUCED, Claim, ClaimAnswer
 from trident_py.events.stores import store_of
 from trident_py.secrets import shown
 
@@ -58,7 +58,7 @@ def store(another: Callable[..., Any]) -> Any:
     return another()
 
 
-def claimed(store: Any, *fingerprints: str, owner: str = "one", lease: float = LEASE, **more: Any) -> list[Known]:
+def claimed(store: Any, *fingerprints: str, owner: str = "one", lease: float = LEASE, **more: Any) -> list[ClaimAnswer]:
     return store.claim([Claim(each, f"hash of {each[:20]}") for each in fingerprints], owner, lease, **more)  # type: ignore[no-any-return]
 
 

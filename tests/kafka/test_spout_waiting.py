@@ -27,7 +27,7 @@ from trident_py import LocalCluster, TridentTopology
 from trident_py.errors import FailedException, SpoutError, TopologyError
 from trident_py.kafka import KafkaSpout
 from trident_py.kafka.batches import Range, ranges_of
-from trident_py.kafka.reader import RangeReader
+from trident_py.kafka.reader import RecordReader
 from trident_py.operations import BaseFilter
 from trident_py.run.program import compile_plan
 from trident_py.spark.planner import BatchPlanner
@@ -65,7 +65,7 @@ def test_a_partition_that_was_put_aside_is_not_taken_for_read_to_its_end(kafka: 
     for partition in range(3):
         produce(kafka, topic, numbers(50), partition)
     ranges = [Range(topic, "id", partition, 0, 50) for partition in range(3)]
-    reader = RangeReader(KafkaSpout(kafka.bootstrap, topic).cluster, {"group.id": "g"}, lambda lost: lost.range.end)
+    reader = RecordReader(KafkaSpout(kafka.bootstrap, topic).cluster, {"group.id": "g"}, lambda lost: lost.range.end)
     reader.prepare([r.place for r in ranges], ranges)
     consumer = reader._consumer
     taken: list[Any] = []
@@ -109,7 +109,7 @@ def test_a_range_that_takes_long_to_come_is_waited_for_longer_each_time(
     metadata = play(topic).coordination.initialize(1, 0, None, None)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and never answers
         spout = KafkaSpout(f"127.0.0.1:{silent.getsockname()[1]}", topic)
-        reader = RangeReader(spout.cluster, {"group.id": "g"}, lambda lost: lost.range.end)
+        reader = RecordReader(spout.cluster, {"group.id": "g"}, lambda lost: lost.range.end)
         for attempt, seconds in ((0, 0.2), (9, 2)):
             begun = time.monotonic()
             ranges = ranges_of(metadata["s0"])

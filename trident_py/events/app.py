@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from ..errors import TridentError
 from .answers import body_of, code_of, wait_of
-from .bodies import Bodies, Refused
+from .bodies import Bodies, RequestRefused
 from .claims import MOST_BYTES, ClaimStore
 from .gateway import Gateway, Sink
 from .metrics import Metrics
@@ -69,7 +69,7 @@ def application_of(
             await gateway.close()
 
     app = FastAPI(title="Events gateway", description=DESCRIPTION, lifespan=lifespan)
-    app.add_exception_handler(Refused, _refusal)
+    app.add_exception_handler(RequestRefused, _refusal)
     app.router.routes.append(Route("/events", post_events, methods=["POST"]))  # without FastAPI's dependencies
     app.add_api_route("/events", post_events, methods=["POST"], openapi_extra=POST, responses={}, status_code=201)
     app.add_api_route("/events/{fingerprint:path}", get_event, methods=["GET"], responses=EVENT)
@@ -83,7 +83,7 @@ async def post_events(request: Request) -> Response:
     gateway: Gateway = request.app.state.gateway
     packed = request.headers.get("content-encoding", "identity")
     if packed != "identity":
-        raise Refused(415, f"the body is packed ({packed[:50]}); send it as it is")
+        raise RequestRefused(415, f"the body is packed ({packed[:50]}); send it as it is")
     try:
         async with request.app.state.bodies.read(request.stream()) as body:
             return await _answered(gateway, *_parsed(body))
@@ -94,9 +94,9 @@ async def post_events(request: Request) -> Response:
 async def _answered(gateway: Gateway, events: list[Sent], single: bool) -> Response:
     limits = gateway.settings.limits
     if not events:
-        raise Refused(422, "the array is empty; it holds the events")
+        raise RequestRefused(422, "the array is empty; it holds the events")
     if len(events) > limits.batch:
-        raise Refused(413, f"{len(events)} events in one request; at most {limits.batch}")
+        raise RequestRefused(413, f"{len(events)} events in one request; at most {limits.batch}")
     answers = await gateway.take(events)
     code = code_of(answers, single)
     wait = wait_of(answers, gateway.settings.retryAfterSeconds)
@@ -114,9 +114,9 @@ async def get_event(fingerprint: str, request: Request) -> Response:
                 entry = await gateway.get(each)
     except TridentError as error:
         log.warning("%s", error)
-        raise Refused(503, "the store of the claims is away") from None
+        raise RequestRefused(503, "the store of the claims is away") from None
     if entry is None:
-        raise Refused(404, "no event with this fingerprint; it never came, or was forgotten")
+        raise RequestRefused(404, "no event with this fingerprint; it never came, or was forgotten")
     return JSONResponse({name: value for name, value in asdict(entry).items() if name not in ("owner", "lease")})
 
 
@@ -146,13 +146,13 @@ def _parsed(body: bytes) -> tuple[list[Sent], bool]:
     try:
         return events_of(body)
     except json.JSONDecodeError as error:
-        raise Refused(400, f"the body is not JSON: {error}") from None
+        raise RequestRefused(400, f"the body is not JSON: {error}") from None
     except (ValueError, RecursionError) as error:  # not UTF-8, NaN, a number of thousands of digits, too deep
-        raise Refused(400, f"the body is not JSON that can be read: {str(error)[:200]}") from None
+        raise RequestRefused(400, f"the body is not JSON that can be read: {str(error)[:200]}") from None
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
+    assert isinstance(error, RequestRefused)
     gateway: Gateway = request.app.state.gateway
     headers = {"Retry-After": str(gateway.settings.retryAfterSeconds)} if error.code == 503 else {}
     headers |= {"Connection": "close"} if error.close else {}

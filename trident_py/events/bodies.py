@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from .settings import Limits
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is answered without looking at its events. ``close``: its connection ends with the answer."""
 
     def __init__(self, code: int, reason: str, close: bool = False) -> None:
@@ -36,8 +36,8 @@ class Bodies:
 
     @contextlib.asynccontextmanager
     async def read(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """A whole body, which counts until it is answered. Raises Refused for one that is too long or too slow, or
-        that has to give way to others."""
+        """A whole body, which counts until it is answered. Raises RequestRefused for one that is too long or too slow,
+        or that has to give way to others."""
         body = _Body(asyncio.timeout(self._limits.bodySeconds))
         try:
             yield await self._whole(body, stream)
@@ -53,9 +53,9 @@ class Bodies:
         except TimeoutError:
             if not body.gave_way:
                 told = f"the body did not come within {self._limits.bodySeconds:g} s"
-                raise Refused(408, told, close=True) from None
+                raise RequestRefused(408, told, close=True) from None
         if body.gave_way:
-            raise Refused(503, "the body stood still while others came; send it again", close=True)
+            raise RequestRefused(503, "the body stood still while others came; send it again", close=True)
         self._coming.pop(body, None)
         return b"".join(body.parts)
 
@@ -67,11 +67,11 @@ class Bodies:
         body.size += len(part)
         self._bytes += len(part)
         if body.size > self._limits.bodyBytes:
-            raise Refused(413, f"the body has more than {self._limits.bodyBytes} bytes")
+            raise RequestRefused(413, f"the body has more than {self._limits.bodyBytes} bytes")
         while self._bytes > self._limits.allBytes and self._coming:
             self._give_way(next(iter(self._coming)))
         if self._bytes > self._limits.allBytes and self._bytes > body.size:
-            raise Refused(503, f"{self._bytes} bytes are on the way, of at most {self._limits.allBytes}")
+            raise RequestRefused(503, f"{self._bytes} bytes are on the way, of at most {self._limits.allBytes}")
         self._coming[body] = None
 
     def _give_way(self, body: _Body) -> None:

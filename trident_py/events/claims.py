@@ -21,7 +21,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ClaimAnswer:
     """What the store says to a claim, after it.
 
     ``mine``: the claim was won, by the first insert or, with ``taken``, from an owner whose lease had run out. Else
@@ -63,7 +63,7 @@ class ClaimStore(Protocol):
 
     def claim(
         self, claims: Sequence[Claim], owner: str, lease: float, seen: Collection[str] = ()
-    ) -> list[Known]:
+    ) -> list[ClaimAnswer]:
         """One answer for each claim; fingerprints are distinct. ``owner`` is new for each call.
 
         ``seen``: fingerprints that are probably known, to be read first. A hint, which changes no answer.

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from ..errors import FailedException, TridentError
 from .answers import ACCEPTED, CONFLICT, DUPLICATE, INVALID, RETRY, Answer
 from .bloom import RotatingBloom
-from .claims import NEW, Claim, ClaimStore, Known
+from .claims import NEW, Claim, ClaimAnswer, ClaimStore
 from .examining import Examined, Examiner, waves
 from .grouping import Grouped
 from .metrics import Metrics
@@ -145,7 +145,7 @@ class Gateway:
         await self._give_back(mine)  # the store took so long that the lease may end before Kafka's confirmation
         return []
 
-    def _claim(self, claims: list[Claim]) -> list[tuple[Known, str]]:
+    def _claim(self, claims: list[Claim]) -> list[tuple[ClaimAnswer, str]]:
         """In a thread: the claims of many requests in one call, each fingerprint once."""
         first = {claim.fingerprint: claim for claim in reversed(claims)}
         owner = f"{self._owner}:{next(self._calls)}"
@@ -158,7 +158,7 @@ class Gateway:
         for claim in claims:
             answers.append((known[claim.fingerprint], owner))
             if known[claim.fingerprint].mine:  # whoever comes next in this call waits for the first
-                known[claim.fingerprint] = Known(False, known[claim.fingerprint].payload, NEW, 1.0)
+                known[claim.fingerprint] = ClaimAnswer(False, known[claim.fingerprint].payload, NEW, 1.0)
         return answers
 
     async def _sent(self, batch: _Batch, mine: list[tuple[Examined, str]]) -> list[Examined]:
@@ -234,7 +234,7 @@ class Gateway:
         self.store.close()
 
 
-def _judged(each: Examined, known: Known, patience: float) -> Answer:
+def _judged(each: Examined, known: ClaimAnswer, patience: float) -> Answer:
     """The answer for an event that this request does not produce."""
     if known.payload != each.payload:
         reason = "another event with this fingerprint came before; choose the fingerprint's fields so that they differ"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..kafka.clients import code_of
-from .settings import KafkaSettings
+from .settings import GatewayKafka
 
 log = logging.getLogger("trident_py.events")
 
@@ -27,7 +27,7 @@ class Message:
     payload: str
 
 
-class Sent:
+class Confirmations:
     """The confirmations of some messages: None, or the name of Kafka's error, for each."""
 
     def __init__(self, count: int, loop: asyncio.AbstractEventLoop) -> None:
@@ -52,11 +52,11 @@ class KafkaSink:
     ``away``: what was wrong when the last message failed or all brokers were gone; None once one was confirmed.
     """
 
-    def __init__(self, settings: KafkaSettings, most_bytes: int) -> None:
+    def __init__(self, settings: GatewayKafka, most_bytes: int) -> None:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()  # the thread and the loop both finish confirmations
-        self._finished: list[Sent] = []
+        self._finished: list[Confirmations] = []
         self.away: str | None = None
         self._config = {**self._own(most_bytes), **_FIXED}
         self._producer = settings.cluster.producer(self._config)
@@ -75,7 +75,7 @@ class KafkaSink:
 
     def send(self, messages: Sequence[Message]) -> asyncio.Future[list[str | None]]:
         """Resolves when every message is confirmed or given up, with the code of the error or None for each."""
-        sent = Sent(len(messages), self._loop)
+        sent = Confirmations(len(messages), self._loop)
         for index, message in enumerate(messages):
             try:
                 self._producer.produce(
@@ -90,7 +90,7 @@ class KafkaSink:
         self._flush_finished()
         return sent.future
 
-    def _callback(self, sent: Sent, index: int) -> Any:
+    def _callback(self, sent: Confirmations, index: int) -> Any:
         def told(error: Any, _: Any) -> None:
             code = None if error is None else error.name()
             if code not in TOO_LARGE:
@@ -99,7 +99,7 @@ class KafkaSink:
 
         return told
 
-    def _told(self, sent: Sent, index: int, code: str | None) -> None:
+    def _told(self, sent: Confirmations, index: int, code: str | None) -> None:
         with self._lock:
             if sent.told(index, code):
                 self._finished.append(sent)
@@ -163,7 +163,7 @@ class KafkaSink:
         self._flush_finished()
 
 
-def _finish(finished: list[Sent]) -> None:
+def _finish(finished: list[Confirmations]) -> None:
     for each in finished:
         each.finish()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import DefinitionError, FailedException, StateError
 from ..secrets import hidden, secrets_in, shown
-from .claims import PROCESSED, PRODUCED, Claim, Entry, Known, by_outcome
+from .claims import PROCESSED, PRODUCED, Claim, ClaimAnswer, Entry, by_outcome
 
 CLAIM = """
 local time = redis.call('TIME'); local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -85,15 +85,15 @@ class RedisClaims:
 
     def claim(
         self, claims: Sequence[Claim], owner: str, lease: float, seen: Collection[str] = ()
-    ) -> list[Known]:
-        found: list[Known] = []
+    ) -> list[ClaimAnswer]:
+        found: list[ClaimAnswer] = []
         for start in range(0, len(claims), AT_ONCE):
             part = claims[start : start + AT_ONCE]
             arguments: list[Any] = [owner, int(lease * 1000), self._ttl, *(claim.payload for claim in part)]
             with self._errors("claim events"):
                 answers = self._scripts[CLAIM](self._keys(claim.fingerprint for claim in part), arguments)
             found += [
-                Known(what != "known", payload, status, float(left) / 1000, taken=what == "taken")
+                ClaimAnswer(what != "known", payload, status, float(left) / 1000, taken=what == "taken")
                 for what, payload, status, left in answers
             ]
         return found

@@ -51,7 +51,7 @@ class _Part(BaseModel):
     __str__ = __repr__
 
 
-class KafkaSettings(_Part):
+class GatewayKafka(_Part):
     """Where the events go."""
 
     bootstrap: Annotated[str, AfterValidator(_bootstrap)] = Field(description="host:port,host:port")
@@ -114,7 +114,7 @@ class BloomSettings(_Part):
 class Settings(_Part):
     """A gateway. Frozen; its repr shows no value."""
 
-    kafka: KafkaSettings
+    kafka: GatewayKafka
     store: Annotated[str, AfterValidator(_store)] = Field("sqlite:///events.db", description="Where claims are kept")
     table: str = Field("trident_events", pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,50}$", description="Its table or prefix")
     fingerprint: FingerprintSettings = Field(default_factory=lambda: FingerprintSettings.model_validate({}))

@@ -96,7 +96,7 @@ class SqlDialect:
         return lost_a_lock_on_postgresql(code) or postgresql_is_away(code)
 
 
-class MySql(SqlDialect):
+class MySqlDialect(SqlDialect):
     """MySQL and MariaDB. A fingerprint is bytes: no collation makes two of them one."""
 
     now = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)"
@@ -124,7 +124,7 @@ class MySql(SqlDialect):
         return lost_a_lock_on_mysql(code) or mysql_is_away(code) or code == _READ_ONLY
 
 
-class Sqlite(SqlDialect):
+class SqliteDialect(SqlDialect):
     """One file, one writer at a time, several processes of one machine. A commit is on the disk when it returns."""
 
     now = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
@@ -164,7 +164,7 @@ class Sqlite(SqlDialect):
 def dialect_of(url: URL) -> SqlDialect:
     """Raises DefinitionError for a database that is not known."""
     known: dict[str, type[SqlDialect]] = {
-        "sqlite": Sqlite, "mysql": MySql, "mariadb": MySql, "postgresql": SqlDialect,
+        "sqlite": SqliteDialect, "mysql": MySqlDialect, "mariadb": MySqlDialect, "postgresql": SqlDialect,
     }  # fmt: skip
     name = url.get_backend_name()
     if name not in known:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ..errors import DefinitionError, FailedException, StateError
 from ..secrets import hidden, secrets_in, shown
-from .claims import NEW, PROCESSED, PRODUCED, Claim, Entry, Known, by_outcome
+from .claims import NEW, PROCESSED, PRODUCED, Claim, ClaimAnswer, Entry, by_outcome
 from .sqldialects import SqlDialect, dialect_of
 
 AT_ONCE = 500
@@ -41,8 +41,8 @@ class SqlClaims:
 
     def claim(
         self, claims: Sequence[Claim], owner: str, lease: float, seen: Collection[str] = ()
-    ) -> list[Known]:
-        found: dict[str, Known] = {}
+    ) -> list[ClaimAnswer]:
+        found: dict[str, ClaimAnswer] = {}
         for start in range(0, len(claims), AT_ONCE):
             part = sorted(claims[start : start + AT_ONCE], key=lambda claim: claim.fingerprint)  # no deadlocks
             with self._connection("claim events") as connection:
@@ -51,13 +51,13 @@ class SqlClaims:
 
     def _claimed(
         self, connection: Connection, claims: list[Claim], owner: str, lease: float, seen: Collection[str]
-    ) -> dict[str, Known]:
+    ) -> dict[str, ClaimAnswer]:
         known = self._read(connection, [claim.fingerprint for claim in claims if claim.fingerprint in seen], owner)
         unread = [claim for claim in claims if claim.fingerprint not in known]
         if unread:
             self._dialect.begin(connection)
             if self._insert(connection, unread, owner, lease) == len(unread):
-                known |= {claim.fingerprint: Known(True, claim.payload) for claim in unread}
+                known |= {claim.fingerprint: ClaimAnswer(True, claim.payload) for claim in unread}
             else:
                 known |= self._read(connection, [claim.fingerprint for claim in unread], owner)
         asked = {claim.fingerprint: claim.payload for claim in claims}
@@ -65,10 +65,11 @@ class SqlClaims:
         if over:
             known |= self._taken(connection, over, owner, lease)
         gone = [claim for claim in claims if claim.fingerprint not in known]
-        return known | {claim.fingerprint: Known(False, claim.payload, NEW, 1.0) for claim in gone}  # expired just now
+        expired = {claim.fingerprint: ClaimAnswer(False, claim.payload, NEW, 1.0) for claim in gone}  # just now
+        return known | expired
 
     @staticmethod
-    def _is_open(known: Known) -> bool:
+    def _is_open(known: ClaimAnswer) -> bool:
         return not known.mine and known.status == NEW and known.lease <= 0
 
     def _insert(self, connection: Connection, claims: list[Claim], owner: str, lease: float) -> int:
@@ -81,18 +82,20 @@ class SqlClaims:
         values = [part for claim in claims for part in (claim.fingerprint, claim.payload, owner)]
         return int(self._run(connection, text, values).rowcount)
 
-    def _read(self, connection: Connection, fingerprints: list[str], owner: str) -> dict[str, Known]:
+    def _read(self, connection: Connection, fingerprints: list[str], owner: str) -> dict[str, ClaimAnswer]:
         if not fingerprints:
             return {}
         text = f"SELECT fingerprint, payload, status, owner, lease - {self._dialect.now} FROM {self.table} WHERE "
         rows = self._run(connection, text + self._among(fingerprints), fingerprints).fetchall()
         read = self._dialect.text
         return {
-            read(key): Known(status == NEW and held_by == owner, payload, status, max(0.0, float(left) / 1000))
+            read(key): ClaimAnswer(status == NEW and held_by == owner, payload, status, max(0.0, float(left) / 1000))
             for key, payload, status, held_by, left in rows
         }
 
-    def _taken(self, connection: Connection, fingerprints: list[str], owner: str, lease: float) -> dict[str, Known]:
+    def _taken(
+        self, connection: Connection, fingerprints: list[str], owner: str, lease: float
+    ) -> dict[str, ClaimAnswer]:
         """Leases that have run out: the update is conditional, so one of several owners wins."""
         now = self._dialect.now
         self._dialect.begin(connection)
@@ -103,7 +106,8 @@ class SqlClaims:
         self._run(connection, text + self._among(fingerprints), [owner, *fingerprints])
         found = self._read(connection, fingerprints, owner)
         return {
-            key: Known(each.mine, each.payload, each.status, each.lease, taken=each.mine) for key, each in found.items()
+            key: ClaimAnswer(each.mine, each.payload, each.status, each.lease, taken=each.mine)
+            for key, each in found.items()
         }
 
     def release(self, fingerprints: Sequence[str], owner: str) -> None:

@@ -20,14 +20,14 @@ SIP = 0.1
 NO_LIMIT = 1 << 62
 
 
-class Topic(NamedTuple):
+class TopicPosition(NamedTuple):
     """Where the spout stands in one topic: its id, and the next offset of each partition."""
 
     id: str
     next: list[int | None]
 
 
-Positions = dict[str, Topic]
+Positions = dict[str, TopicPosition]
 
 
 class Range(NamedTuple):
@@ -46,7 +46,7 @@ class Range(NamedTuple):
 
 def positions_of(metadata: Mapping[str, Any]) -> Positions:
     """Where the spout stands behind this batch."""
-    return {name: Topic(entry[0], list(entry[1])) for name, entry in metadata.items()}
+    return {name: TopicPosition(entry[0], list(entry[1])) for name, entry in metadata.items()}
 
 
 def metadata_of(positions: Positions, starts: Mapping[Place, int]) -> dict[str, Any]:

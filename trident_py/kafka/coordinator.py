@@ -10,11 +10,11 @@ from ..errors import FailedException, SpoutError, TridentError
 from ..patience import start_wait
 from ..spouts.interfaces import OPAQUE, ITridentSpout
 from .away import Absence
-from .batches import Place, Positions, Rate, Topic, metadata_of, positions_of, ranges_of, shares
+from .batches import Place, Positions, Rate, TopicPosition, metadata_of, positions_of, ranges_of, shares
 from .clients import log
 from .consumed import share
 from .options import KafkaOptions
-from .settling import Finding, Gone, Judge, View, settle
+from .settling import BrokenPromise, Gone, Judge, View, settle
 from .starting import starting
 from .watch import Watch
 
@@ -172,7 +172,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             place = (positions[name].id, p)
             final = (self._final or {}).get(place, -1)
             what = f"topic {name}, partition {p}: the log ends at offset {end}, but ended at {final}: it was cut"
-            if end < final and self._judge(Finding(f"cut {place} {final}", what, True)):
+            if end < final and self._judge(BrokenPromise(f"cut {place} {final}", what, True)):
                 self._final = {**(self._final or {}), place: end}
 
     def _go_to(self, positions: Positions) -> None:
@@ -242,7 +242,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         for name, topic in base.items():
             starts |= {(name, p): at for p, at in enumerate(topic.next) if at is not None and (name, p) in taken}
             ends = [None if at is None else at + taken.get((name, p), 0) for p, at in enumerate(topic.next)]
-            after[name] = Topic(topic.id, ends)
+            after[name] = TopicPosition(topic.id, ends)
         return metadata_of(after, starts)
 
     def _fresh(self, base: Positions | None) -> Positions:
@@ -266,9 +266,9 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             where = f"topic {piece.topic}, partition {piece.partition}: offsets {piece.start} to {piece.end - 1}"
             if seen is None or seen.id != piece.id:
                 what = f"{where} were of a topic that is gone"
-                if not self._judge(Finding(f"replay {piece.id} {piece.place}", what, seen is None)):
+                if not self._judge(BrokenPromise(f"replay {piece.id} {piece.place}", what, seen is None)):
                     raise FailedException(f"KafkaSpout {self._id!r}: topic {piece.topic} is not to be seen")
                 kept[piece.topic][2] = [one for one in kept[piece.topic][2] if one[0] != piece.partition]
             elif begin is not None and begin > piece.start and self._options.kind != OPAQUE:
-                self._judge(Finding("", f"{where} must be read again, but the log begins at {begin}"))
+                self._judge(BrokenPromise("", f"{where} must be read again, but the log begins at {begin}"))
         return kept

@@ -13,8 +13,8 @@ from ..tuples import TransactionAttempt
 from .batches import Range, dealt, places_of, ranges_of
 from .clients import log
 from .options import KafkaOptions
-from .reader import Lost, RangeReader
-from .records import Reading, Segment, Skipped, gathered
+from .reader import Lost, RecordReader
+from .records import PartitionMessages, Reading, Skipped, gathered
 from .settling import ADVICE
 
 
@@ -29,7 +29,7 @@ class KafkaEmitter(ITridentSpout.Emitter):
         self._report: Callable[[BaseException], Any] = lambda error: None
         group = options.groupId or f"trident-{txStateId}"  # a consumer must name one; it is not joined
         settings = {"group.id": group, "isolation.level": options.isolationLevel}
-        self._reader = RangeReader(options.cluster, settings, self._lost)
+        self._reader = RecordReader(options.cluster, settings, self._lost)
 
     def reportTo(self, report: Callable[[BaseException], Any]) -> None:
         """Where events go that do not fail the batch."""
@@ -54,10 +54,10 @@ class KafkaEmitter(ITridentSpout.Emitter):
         if skipped.count:
             self._tell(f"{skipped.count} records were skipped; the first: {skipped.first}")
 
-    def _segments(self, ranges: list[Range]) -> Iterator[Segment]:
+    def _segments(self, ranges: list[Range]) -> Iterator[PartitionMessages]:
         for r in ranges:
             for messages in self._reader.read(r):
-                yield Segment(r.place, messages)
+                yield PartitionMessages(r.place, messages)
 
     def _lost(self, lost: Lost) -> int:
         """Where to go on; an opaque spout leaves out what is not there any more."""

@@ -45,7 +45,7 @@ class Lost(NamedTuple):
     end: int
 
 
-class Part:
+class FetchedPartition:
     """One partition: what was fetched and not handed out, and the offset that the consumer brings next."""
 
     def __init__(self, id: str, start: int) -> None:
@@ -77,7 +77,7 @@ class Part:
         return taken
 
 
-class RangeReader:
+class RecordReader:
     """One consumer of one task. ``on_lost`` decides what to do about a range whose records are gone: it returns the
     offset to go on from, or raises."""
 
@@ -88,7 +88,7 @@ class RangeReader:
         self._settings = {**tuned, **settings, **FIXED, "error_cb": self._remember}
         self._on_lost = on_lost
         self._consumer: Any = None
-        self._parts: dict[Place, Part] = {}
+        self._parts: dict[Place, FetchedPartition] = {}
         self._error = ""
         self._patience = STALLED
 
@@ -106,7 +106,7 @@ class RangeReader:
             self.close()  # a new consumer cannot hand out anything that was fetched before
         for r in ranges:
             if r.place not in self._parts:
-                self._parts[r.place] = Part(r.id, r.start)
+                self._parts[r.place] = FetchedPartition(r.id, r.start)
         with errors(self._cluster, "begin to read", SpoutError):
             if self._consumer is None:
                 self._consumer = self._cluster.consumer(self._settings)
@@ -130,7 +130,7 @@ class RangeReader:
                 self._check_stalled(r, part, moved)
         part.begin = r.end
 
-    def _check_stalled(self, r: Range, part: Part, moved: float) -> None:
+    def _check_stalled(self, r: Range, part: FetchedPartition, moved: float) -> None:
         if time.monotonic() - moved > self._patience and not self._was_cut(r, part):
             told = self._cluster.hidden(self._error)
             raise FailedException(
@@ -138,7 +138,7 @@ class RangeReader:
                 f"{self._patience:.0f} s at offset {part.fetched}{told}; the batch is tried again"
             )
 
-    def _was_cut(self, r: Range, part: Part) -> bool:
+    def _was_cut(self, r: Range, part: FetchedPartition) -> bool:
         """Whether the log ends before the range does. Then what is missing is lost."""
         from confluent_kafka import KafkaException, TopicPartition
 
@@ -151,14 +151,14 @@ class RangeReader:
         self._skip_to(r.place, part, self._on_lost(Lost(r, part.fetched, begin, end)))
         return True
 
-    def _skip_to(self, place: Place, part: Part, offset: int) -> None:
+    def _skip_to(self, place: Place, part: FetchedPartition, offset: int) -> None:
         from confluent_kafka import TopicPartition
 
         asked(self._consumer.incremental_unassign, [TopicPartition(*place)])
         part.assigned = part.live = False
         part.fetched = offset
 
-    def _pump(self, r: Range, part: Part) -> None:
+    def _pump(self, r: Range, part: FetchedPartition) -> None:
         """Takes what has been fetched, of any partition; waits a moment if there is nothing."""
         if not part.assigned:
             self._assign([r.place])
@@ -171,7 +171,7 @@ class RangeReader:
             messages = [first]
         self._sort(messages, r)
 
-    def _move_on(self, r: Range, part: Part) -> None:
+    def _move_on(self, r: Range, part: FetchedPartition) -> None:
         """Behind the last record there may be marks of transactions, which are no messages."""
         if part.live:
             from confluent_kafka import TopicPartition
@@ -220,7 +220,7 @@ class RangeReader:
         else:
             raise told
 
-    def _out_of_range(self, place: Place, part: Part, wanted: Range) -> None:
+    def _out_of_range(self, place: Place, part: FetchedPartition, wanted: Range) -> None:
         from confluent_kafka import TopicPartition
 
         if place != wanted.place:

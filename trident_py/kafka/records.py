@@ -48,23 +48,23 @@ class KafkaRecord(NamedTuple):
         return None if self.millis is None else EPOCH + datetime.timedelta(milliseconds=_fitting(self.millis))
 
 
-class Segment(NamedTuple):
+class PartitionMessages(NamedTuple):
     """Messages of one partition, in order."""
 
     place: Place
     messages: list[Any]
 
 
-def gathered(segments: Iterable[Segment], size: int = CHUNK_ROWS) -> Iterator[list[Segment]]:
+def gathered(segments: Iterable[PartitionMessages], size: int = CHUNK_ROWS) -> Iterator[list[PartitionMessages]]:
     """The segments in groups of ``size`` messages, or of `HEAVY` bytes and the message that exceeds them; the last
     one has the rest. The cuts depend on nothing else."""
-    group: list[Segment] = []
+    group: list[PartitionMessages] = []
     room, weight = size, HEAVY
     for place, messages in segments:
         at = 0
         while at < len(messages):
             part, weight = _light(messages[at : at + room], weight)
-            group.append(Segment(place, part))
+            group.append(PartitionMessages(place, part))
             at, room = at + len(part), room - len(part)
             if not room or weight <= 0:
                 yield group
@@ -102,7 +102,7 @@ class Reading:
             "key": options.keyFormat, "value": options.valueFormat, "timestamp": Times(), "headers": Headers(),
         }  # fmt: skip
 
-    def chunk(self, group: list[Segment], wanted: Iterable[str]) -> Chunk:
+    def chunk(self, group: list[PartitionMessages], wanted: Iterable[str]) -> Chunk:
         """The rows of a group. Raises SpoutError for a record that cannot be read, unless it is to be skipped."""
         if self._options.translator is not None:
             return self._translated(group)
@@ -120,7 +120,7 @@ class Reading:
         return chunk if not bad else chunk.take([at for at in range(len(messages)) if at not in bad])
 
     def _decoded(
-        self, name: str, group: list[Segment], messages: list[Any], needed: set[str], read: Callable[..., Any]
+        self, name: str, group: list[PartitionMessages], messages: list[Any], needed: set[str], read: Callable[..., Any]
     ) -> tuple[Any, set[int]]:
         """A part of the records, and the rows where it cannot be read: there stands what a record without it gives.
 
@@ -145,7 +145,7 @@ class Reading:
     def _objects(self, name: str, raw: Raw) -> list[Any]:
         return self._formats[name].objects(raw)
 
-    def _bad(self, name: str, group: list[Segment], raw: list[Any], read: Callable[..., Any]) -> set[int]:
+    def _bad(self, name: str, group: list[PartitionMessages], raw: list[Any], read: Callable[..., Any]) -> set[int]:
         bad = set()
         places = [(segment.place, message) for segment in group for message in segment.messages]
         for at, one in enumerate(raw):
@@ -166,7 +166,7 @@ class Reading:
             ) from error
         self._skipped.add(what)
 
-    def _translated(self, group: list[Segment]) -> Chunk:
+    def _translated(self, group: list[PartitionMessages]) -> Chunk:
         rows: list[Any] = []
         emit = checked("KafkaSpout", self._options.output, rows.append)
         for record in self._records(group):
@@ -197,7 +197,7 @@ class Reading:
             )
         return found
 
-    def _records(self, group: list[Segment]) -> Iterator[KafkaRecord]:
+    def _records(self, group: list[PartitionMessages]) -> Iterator[KafkaRecord]:
         messages = [message for segment in group for message in segment.messages]
         keys, bad_keys = self._decoded("key", group, messages, {"key"}, self._objects)
         values, bad = self._decoded("value", group, messages, {"value"}, self._objects)
@@ -270,15 +270,15 @@ RAW: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-def _topics(group: list[Segment], messages: list[Any]) -> Column:
+def _topics(group: list[PartitionMessages], messages: list[Any]) -> Column:
     return pa.concat_arrays([pa.repeat(pa.scalar(s.place[0], pa.string()), len(s.messages)) for s in group])
 
 
-def _partitions(group: list[Segment], messages: list[Any]) -> Column:
+def _partitions(group: list[PartitionMessages], messages: list[Any]) -> Column:
     return pa.concat_arrays([pa.repeat(pa.scalar(s.place[1], pa.int32()), len(s.messages)) for s in group])
 
 
-def _offsets(group: list[Segment], messages: list[Any]) -> Column:
+def _offsets(group: list[PartitionMessages], messages: list[Any]) -> Column:
     return pa.array([message.offset() for message in messages], pa.int64())
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import SpoutError, TridentError
-from .batches import Place, Positions, Topic, metadata_of, positions_of
+from .batches import Place, Positions, TopicPosition, metadata_of, positions_of
 from .clients import log
 from .watch import Seen
 
@@ -29,7 +29,7 @@ class View(NamedTuple):
         return [(name, p) for name, seen in self.topics.items() for p in range(seen.partitions)]
 
 
-class Finding(NamedTuple):
+class BrokenPromise(NamedTuple):
     """Something that breaks the promise of a transactional spout. ``passing``: it may be gone in a moment, as a
     cluster says many a thing while it starts."""
 
@@ -48,7 +48,7 @@ class Judge:
         self._told: set[str] = set()
         self._since: dict[str, tuple[float, float]] = {}
 
-    def __call__(self, finding: Finding) -> bool:
+    def __call__(self, finding: BrokenPromise) -> bool:
         """True: go on from what exists. False: leave it as it is, it may pass. Else raises SpoutError."""
         if finding.passing and not self.lasting(finding.key):
             return False
@@ -95,11 +95,11 @@ class Gone:
                 self._store.put(self._path, 0, metadata_of(self._topics, {}))
 
 
-def settle(base: Positions, view: View, judge: Callable[[Finding], bool]) -> Positions:
+def settle(base: Positions, view: View, judge: Callable[[BrokenPromise], bool]) -> Positions:
     """The positions moved to what exists. Partitions and topics that are new begin at their beginning."""
     positions: Positions = {}
     for name, topic in base.items():
-        gone = Finding(f"gone {name} {topic.id}", f"topic {name} is gone", True)
+        gone = BrokenPromise(f"gone {name} {topic.id}", f"topic {name} is gone", True)
         if name not in view.topics and not judge(gone):
             positions[name] = topic
     for name, seen in view.topics.items():
@@ -109,12 +109,14 @@ def settle(base: Positions, view: View, judge: Callable[[Finding], bool]) -> Pos
             continue
         if old is not None:
             what = f"topic {name} was deleted and made anew; the batches so far are of the old one"
-            judge(Finding(f"anew {name} {seen.id}", what))
-        positions[name] = Topic(seen.id, [view.begins.get((name, p)) for p in range(seen.partitions)])
+            judge(BrokenPromise(f"anew {name} {seen.id}", what))
+        positions[name] = TopicPosition(seen.id, [view.begins.get((name, p)) for p in range(seen.partitions)])
     return positions
 
 
-def _same(name: str, old: Topic, seen: Seen, view: View, judge: Callable[[Finding], bool]) -> Topic:
+def _same(
+    name: str, old: TopicPosition, seen: Seen, view: View, judge: Callable[[BrokenPromise], bool]
+) -> TopicPosition:
     """A topic that is still what it was."""
     after: list[int | None] = []
     for p in range(max(seen.partitions, len(old.next))):
@@ -125,10 +127,10 @@ def _same(name: str, old: Topic, seen: Seen, view: View, judge: Callable[[Findin
             at = begin
         elif begin is not None and at < begin:
             what = f"{where}: offsets {at} to {begin - 1} were deleted before they were read"
-            judge(Finding(f"lost {where} {at}", what))
+            judge(BrokenPromise(f"lost {where} {at}", what))
             at = begin
         elif end is not None and at > end:
             what = f"{where}: the log ends at offset {end}, but was read up to {at}: it was cut"
-            at = end if judge(Finding(f"cut {where} {at}", what, True)) else at
+            at = end if judge(BrokenPromise(f"cut {where} {at}", what, True)) else at
         after.append(at)
-    return Topic(seen.id, after)
+    return TopicPosition(seen.id, after)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..errors import FailedException
-from .batches import Place, Positions, Topic
+from .batches import Place, Positions, TopicPosition
 from .options import KafkaOptions
 from .settling import View
 from .watch import Watch
@@ -20,7 +20,8 @@ def starting(options: KafkaOptions, watch: Watch, view: View) -> Positions:
         raise FailedException(f"KafkaSpout: topic {silent[0][0]}, partition {silent[0][1]} has no leader")
     first = _first(options, watch, view, places)
     return {
-        name: Topic(seen.id, [first[name, p] for p in range(seen.partitions)]) for name, seen in view.topics.items()
+        name: TopicPosition(seen.id, [first[name, p] for p in range(seen.partitions)])
+        for name, seen in view.topics.items()
     }
 
 
