@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as csv
 
+from states.columns.values import Column
 from states.sql import SqlMapState
-from states.sql.columns import Column
 from states.sql.ledger import Fence, Ledger
 from states.sql.store import parsed, store_of
 from trident_py.chunks import Chunk, TupleList

@@ -1,5 +1,5 @@
 """`SequenceState` under its first name; it lives in `states.sql`."""
 
-from .sql.sequence import SequenceState
+from .sql.rows.sequence.state import SequenceState
 
 __all__ = ["SequenceState"]

@@ -39,8 +39,8 @@ EXTRAS = {
 LOADED = {"pyarrow", "numpy", "cloudpickle"}
 ALONE = {
     "": "import trident_py, trident_py.testing, trident_py.cli, states, states.sql",
-    "mysql": "import pymysql, states.sql.mysql",
-    "postgresql": "import psycopg, states.sql.postgresql",
+    "mysql": "import pymysql, states.sql.dialects.mysql.dialect",
+    "postgresql": "import psycopg, states.sql.dialects.postgresql.dialect",
     "kafka": "import confluent_kafka, trident_py.kafka, states.kafka, trident_py.testing.servers.kafka_broker",
     "avro": "import fastavro, trident_py.kafka",
     "events": "import trident_py.events.app, trident_py.events.serving, trident_py.events.metrics, mmh3, rbloom",

@@ -40,7 +40,7 @@ def test_the_command_line_says_it_too(tmp_path: Path) -> None:
 def test_a_folder_of_that_name_is_no_package(tmp_path: Path) -> None:
     (tmp_path / "states").mkdir()
     (tmp_path / "states" / "counts.yaml").write_text("states: {}")
-    assert python(USE, tmp_path, tmp_path).stdout == "states.sql.append\n"
+    assert python(USE, tmp_path, tmp_path).stdout == "states.sql.rows.append\n"
 
 
 def test_ours_may_come_from_a_zip_file(tmp_path: Path) -> None:
@@ -49,4 +49,4 @@ def test_ours_may_come_from_a_zip_file(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "states", tmp_path / "in" / "states", ignore=skip)
     zipped = Path(shutil.make_archive(str(tmp_path / "states"), "zip", tmp_path / "in"))
     done = python(f"{USE}; import states; print(states.__file__)", zipped, tmp_path)
-    assert done.stdout == f"states.sql.append\n{zipped}/states/__init__.py\n", done.stderr
+    assert done.stdout == f"states.sql.rows.append\n{zipped}/states/__init__.py\n", done.stderr

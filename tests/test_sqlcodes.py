@@ -11,8 +11,8 @@ from psycopg.errors import _sqlcodes
 from pymysql.constants import CR, ER
 from sqlalchemy.exc import DBAPIError
 
-from states.sql.mysql import MySql
-from states.sql.postgresql import PostgreSql
+from states.sql.dialects.mysql.dialect import MySql
+from states.sql.dialects.postgresql.dialect import PostgreSql
 from states.sql.store import ConnectionLost, parsed, store_of
 from trident_py.events.sqldialects import MySqlDialect
 from trident_py.events.sqldialects import SqlDialect as PostgreSqlClaims

@@ -4,7 +4,7 @@ A key's bytes are a function of the key alone, and no two keys share them: 1, 1.
 field is its UTF-8 as it is, one binary field its bytes; every other key is a JSON array of its fields. (One field
 without a type: text as it is unless it begins with "[", everything else as an array of one.) One value field is its
 JSON text alone, several are an object; a row without any value is a tombstone. What would not come back as it was is
-refused: `states.sql.columns` says what a typed field holds.
+refused: `states.columns.values` says what a typed field holds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from trident_py.errors import StateError
 from trident_py.state.keys import ColumnKeys
 from trident_py.tuples import Fields
 
-from ..sql.columns import Column, Refused, transposed
+from ..columns.values import Column, Refused, transposed
 
 GLOBAL_KEY = ("$GLOBAL$",)
 NOT_IN_JSON = ("infinity",)

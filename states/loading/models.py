@@ -11,10 +11,10 @@ from pydantic import AfterValidator, Field
 from trident_py.state import StateFactory
 from trident_py.tuples import Fields
 
+from ..columns.values import Column
 from ..findings import Finding
-from ..sql.check import check as look_at
-from ..sql.columns import Column
-from ..sql.rejects import SUFFIX
+from ..sql.inspect import check as look_at
+from ..sql.rows.rejects import SUFFIX
 from ..sql.store import parsed
 from .settings import Count, FieldList, StateSettings
 

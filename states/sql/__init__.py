@@ -1,11 +1,11 @@
 """Trident's states in SQL tables. SQLite needs no server: one durable file, safe from several processes."""
 
 from ..rows import InsertIgnoreUpdater, RowUpdater
-from .append import AppendState
-from .batch import BatchState
-from .insert import InsertIgnoreState
-from .maps import SqlMapState
-from .sequence import SequenceState
+from .maps.state import SqlMapState
+from .rows.append import AppendState
+from .rows.batch import BatchState
+from .rows.insert_ignore import InsertIgnoreState
+from .rows.sequence.state import SequenceState
 
 __all__ = [
     "AppendState",

@@ -16,10 +16,10 @@ import sqlalchemy as sa
 
 from trident_py.errors import StateError
 
-from .columns import Column
+from ..columns.arrow import zoned
+from ..columns.values import Column
 from .connection import Connection
 from .store import Store
-from .vectors import zoned
 
 TABLE = "trident_key"
 _ZONES = {", with a zone": True, ", without a zone": False}

@@ -24,12 +24,11 @@ import sqlalchemy as sa
 from trident_py.errors import StateError, ZombieError
 from trident_py.state import BatchParticipant, Location, Remembered
 
+from ..columns.values import Column, recordable
 from ..owners import Tenure
 from . import kinds, owner
-from .columns import Column
 from .connection import Connection
-from .dialect import Dialect
-from .naming import recordable
+from .dialects.base import Dialect
 from .store import Store, patiently
 
 _PART_KEY = [

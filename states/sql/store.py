@@ -16,7 +16,8 @@ from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.patience import again_for
 from trident_py.sessions import pin_engine
 
-from .dialect import Dialect, dialect_of
+from .dialects.base import Dialect
+from .dialects.registry import dialect_of
 
 T = TypeVar("T")
 

@@ -12,13 +12,14 @@ from sqlalchemy.engine import URL
 from sqlalchemy.schema import CreateTable
 
 from trident_py.errors import StateError
+from trident_py.state import Location
 from trident_py.tuples import Fields
 
+from ..columns.values import Column, Refused, nameable, typed
 from . import kinds, ledger
-from .columns import Column, Refused, typed
 from .connection import Connection
-from .naming import nameable
-from .store import Store, parsed, patiently, store_of
+from .dialects.registry import dialect_of
+from .store import Store, parsed, patiently, shown, store_of
 
 ROUTING = "crc32-1"
 
@@ -267,3 +268,33 @@ def key_problems(store: Store, table: str, shape: Shape) -> list[str]:
     for name, why in folded.items():
         problems.append(f"takes different keys for one ('ok' and 'OK ', for example): column {name!r} {why}")
     return problems
+
+
+def location_of(place: Place, beside: Sequence[str] = (), shared: str = "") -> Location:
+    """Opens nothing. ``beside`` are the suffixes of the state's further tables."""
+    urls = place.urls()
+    names = (place.table, *(f"{place.table}{suffix}" for suffix in beside))
+    dialect, where = dialect_of(urls[0]), f"table {place.table!r} in {shown(urls[0])}"
+    return Location(frozenset(map(dialect.address, urls)), frozenset(map(dialect.folded, names)), shared, where)
+
+
+def one_key(place: Place, shape: Shape) -> Shape:
+    """The shape, once it is sure that an upsert can only hit the row that has its key.
+
+    Asked when the table is prepared, once per process and shape. Raises StateError for a further unique index.
+    """
+    store = place.stores()[0]
+    asked = ("one key", place, shape)
+    if not shape.keys or asked in store.ready:
+        return shape
+    with store.errors(f"look at the indexes of table {place.table!r}"), store.reading() as connection:
+        others = store.dialect.other_unique(connection, place.table, shape.keys)
+    if others:
+        keys = ", ".join(column.name for column in shape.keys)
+        raise StateError(
+            f"table {place.table!r} in {store.shown} has a further unique index {', '.join(map(repr, others))} beside "
+            f"the key ({keys}): a row that is equal to another row in it would silently overwrite that row, whatever "
+            "its key. Drop the index or make it a plain one, or use another table"
+        )
+    store.ready[asked] = True
+    return shape

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from trident_py.errors import FailedException, StateError
 from trident_py.patience import again_for
 
-from .columns import Column
+from ..columns.values import Column
 from .connection import Connection
 from .kinds import settled
 from .ledger import Fence

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from states.sql.columns import Column, Refused, decoded
+from states.columns.values import Column, Refused, decoded
 from states.sql.store import Store, parsed, store_of
 from states.sql.table import Place, Shape, existing, prepare
 from trident_py.errors import DefinitionError, StateError
@@ -57,7 +57,7 @@ class DialectContract:
     def bulk(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
         """The ways by which a dialect writes."""
         if request.param != "few rows":
-            monkeypatch.setattr("states.sql.mysql_maps._ROWS_TO_BUILD", 1)
+            monkeypatch.setattr("states.sql.dialects.mysql.maps._ROWS_TO_BUILD", 1)
         if request.param == "many rows":
             for module in ("mysql_maps", "postgresql_maps"):
                 monkeypatch.setattr(f"states.sql.{module}._ROWS_TO_WRITE_STAGED", 1)

@@ -181,7 +181,7 @@ def test_a_store_that_stays_away_fails_the_batch_and_says_so(factory: BatchState
     def gone(self: Store) -> Any:
         raise ConnectionLost("no way there")
 
-    with mock.patch("states.sql.batch._SETTLE_SECONDS", 0.3), mock.patch.object(Store, "take", gone):
+    with mock.patch("states.sql.rows.batch._SETTLE_SECONDS", 0.3), mock.patch.object(Store, "take", gone):
         with pytest.raises(FailedException, match="no way there"):
             driver.publish(1, 0, receipts)
         driver.participant.abort(1, 0)  # which cannot sweep, and does not mind

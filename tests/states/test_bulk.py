@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from states.sql.bulk import arrow, blocks, insertions, lines
-from states.sql.columns import Column
+from states.columns.arrow import arrow_array
+from states.columns.values import Column
+from states.sql.dialects.bulk import blocks, insertions, lines
 from states.sql.store import parsed, store_of
 from states.sql.table import create, data_table
 
@@ -79,7 +80,7 @@ def test_a_load_gives_back_every_value_of_every_type(database: str, as_arrow: bo
 def test_an_insert_of_many_rows_gives_back_every_value_of_every_type(database: str) -> None:
     def put(store: Any, connection: Any, columns: list[Column]) -> None:
         given = [list(range(len(TEXTS))), *values(True)]
-        arrays = [arrow(column, each) for column, each in zip(columns, given, strict=True)]
+        arrays = [arrow_array(column, each) for column, each in zip(columns, given, strict=True)]
         parts = list(insertions(columns, arrays, size=500))
         assert len(parts) > 2
         for part in parts:

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from states.columns.values import Column, Refused
 from states.sql import SequenceState
-from states.sql.append import AppendState
-from states.sql.batch import BatchState
-from states.sql.check import check
-from states.sql.columns import Column, Refused
-from states.sql.insert import InsertIgnoreState
-from states.sql.maps import SqlMapState
-from states.sql.privileges import missing
+from states.sql.inspect import check, missing
+from states.sql.maps.state import SqlMapState
+from states.sql.rows.append import AppendState
+from states.sql.rows.batch import BatchState
+from states.sql.rows.insert_ignore import InsertIgnoreState
 from states.sql.store import close_stores, parsed, store_of
 from states.sql.table import Place
 from trident_py.errors import DefinitionError, StateError

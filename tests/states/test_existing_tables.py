@@ -14,9 +14,9 @@ from asking import MARIADB, POSTGRES, run
 from crashing import Driver
 from dialect_contract import EDGES
 
+from states.columns.values import Column, Refused
 from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SqlMapState
-from states.sql.check import check
-from states.sql.columns import Column, Refused
+from states.sql.inspect import check
 from states.sql.store import close_stores, parsed, store_of
 from states.sql.table import Place
 from trident_py import Fields

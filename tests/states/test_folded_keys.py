@@ -13,9 +13,9 @@ import pytest
 from semantics.support import Batches
 
 from states import RowUpdater
+from states.columns.arrow import refusals
+from states.columns.values import Column, Refused
 from states.sql import InsertIgnoreState, SqlMapState
-from states.sql.columns import Column, Refused
-from states.sql.vectors import refusals
 from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.errors import StateError
 from trident_py.operations.builtin import Count

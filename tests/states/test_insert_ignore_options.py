@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from states.sql import InsertIgnoreState, RowUpdater
-from states.sql.staging import Stage
+from states.sql.rows.staging import Stage
 from states.sql.store import parsed, store_of
 from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import StateError

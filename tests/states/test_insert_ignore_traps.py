@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from states.sql import InsertIgnoreState, RowUpdater
-from states.sql.mysql_bulk import MySqlBulk
+from states.sql.dialects.mysql.bulk import MySqlBulk
 from states.sql.store import close_stores, parsed, store_of
 from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import StateError

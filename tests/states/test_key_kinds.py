@@ -20,12 +20,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from properties.values import OF_TYPE
 
+from states.columns.arrow import encoded
+from states.columns.values import Column, Refused
 from states.kafka.codec import Codec
 from states.loading import look
 from states.sql import BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
-from states.sql.columns import Column, Refused
 from states.sql.store import parsed, store_of
-from states.sql.vectors import encoded
 from trident_py import Fields
 from trident_py.canonical import identity
 from trident_py.chunks import Chunk, TupleList

@@ -13,11 +13,11 @@ import pytest
 from asking import MARIADB, POSTGRES, run
 from sqlalchemy import make_url
 
+from states.columns.values import Column
 from states.sql import InsertIgnoreState, RowUpdater
 from states.sql import store as stores
-from states.sql.columns import Column
-from states.sql.mysql import MYSQL
-from states.sql.postgresql import POSTGRESQL
+from states.sql.dialects.mysql.dialect import MYSQL
+from states.sql.dialects.postgresql.dialect import POSTGRESQL
 from states.sql.store import ConnectionLost, Store, close_stores, parsed, store_of
 from trident_py.errors import FailedException, StateError
 from trident_py.state import SILENT, persist

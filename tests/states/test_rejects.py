@@ -13,7 +13,7 @@ from asking import POSTGRES, run
 
 from states.sql import AppendState, InsertIgnoreState, RowUpdater
 from states.sql.ledger import Fence
-from states.sql.rejects import Reject, Rejects, shortened
+from states.sql.rows.rejects import Reject, Rejects, shortened
 from states.sql.store import parsed, store_of
 from trident_py.errors import StateError
 from trident_py.state import SILENT, persist

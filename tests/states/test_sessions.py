@@ -20,8 +20,8 @@ from crashing import Driver
 from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
+from states.columns.values import Column
 from states.sql import AppendState, InsertIgnoreState, RowUpdater, SqlMapState
-from states.sql.columns import Column
 from states.sql.store import close_stores, parsed, store_of
 from trident_py import Fields
 from trident_py.errors import DefinitionError, StateError

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from states.sql import SqlMapState
-from states.sql.backing import SqlBackingMap
+from states.sql.maps.backing import SqlBackingMap
 from states.sql.store import parsed, store_of
 from trident_py import LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, StateError, TridentError, ZombieError
@@ -358,11 +358,11 @@ def test_a_server_that_takes_no_files_or_no_temporary_tables_gets_rows(
     def refuse(*args: Any) -> Any:
         if why == "files":
             raise refused
-        from states.sql.mysql_maps import NotStaged
+        from states.sql.dialects.mysql.maps import NotStaged
 
         raise NotStaged from refused
 
-    monkeypatch.setattr(f"states.sql.mysql_maps.{name}", refuse)
+    monkeypatch.setattr(f"states.sql.dialects.mysql.maps.{name}", refuse)
     for txid in (1, 2):
         assert step(state, txid, [updating(Sum(), rows, "silent")]) == [None]
     assert factory.stored() == {(i,): (2, 2 * i, i) for i in range(12_000)}

@@ -9,8 +9,8 @@ import pytest
 from asking import MARIADB, POSTGRES, run
 from sqlalchemy import make_url
 
+from states.columns.values import Column
 from states.sql import BatchState, InsertIgnoreState, RowUpdater, SqlMapState
-from states.sql.columns import Column
 from states.sql.connection import FormatConnection
 from states.sql.store import close_stores, parsed, store_of
 from trident_py.errors import StateError

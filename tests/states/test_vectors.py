@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from states.sql.bulk import arrow
-from states.sql.columns import Column, Refused
-from states.sql.vectors import encoded, gathered, refusals
+from states.columns.arrow import arrow_array, encoded, gathered, refusals
+from states.columns.values import Column, Refused
 from trident_py.chunks import Chunk, TupleList
 from trident_py.tuples import Fields
 
@@ -63,7 +62,7 @@ def cases(draw: Any) -> tuple[Column, pa.Array]:
 def test_a_column_of_arrow_is_taken_or_refused_as_the_same_values_are(case: tuple[Column, pa.Array]) -> None:
     column, array = case
     try:
-        wanted: Any = arrow(column, column.encode(array.to_pylist()))
+        wanted: Any = arrow_array(column, column.encode(array.to_pylist()))
     except Refused as why:
         with pytest.raises(Refused) as told:
             encoded(column, array)

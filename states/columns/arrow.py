@@ -1,0 +1,226 @@
+"""Whole columns checked at once: `Column.encode` for Arrow arrays.
+
+An array that passes the quick test of its column holds only values that `Column.encode` takes, and becomes the
+column's one Arrow type. Every other goes through `Column.encode` itself, which names the first bad value; a
+property test holds the two together.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trident_py.canonical import UnkeyableError, meant
+from trident_py.chunks import TupleList, to_list
+from trident_py.tuples import Fields
+
+from .values import Column, Refused, transposed
+
+_FIRST_DAY = -719162  # 0001-01-01
+_LAST_DAY = 2932896  # 9999-12-31
+_MICROSECONDS = 86_400_000_000
+_TYPES = {
+    "integer": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(), "binary": pa.large_binary(),
+    "date": pa.date32(), "timestamp": pa.timestamp("us"),
+}  # fmt: skip
+
+
+def arrow_type(column: Column) -> pa.DataType:
+    """The one Arrow type of a column; decimals with more digits than Arrow has are text."""
+    if column.family == "decimal":
+        precision, scale = ([*column.sizes, 0] if column.sizes else [10, 0])[:2]
+        if precision <= 76 and scale <= precision:
+            return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
+    return _TYPES.get(column.family, pa.large_string())
+
+
+def arrow_array(column: Column, values: Any) -> pa.Array:
+    """The values of a column, in the form of `Column.encode` or Arrow, as one Arrow array."""
+    if isinstance(values, pa.ChunkedArray):
+        return pa.concat_arrays([*values.chunks, pa.array([], values.type)])
+    if isinstance(values, pa.Array):
+        return values
+    wanted = arrow_type(column)
+    if column.family == "timestamp":
+        return _times(pa.array(values, pa.large_string()))
+    if column.family == "date":
+        return pa.array(values, pa.string()).cast(wanted)
+    if pa.types.is_decimal(wanted):
+        values = [None if value is None else decimal.Decimal(value) for value in values]
+    return pa.array(values, wanted)
+
+
+def _times(texts: pa.Array) -> pa.Array:
+    """Times with a zone (which is UTC) and without stay apart; a column that has both stays text."""
+    for zone in (None, "UTC"):
+        try:
+            return texts.cast(pa.timestamp("us", zone))
+        except pa.ArrowInvalid:
+            continue
+    return texts
+
+
+def gathered(tuples: Sequence[Any], fields: Fields, names: Sequence[str]) -> list[Any] | None:
+    """The columns of these fields as Arrow arrays or lists; None if a tuple has another width than the fields."""
+    if isinstance(tuples, TupleList):
+        return [_of_chunks(tuples, name) for name in names]
+    values = transposed(tuples, len(fields))
+    return None if values is None else [values[fields.fieldIndex(name)] for name in names]
+
+
+def encoded(column: Column, values: Any) -> pa.Array:
+    """The values in the column's own Arrow type. Raises Refused with the index of the first bad one."""
+    if isinstance(values, pa.Array) and _passes(column, values):
+        if values.null_count == len(values):
+            return pa.nulls(len(values), arrow_type(column))
+        if pa.types.is_timestamp(values.type) and values.type.tz is not None:
+            values = values.cast(pa.timestamp("us", "UTC"))
+            return values if "zone" not in column.without else values.cast(arrow_type(column))
+        return values.cast(arrow_type(column))
+    return arrow_array(column, column.encode(_objects(values)))
+
+
+def zoned(values: Any) -> bool | None:
+    """Whether the first time among the values has a zone; None where there is none."""
+    if isinstance(values, pa.Array):
+        times = pa.types.is_timestamp(values.type) and values.null_count < len(values)
+        return values.type.tz is not None if times else None
+    for value in values:
+        with suppress(UnkeyableError):
+            if isinstance(plain := meant(value), datetime.datetime):
+                return plain.utcoffset() is not None
+    return None
+
+
+def refusals(column: Column, values: Any) -> dict[int, str]:
+    """Every value that the column cannot hold: index to reason."""
+    try:
+        encoded(column, values)
+    except Refused:
+        pass
+    else:
+        return {}
+    found = {}
+    for index in range(len(values)):
+        try:
+            column.encode(_objects(values[index : index + 1]))
+        except Refused as why:
+            found[index] = why.reason
+    good = [index for index in range(len(values)) if index not in found]
+    strangers = column.strangers([_objects(values[index : index + 1])[0] for index in good])
+    return found | {good[at]: reason for at, reason in strangers.items()}
+
+
+def _objects(values: Any) -> list[Any]:
+    """The values as Python has them. Raises Refused for a date that Python has not."""
+    if isinstance(values, pa.Array) and pa.types.is_temporal(values.type):
+        for index in range(len(values)):
+            try:
+                values[index].as_py()
+            except (ValueError, OverflowError):
+                raise Refused("its year is not from 1 to 9999", index) from None
+    return to_list(values)
+
+
+def _of_chunks(tuples: TupleList, name: str) -> Any:
+    columns = [chunk.columns[name] for chunk in tuples.chunks]
+    types = {None if isinstance(each, list) else each.type for each in columns}
+    if len(types) == 1 and None not in types:
+        return pa.concat_arrays([_large(each) for each in columns])
+    return [value for chunk in tuples.chunks for value in chunk.pylist(name)]
+
+
+def _large(array: pa.Array) -> pa.Array:
+    """Texts and bytes of a whole batch may be more than 2 GB."""
+    if pa.types.is_string(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if pa.types.is_binary(array.type) else array
+
+
+def _passes(column: Column, array: pa.Array) -> bool:
+    if array.null_count and not column.nullable:
+        return False
+    if pa.types.is_null(array.type):
+        return True
+    test = _TESTS.get(column.family)
+    return test is not None and (array.null_count == len(array) or test(column, array))
+
+
+def _integer(column: Column, array: pa.Array) -> bool:
+    if not pa.types.is_integer(array.type):
+        return False
+    found = pc.min_max(array).as_py()
+    return -(1 << column.bits - 1) <= found["min"] and found["max"] < 1 << column.bits - 1
+
+
+def _double(column: Column, array: pa.Array) -> bool:
+    if not (pa.types.is_float64(array.type) or pa.types.is_float32(array.type)) or _any(pc.is_nan(array)):
+        return False
+    if "infinity" in column.without and _any(pc.is_inf(array)):
+        return False
+    return not column.key or not _any(pc.equal(array, pa.scalar(0, array.type)))  # 0.0 may be -0.0
+
+
+def _text(column: Column, array: pa.Array) -> bool:
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return False
+    if column.sizes and pc.max(pc.utf8_length(array)).as_py() > column.sizes[0]:
+        return False
+    if column.most and pc.max(pc.binary_length(array)).as_py() > column.most:
+        return False
+    return "NUL" not in column.without or b"\0" not in memoryview(array.buffers()[2] or b"").tobytes()
+
+
+def _boolean(column: Column, array: pa.Array) -> bool:
+    return bool(pa.types.is_boolean(array.type))
+
+
+def _binary(column: Column, array: pa.Array) -> bool:
+    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    if not any(is_kind(array.type) for is_kind in kinds):
+        return False
+    return not column.sizes or pc.max(pc.binary_length(array)).as_py() <= column.sizes[0]
+
+
+def _date(column: Column, array: pa.Array) -> bool:
+    return bool(pa.types.is_date32(array.type)) and _between(array.cast(pa.int32()), _FIRST_DAY, _LAST_DAY)
+
+
+def _timestamp(column: Column, array: pa.Array) -> bool:
+    if not pa.types.is_timestamp(array.type) or array.type.unit != "us":
+        return False
+    if column.zoned not in (None, array.type.tz is not None):
+        return False
+    return _between(array.cast(pa.int64()), _FIRST_DAY * _MICROSECONDS, (_LAST_DAY + 1) * _MICROSECONDS - 1)
+
+
+def _decimal(column: Column, array: pa.Array) -> bool:
+    wanted = arrow_type(column)
+    if not pa.types.is_decimal(array.type) or not pa.types.is_decimal(wanted):
+        return False
+    try:
+        array.cast(wanted)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _between(array: pa.Array, low: int, high: int) -> bool:
+    found = pc.min_max(array).as_py()
+    return low <= found["min"] and found["max"] <= high
+
+
+def _any(mask: pa.Array) -> bool:
+    return bool(pc.any(mask).as_py())
+
+
+_TESTS: dict[str, Callable[[Column, pa.Array], bool]] = {
+    "integer": _integer, "double": _double, "text": _text, "boolean": _boolean, "binary": _binary,
+    "date": _date, "timestamp": _timestamp, "decimal": _decimal,
+}  # fmt: skip

@@ -1,0 +1,357 @@
+"""Typed columns: what a column can hold exactly, in which form it goes into the table, and how it comes back.
+
+A column never changes a value: what it cannot hold exactly is refused. So keys keep Java's identity: text,
+whole numbers, floats and booleans never meet in one key column.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
+
+from trident_py.canonical import UnkeyableError, identity, meant
+from trident_py.chunks import encodable
+from trident_py.errors import DefinitionError, StateError
+from trident_py.tuples import Fields
+
+_FORBIDDEN = '"`?%\0'
+_LONGEST = 190
+
+
+def nameable(what: str, name: str) -> None:
+    """Raises DefinitionError for a name that would end its quotes, or pass for a driver's placeholder."""
+    if not name or set(name) & set(_FORBIDDEN):
+        raise DefinitionError(
+            f"{name!r} cannot name a {what}: a name has at least one character, and none of "
+            f"{' '.join(_FORBIDDEN[:-1])} or NUL. Call it something else"
+        )
+
+
+def recordable(what: str, name: str) -> None:
+    """Raises DefinitionError for the name of a topology or state that is too long for the ledger."""
+    if len(name) > _LONGEST:
+        raise DefinitionError(
+            f"{what} {name[:40] + '...'!r}: its name has {len(name)} characters, the ledger holds {_LONGEST}. "
+            "Give it a shorter one"
+        )
+
+
+_NONE = type(None)
+_NUMBERED = "null would become a number of the database's own; give it one, or leave the column out of the fields"
+_INTEGERS = {
+    "tinyint": 8, "byte": 8, "smallint": 16, "short": 16, "int": 32, "integer": 32, "bigint": 64, "long": 64,
+}  # fmt: skip
+_FAMILIES = {
+    "double": "double", "float": "double", "real": "double", "string": "text", "text": "text",
+    "varchar": "text", "char": "text", "boolean": "boolean", "bool": "boolean", "binary": "binary",
+    "blob": "binary", "date": "date", "timestamp": "timestamp",
+    "decimal": "decimal", "numeric": "decimal", "json": "json",
+    **dict.fromkeys(_INTEGERS, "integer"),
+}  # fmt: skip
+
+
+class Refused(Exception):
+    """A value that the column cannot hold exactly. Never leaves this package."""
+
+    def __init__(self, reason: str, index: int = -1) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.index = index
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its name, its type in DDL form, whether it belongs to the key."""
+
+    name: str
+    ddl: str
+    key: bool = False
+    without: tuple[str, ...] = ()
+    """What this column cannot hold although its type could: "NUL", "infinity", "null", "zone" (it is UTC then)."""
+    most: int = 0
+    """How many bytes of UTF-8 a text may have; 0 is any number."""
+    zoned: bool | None = None
+    """Of a key that `folds`: whether the times in the table have a zone; None if that is open."""
+
+    def __post_init__(self) -> None:
+        nameable("column", self.name)
+        if self.family == "json" and self.key:
+            raise DefinitionError(f"column {self.name!r}: json cannot be a key; use string")
+
+    @property
+    def base(self) -> str:
+        return re.split(r"[\s(]", self.ddl, maxsplit=1)[0].lower()
+
+    @property
+    def family(self) -> str:
+        if self.base not in _FAMILIES:
+            raise DefinitionError(
+                f"column {self.name!r}: unknown type {self.ddl!r}; there are: {', '.join(sorted(_FAMILIES))}"
+            )
+        return _FAMILIES[self.base]
+
+    @property
+    def bits(self) -> int:
+        """How many bits a whole number may have."""
+        return _INTEGERS[self.base]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The numbers in parentheses: varchar(20), decimal(10, 2)."""
+        return [int(number) for number in re.findall(r"\d+", self.ddl.partition("(")[2])]
+
+    @property
+    def folds(self) -> bool:
+        """Whether two keys could be one here: a time with a zone, and the one without that its UTC clock shows."""
+        return self.key and self.family == "timestamp" and "zone" in self.without
+
+    @property
+    def nullable(self) -> bool:
+        return not self.key and "null" not in self.without
+
+    @property
+    def kind(self) -> str:
+        """Of a key, what its values are: two keys of one kind are one in a table exactly if they are equal.
+
+        A text with the digits of a decimal has their number in it: there 1 and 1.00 would be two.
+        """
+        return f"decimal, scale {[*self.sizes, 0, 0][1]}" if self.family == "decimal" else self.family
+
+    def encode(self, values: Sequence[Any]) -> Sequence[Any]:
+        """The values as the driver takes them. Raises Refused with the index of the first bad one."""
+        kinds = set(map(type, values))
+        if self.nullable or _NONE not in kinds:
+            quick = _QUICK.get(self.family)
+            if quick is not None and quick(self, values, kinds - {_NONE}):
+                return values
+        encode = _ENCODE[self.family]
+        done = []
+        for index, value in enumerate(values):
+            try:
+                plain = _plain(value)
+                if plain is None and not self.nullable:
+                    raise Refused("a key column holds no null" if self.key else _NUMBERED)
+                done.append(None if plain is None else encode(self, plain))
+            except Refused as refused:
+                raise Refused(refused.reason, index) from None
+        for index, reason in self.strangers(values).items():
+            raise Refused(reason, index)
+        return done
+
+    def strangers(self, values: Sequence[Any]) -> dict[int, str]:
+        """The keys that are not of the table's kind, or else of the first one's, where the column `folds`."""
+        if not self.folds or len(values) == 0:
+            return {}
+        zoned = [_plain(value).utcoffset() is not None for value in values]
+        right = zoned[0] if self.zoned is None else self.zoned
+        has, others = ("no", "one") if right else ("a", "none")
+        reason = f"it has {has} time zone, the others here have {others}, and the column would take both for one"
+        return {index: reason for index, own in enumerate(zoned) if own != right}
+
+
+def refusal(
+    table: str, columns: Sequence[Column], column: Column, row: Sequence[Any], value: Any, why: Refused
+) -> StateError:
+    """The error that names row, column and value."""
+    shown = ", ".join(f"{c.name}={_short(v)}" for c, v in zip(columns, row, strict=False))
+    return StateError(
+        f"table {table!r}, row {why.index} of the batch ({shown}): column {column.name!r} ({column.ddl}) "
+        f"cannot hold {_short(value)} ({type(value).__name__}): {why.reason}. "
+        "Nothing of the batch is written. Convert the value before the state, or give the column another type"
+    )
+
+
+def typed(fields: Fields, key: bool, known: dict[str, str]) -> list[Column] | str:
+    """The columns of these fields; or the name of the first one whose type nobody knows."""
+    columns = []
+    for name in fields:
+        ddl = fields.types.get(name, known.get(name))
+        if ddl is None:
+            return name
+        columns.append(Column(name, ddl, key))
+    return columns
+
+
+def transposed(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]] | None:
+    """The columns of rows that all have this width, else None. (zip(*rows) is slow for many rows.)"""
+    if set(map(len, rows)) != {width}:
+        return None
+    return [list(map(itemgetter(i), rows)) for i in range(width)]
+
+
+def decoded(values: Sequence[Any], decoders: Sequence[Callable[[Any], Any] | None]) -> tuple:
+    """What the driver returned, as values."""
+    return tuple(
+        value if decode is None or value is None else decode(value)
+        for value, decode in zip(values, decoders, strict=True)
+    )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _bits(column: Column) -> int:
+    return 1 << (_INTEGERS[column.base] - 1)
+
+
+def _some(values: Iterable[Any]) -> list[Any]:
+    return [value for value in values if value is not None]
+
+
+def _quick_integer(column: Column, values: Sequence[Any], kinds: set[type]) -> bool:
+    if kinds != {int}:
+        return not kinds
+    present = values if None not in values else _some(values)
+    limit = _bits(column)
+    return -limit <= min(present) and max(present) < limit
+
+
+def _quick_text(column: Column, values: Sequence[Any], kinds: set[type]) -> bool:
+    if kinds != {str}:
+        return not kinds
+    text = "".join(_some(values))
+    if (not text.isascii() and not encodable(text)) or ("NUL" in column.without and "\0" in text):
+        return False
+    if column.most and len(text) > column.most // 4:
+        return False
+    return not column.sizes or max(map(len, _some(values))) <= column.sizes[0]
+
+
+def _quick_double(column: Column, values: Sequence[Any], kinds: set[type]) -> bool:
+    if column.key or kinds != {float}:
+        return not kinds
+    total = sum(_some(values))  # not finite if one of them is not
+    return total - total == 0
+
+
+_QUICK: dict[str, Callable[[Column, Sequence[Any], set[type]], bool]] = {
+    "integer": _quick_integer, "text": _quick_text, "double": _quick_double,
+}  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """What it stands for: a scalar of NumPy or pandas as Python's own, NaT as None. Raises Refused."""
+    try:
+        return meant(value)
+    except UnkeyableError as error:
+        raise Refused(error.reason) from None
+
+
+def _want(value: Any, kind: type | tuple[type, ...], what: str) -> None:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise Refused(f"it is not {what}")
+
+
+def _integer(column: Column, value: Any) -> Any:
+    _want(value, int, "a whole number")
+    if not -_bits(column) <= value < _bits(column):
+        raise Refused(f"it has more than {_INTEGERS[column.base]} bits")
+    return int(value)
+
+
+def _double(column: Column, value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool) and not column.key:
+        try:
+            if int(float(value)) == value:
+                return float(value)
+        except OverflowError:
+            pass
+        raise Refused("a double has 53 bits")
+    _want(value, float, "a double")
+    if value != value:
+        raise Refused("NaN would become NULL")
+    if "infinity" in column.without and value in (float("inf"), float("-inf")):
+        raise Refused("this database has no infinity")
+    if column.key and str(value) == "-0.0":
+        raise Refused("it would become 0.0")
+    return float(value)
+
+
+def _text(column: Column, value: Any) -> Any:
+    _want(value, str, "text")
+    if not encodable(value):
+        raise Refused("it holds half of a surrogate pair, which is no text")
+    if "NUL" in column.without and "\0" in value:
+        raise Refused("this database's text holds no NUL character")
+    if column.sizes and len(value) > column.sizes[0]:
+        raise Refused(f"it is longer than {column.sizes[0]} characters")
+    return _short_enough(column, str(value))
+
+
+def _short_enough(column: Column, text: str) -> str:
+    if column.most and len(text) > column.most // 4 and len(text.encode()) > column.most:
+        raise Refused(f"it is longer than {column.most} bytes")
+    return text
+
+
+def _boolean(column: Column, value: Any) -> Any:
+    _want(value, bool, "a boolean")
+    return bool(value)
+
+
+def _binary(column: Column, value: Any) -> Any:
+    _want(value, (bytes, bytearray, memoryview), "bytes")
+    if column.sizes and len(value) > column.sizes[0]:
+        raise Refused(f"it is longer than {column.sizes[0]} bytes")
+    return bytes(value)
+
+
+def _date(column: Column, value: Any) -> Any:
+    _want(value, datetime.date, "a date")
+    if isinstance(value, datetime.datetime):
+        raise Refused("it has a time of day")
+    return value.isoformat()
+
+
+def _timestamp(column: Column, value: Any) -> Any:
+    _want(value, datetime.datetime, "a timestamp")
+    if value.tzinfo is not None:
+        try:
+            value = value.astimezone(datetime.UTC)
+        except OverflowError:
+            raise Refused("its year is not from 1 to 9999") from None
+        if "zone" in column.without:
+            value = value.replace(tzinfo=None)
+    return value.isoformat(sep=" ", timespec="microseconds")
+
+
+def _decimal(column: Column, value: Any) -> Any:
+    _want(value, (decimal.Decimal, int), "a decimal")
+    if column.key and isinstance(value, int):
+        raise Refused("it is a whole number: 1 and Decimal(1) are two keys, and would be one here")
+    precision, scale = ([*column.sizes, 0] if column.sizes else [10, 0])[:2]
+    number = decimal.Decimal(value)
+    if not number.is_finite():
+        raise Refused("it is no number")
+    exact = number.quantize(decimal.Decimal(1).scaleb(-scale), context=decimal.Context(prec=precision + 400))
+    if exact != number or len(exact.as_tuple().digits) > max(precision, scale):
+        raise Refused(f"it has more digits than {column.ddl}")
+    return str(exact if exact else exact.copy_abs())  # a table holds no -0
+
+
+def _json(column: Column, value: Any) -> Any:
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Refused(f"it is no JSON: {error}") from None
+    if identity(json.loads(text)) != identity(value) or not encodable(text):
+        raise Refused("it would come back from JSON as something else")
+    return _short_enough(column, text)
+
+
+_ENCODE: dict[str, Callable[[Column, Any], Any]] = {
+    "integer": _integer, "double": _double, "text": _text, "boolean": _boolean, "binary": _binary,
+    "date": _date, "timestamp": _timestamp, "decimal": _decimal, "json": _json,
+}  # fmt: skip
+DECODERS: dict[str, Callable[[Any], Any]] = {
+    "boolean": bool, "date": datetime.date.fromisoformat, "timestamp": datetime.datetime.fromisoformat,
+    "decimal": decimal.Decimal, "json": json.loads,
+}  # fmt: skip

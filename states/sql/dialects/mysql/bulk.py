@@ -1,0 +1,211 @@
+"""MySQL and MariaDB: rows in bulk. LOAD DATA LOCAL where the server allows it, else INSERT with many rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine
+from sqlalchemy.schema import CreateTable
+
+from trident_py.errors import StateError
+
+from ....columns.keyed import KeyedRows
+from ....columns.values import Column
+from ..base import names
+from ..bulk import BLOCK_BYTES, Loaded, blocks, insertions, packets
+from .table import numbered, other_unique, refuse_engine, storage, table_options, takes_every_row, unfit, unique_keys
+
+_COM_QUERY = 3
+ROOM = 4096  # for what stands around the values
+_NO_LOCAL = {1148, 2068, 3948, 4166}
+_OBJECTIONS = {1048, 1062, 1169, 1216, 1263, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411, 1452, 1526, 1586, 1644,
+               1690, 1748, 3140, 3157, 3819, 3903, 4025, 4038, 4078}  # fmt: skip
+_LOADED = re.compile(rb"(\d+)\D+(\d+)\D+(\d+)\D+(\d+)\D*$")  # the words are in the server's language
+_INSERTED = re.compile(rb"(\d+)\D+(\d+)\D+(\d+)\D*$")
+
+
+class MySqlBulk:
+    """What `MySql` does with many rows at once."""
+
+    temporary = "TEMPORARY TABLE"
+    aside = ""
+    joined = "STRAIGHT_JOIN"
+    same = "{0} <=> {1}"
+    exact = "CAST({0} AS BINARY)"
+    stage_order = " ORDER BY trident_row"
+
+    def load(
+        self, connection: Any, table: str, columns: Sequence[Column], data: bytes | Iterable[bytes],
+        ignore: bool = False,
+    ) -> Loaded:  # fmt: skip
+        """LOAD DATA LOCAL of what `bulk.lines` made.
+
+        LOCAL turns every objection of the table (not only duplicate keys) into a warning, with ``ignore`` or
+        without: the caller compares the counts. Raises the driver's error if the server allows no local files.
+        """
+        binary = {c.name: f"@b{i}" for i, c in enumerate(columns) if c.family == "binary"}
+        targets = ", ".join(binary.get(column.name, f'"{column.name}"') for column in columns)
+        turned = ", ".join(f'"{name}" = UNHEX(SUBSTRING({it}, 3))' for name, it in binary.items())
+        text = (
+            f"LOAD DATA LOCAL INFILE 'trident' {'IGNORE ' if ignore else ''}INTO TABLE \"{table}\" "
+            f"CHARACTER SET utf8mb4 ({targets}){' SET ' + turned if turned else ''}"
+        )
+        parts = packets(data, min(BLOCK_BYTES, connection.packet // 2))
+        records, _deleted, skipped, warnings = _sent(connection.raw, text, parts)
+        return Loaded(records, skipped, warnings)
+
+    def direct(self, connection: Any, table: str, rows: KeyedRows, all_new: bool) -> int | None:
+        """Inserts the rows that have a new key, straight into the table; returns how many, None if that is not safe.
+
+        IGNORE would also bend or drop what the table refuses. So the table must be one that can only object to a
+        value or to the key, and the server's count of objections must be that of the rows left out: then each
+        was left out for its key. Else nothing is written.
+        """
+        if not takes_every_row(connection, table, rows):
+            return None
+        connection.execute("SAVEPOINT trident_direct")
+        try:
+            loaded = self._ignoring(connection, table, rows)
+        except Exception as error:
+            if not self.refuses(error):
+                raise
+            loaded = Loaded(0, 0, 1)
+        if loaded.warnings == loaded.skipped and loaded.records == len(rows):
+            connection.execute("RELEASE SAVEPOINT trident_direct")
+            return loaded.records - loaded.skipped
+        connection.execute("ROLLBACK TO SAVEPOINT trident_direct")
+        return None
+
+    def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
+        """A temporary table for rows on their way into ``table``; it objects to nothing and commits nothing."""
+        wide = [Column(c.name, {"text": "string", "binary": "binary"}.get(c.family, c.ddl)) for c in columns]
+        made = [
+            sa.Column(c.name, storage(c), primary_key=i == 0, autoincrement=False)
+            for i, c in enumerate(wide)
+        ]
+        refuse_engine(connection, table)
+        options = table_options(connection, True)
+        temporary = sa.Table(name, sa.MetaData(), *made, prefixes=["TEMPORARY"], **options)
+        connection.execute(str(CreateTable(temporary).compile(dialect=engine.dialect)))
+
+    def fill(
+        self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
+        temporary: bool = False,
+    ) -> None:  # fmt: skip
+        """All rows into a table that objects to none."""
+        try:
+            loaded = self.load(connection, table, columns, blocks(columns, arrays))
+        except Exception as error:
+            if not _is_closed_to_files(error):
+                raise
+            for block in insertions(columns, arrays, most=int(connection.packet) - ROOM):
+                connection.raw.query(_insert_text("INSERT", table, columns) + block)
+            return
+        if loaded != (len(arrays[0]), 0, 0):
+            why = _first_warning(connection)
+            raise StateError(f"the server changed values on their way into table {table!r}: {why}")
+
+    def storage(self, column: Column) -> Any:
+        return storage(column)
+
+    def table_options(self, connection: Any, keyed: bool) -> dict[str, Any]:
+        return table_options(connection, keyed)
+
+    def unfit(self, connection: Any, table: str) -> str | None:
+        return unfit(connection, table)
+
+    def unique_keys(self, connection: Any, table: str) -> list[set[str]]:
+        return unique_keys(connection, table)
+
+    def numbered(self, connection: Any, table: str) -> set[str]:
+        return numbered(connection, table)
+
+    def other_unique(self, connection: Any, table: str, keys: Sequence[Column]) -> list[str]:
+        """ON DUPLICATE KEY UPDATE names no key: it changes whichever row stands in the way, in any unique index."""
+        return other_unique(connection, table, {key.name for key in keys})
+
+    def unless_there(self, keys: Sequence[Column]) -> str:
+        """INSERT IGNORE would ignore more than keys."""
+        return ""
+
+    def instead(self, keys: Sequence[str], others: Sequence[str]) -> str:
+        """What ends INSERT ... SELECT: a row whose key is there takes the new values."""
+        changes = ", ".join(f'"{name}" = VALUES("{name}")' for name in others or keys)
+        return f" ON DUPLICATE KEY UPDATE {changes}"
+
+    def longest(self, connection: Any, columns: Sequence[Column] | None = None) -> int | None:
+        """A statement is one packet, and a longer one ends the connection. LOAD DATA comes in many; but the function
+        that it needs for bytes makes NULL of longer ones."""
+        loads = columns is not None and connection.takes_files and not any(c.family == "binary" for c in columns)
+        return None if loads else int(connection.packet) - ROOM
+
+    def refuses(self, error: BaseException) -> bool:
+        """Whether the table objected to a row (and not the server to the work)."""
+        return code_of(error) in _OBJECTIONS
+
+    def _ignoring(self, connection: Any, table: str, rows: KeyedRows) -> Loaded:
+        try:
+            parts = (rows.take(positions) for positions in rows.ordered())
+            data = (block for part in parts for block in blocks(part.columns, part.arrays))
+            return self.load(connection, table, rows.columns, data, ignore=True)
+        except Exception as error:
+            if not _is_closed_to_files(error):
+                raise
+        inserted = warnings = 0
+        text = _insert_text("INSERT IGNORE", table, rows.columns)
+        for positions in rows.ordered():
+            for block in insertions(rows.columns, rows.take(positions).arrays, most=int(connection.packet) - ROOM):
+                inserted += connection.raw.query(text + block)
+                warnings += _warnings(connection.raw._result)
+        return Loaded(len(rows), len(rows) - inserted, warnings)
+
+
+def code_of(error: BaseException) -> int | None:
+    """The server's (or the driver's) number of an error."""
+    return error.args[0] if error.args and isinstance(error.args[0], int) else None
+
+
+def _insert_text(verb: str, table: str, columns: Sequence[Column]) -> bytes:
+    return f'{verb} INTO "{table}" ({names(columns)}) VALUES '.encode()
+
+
+def _warnings(result: Any) -> int:
+    """How many there were; the number beside the message ends at 65535."""
+    found = _INSERTED.search(result.message or b"")
+    return int(found.group(3)) if found else int(result.warning_count)
+
+
+def _first_warning(connection: Any) -> str:
+    found = connection.execute("SHOW WARNINGS LIMIT 1").fetchone()
+    return str(found[2]) if found else "it read another number of rows"
+
+
+def _is_closed_to_files(error: BaseException) -> bool:
+    return code_of(error) in _NO_LOCAL
+
+
+def _sent(raw: Any, text: str, data: Iterable[bytes]) -> list[int]:
+    """Answers the server's question for a file with the data; returns the numbers of its last answer.
+
+    Only here: connections allow no local files otherwise, so a server that asks for a file of its own choice in
+    the answer to another statement gets none. If the data cannot be sent to its end, the connection is closed.
+    """
+    raw._execute_command(_COM_QUERY, text)
+    if not raw._read_packet().is_load_local_packet():
+        raise RuntimeError("the server did not ask for the data of LOAD DATA")
+    try:
+        for packet in data:
+            raw.write_packet(packet)
+    except BaseException:
+        raw._force_close()  # an end of the file would make what was sent the whole of it
+        raise
+    raw.write_packet(b"")
+    answer = raw._read_packet()
+    found = _LOADED.search(answer.get_all_data())
+    if found is None:
+        raise RuntimeError("the server did not count the rows of LOAD DATA")
+    return [int(number) for number in found.groups()]

@@ -1,0 +1,189 @@
+"""MySQL and MariaDB: what map states ask of them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trident_py.state import StateType
+
+from ....columns.arrow import arrow_array
+from ....columns.values import Column, transposed
+from ...maps.combining import Batch, Recipe
+from ..base import insert_text, names
+from ..bulk import blocks, insertions
+from .bulk import ROOM, MySqlBulk, code_of
+
+_STAGED = "trident_staged"
+_ROWS_TO_STAGE = 2_000  # from here on the longer way is the faster one
+_ROWS_TO_WRITE_STAGED = 10_000
+_ROWS_TO_BUILD = 200
+_BLOCK_BYTES = 1 << 19
+_NO_STAGE = {1044, 1142, 1148, 1227, 1286, 1785, 1786, 1787, 2068, 3748, 3750, 3948, 3950, 4166}
+_DIVISION_BY_ZERO = 1365
+
+
+class NotStaged(Exception):
+    """This server or account has no temporary tables, or takes no files. Never leaves this package."""
+
+
+class MySqlMaps(MySqlBulk):
+    """What `MySql` does for map states."""
+
+    columnar = True
+
+    def combine(self, connection: Any, recipe: Recipe, batch: Batch, wanted: bool) -> list[Any] | None:
+        if recipe.value.family == "double" and _has_negative_zero(batch.columns[-1]):
+            return None
+        try:
+            if len(batch) >= _ROWS_TO_STAGE and _stages(connection):
+                try:
+                    return self._combine_staged(connection, recipe, batch, wanted)
+                except NotStaged as error:
+                    connection.stages = error.__cause__ is None  # an odd row says nothing of the server
+            return self._combine_rows(connection, recipe, batch, wanted)
+        except Exception as error:
+            if self.refuses(error) or code_of(error) == _DIVISION_BY_ZERO:
+                return None
+            raise
+
+    def write(
+        self, connection: Any, table: str, keys: Sequence[Column], columns: Sequence[Column], rows: Sequence[tuple]
+    ) -> None:
+        tail = self.instead([each.name for each in keys], [each.name for each in columns])
+        if len(rows) < _ROWS_TO_BUILD:
+            connection.executemany(insert_text(table, [*keys, *columns]) + tail, rows)
+            return
+        whole = [*keys, *columns]
+        arrays = [_stored(arrow_array(c, v)) for c, v in zip(whole, transposed(rows, len(whole)) or [], strict=True)]
+        if len(rows) >= _ROWS_TO_WRITE_STAGED and _stages(connection):
+            try:
+                with self._staged(connection, table, whole, arrays) as staged:
+                    text = f'INSERT INTO "{table}" ({names(whole)}) SELECT {names(whole)} FROM "{staged}"{tail}'
+                    connection.execute(text)
+                return
+            except NotStaged as error:
+                connection.stages = error.__cause__ is None  # an odd row says nothing of the server
+        self._insert(connection, table, whole, arrays, tail)
+
+    def _combine_staged(self, connection: Any, recipe: Recipe, batch: Batch, wanted: bool) -> list[Any] | None:
+        """One load, one statement. The rows stand in the order of the key, and are read as they stand."""
+        columns, arrays = recipe.columns, list(batch.columns)
+        if wanted:
+            columns, arrays = [*columns, Column("trident_at", "bigint")], [*arrays, pa.array(range(len(batch)))]
+        with self._staged(connection, recipe.table, columns, arrays) as staged:
+            values, into = names(recipe.columns), names(recipe.columns)
+            if recipe.kind is not StateType.NON_TRANSACTIONAL:
+                values, into = f"{values}, {batch.txid}", f"{into}, txid"
+            connection.execute(
+                f'INSERT INTO "{recipe.table}" ({into}) SELECT {values} FROM "{staged}"{_changes(recipe)}'
+            )
+            return _news(connection, recipe, staged, len(batch)) if wanted else []
+
+    def _combine_rows(self, connection: Any, recipe: Recipe, batch: Batch, wanted: bool) -> list[Any]:
+        columns, arrays = recipe.columns, list(batch.columns)
+        if recipe.kind is not StateType.NON_TRANSACTIONAL:
+            columns = [*columns, Column("txid", "bigint")]
+            arrays.append(pa.repeat(pa.scalar(batch.txid, pa.int64()), len(batch)))
+        self._insert(connection, recipe.table, columns, arrays, _changes(recipe))
+        if not wanted:
+            return []
+        keys = zip(*(array.to_pylist() for array in batch.columns[:-1]), strict=True)
+        found = self.read(connection, recipe.table, recipe.keys, [recipe.value], list(keys))  # type: ignore[attr-defined]
+        return [row[0] for row in found]
+
+    def _insert(
+        self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array], tail: str
+    ) -> None:
+        head, end = f'INSERT INTO "{table}" ({names(columns)}) VALUES '.encode(), tail.encode()
+        for block in insertions(columns, arrays, _BLOCK_BYTES, int(connection.packet) - ROOM):
+            connection.raw.query(head + block + end)
+
+    @contextlib.contextmanager
+    def _staged(
+        self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array]
+    ) -> Iterator[str]:
+        """A temporary table with these rows, in their order; its columns are of the table's own types."""
+        _create(connection, table, columns)
+        try:
+            try:
+                done = self.load(connection, _STAGED, columns, blocks(columns, arrays))
+            except Exception as error:
+                if code_of(error) in _NO_STAGE:
+                    raise NotStaged from error
+                raise
+            if done.warnings or done.records != len(arrays[0]):  # the table itself will say what it objects to
+                raise NotStaged
+            yield _STAGED
+        finally:
+            with contextlib.suppress(Exception):
+                connection.execute(f'DROP TEMPORARY TABLE IF EXISTS "{_STAGED}"')
+
+
+def _stages(connection: Any) -> bool:
+    return getattr(connection, "stages", True)
+
+
+def _create(connection: Any, table: str, columns: Sequence[Column]) -> None:
+    """MariaDB's Aria keeps no log for a temporary table and reads rows in the order they came: half the time."""
+    engine = " ENGINE=Aria" if "mariadb" in connection.raw.get_server_info().lower() else ""
+    own = [f'"{c.name}"' if c.name != "trident_at" else 'CAST(0 AS SIGNED) AS "trident_at"' for c in columns]
+    try:
+        text = f'SELECT {", ".join(own)} FROM "{table}" LIMIT 0'
+        connection.execute(f'CREATE TEMPORARY TABLE "{_STAGED}"{engine} AS {text}')
+    except Exception as error:
+        if code_of(error) in _NO_STAGE:
+            raise NotStaged from error
+        raise
+
+
+def _news(connection: Any, recipe: Recipe, staged: str, count: int) -> list[Any]:
+    same = " AND ".join(f's."{key.name}" = t."{key.name}"' for key in recipe.keys)
+    rows = connection.execute(
+        f'SELECT s.trident_at, t."{recipe.value.name}" FROM "{staged}" AS s'
+        f' STRAIGHT_JOIN "{recipe.table}" AS t ON {same}'
+    ).fetchall()
+    news: list[Any] = [None] * count
+    for at, new in rows:
+        news[at] = new
+    return news
+
+
+@lru_cache(maxsize=256)
+def _changes(recipe: Recipe) -> str:
+    """MySQL assigns from left to right: first the value before, then the new one made of it, the txid last.
+
+    A row that may not be changed makes the statement fail, with a number that no column holds.
+    """
+    new, txid = f'VALUES("{recipe.value.name}")', "VALUES(txid)"
+    value = recipe.combined(recipe.own, new)
+    changes = {}
+    if recipe.kind is StateType.OPAQUE:
+        changes[f"prev_{recipe.value.name}"] = recipe.base(txid)
+        value = recipe.combined(recipe.previous, new)
+    if recipe.limits is not None:
+        low, high = recipe.limits
+        value = f"CASE WHEN ({value}) BETWEEN {low} AND {high} THEN {value} ELSE {_failing(recipe.own)} END"
+    changes[recipe.value.name] = value
+    allowed = recipe.allowed(txid)
+    if allowed is not None:
+        changes["txid"] = f"CASE WHEN {allowed} THEN {txid} ELSE {_failing(recipe.txid)} END"
+    return " ON DUPLICATE KEY UPDATE " + ", ".join(f'"{name}" = {change}' for name, change in changes.items())
+
+
+def _has_negative_zero(numbers: pa.Array) -> bool:
+    return bool(pc.any(pc.equal(pc.divide(1.0, numbers), float("-inf"))).as_py())
+
+
+def _stored(array: pa.Array) -> pa.Array:
+    """What an INSERT stores: it knows no -0.0, a load would keep it."""
+    return pc.add(array, 0.0) if pa.types.is_floating(array.type) else array
+
+
+def _failing(column: str) -> str:
+    return f"9223372036854775807 + greatest(coalesce({column}, 1), 1)"

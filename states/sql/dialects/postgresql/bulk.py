@@ -1,0 +1,121 @@
+"""PostgreSQL: rows in bulk, by COPY."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlalchemy.engine import Engine
+
+from ....columns.keyed import KeyedRows
+from ....columns.values import Column
+from ..base import OnConflict, names
+from ..bulk import Loaded, blocks, packets
+
+_OBJECTIONS = ("22", "23", "44")
+_RAISED = "P0001"
+_LIMIT = "54000"  # a key too long for its index, for example
+_DUPLICATE = "23505"
+_KEYS = "trident_keys"
+_UNSUPPORTED = "0A000"
+
+
+class PostgreSqlBulk(OnConflict):
+    """What `PostgreSql` does with many rows at once."""
+
+    temporary = "TABLE"
+    aside = "pg_temp."
+    joined = "JOIN"
+    same = "{0} IS NOT DISTINCT FROM {1}"
+    exact = '{0}::text COLLATE "C"'
+    stage_order = ""  # a temporary table is read in the order in which it was filled
+
+    def load(
+        self, connection: Any, table: str, columns: Sequence[Column], data: bytes | Iterable[bytes],
+        ignore: bool = False, temporary: bool = False,
+    ) -> Loaded:  # fmt: skip
+        """COPY of what `bulk.lines` made; every objection is an error. ``ignore`` is refused: COPY cannot."""
+        if ignore:
+            raise NotImplementedError("COPY ignores no rows; load into a temporary table")
+        where = self.aside if temporary else ""
+        quoted = f'"{table}"'
+        with connection.raw.cursor() as cursor:
+            with cursor.copy(f"COPY {where}{quoted} ({names(columns)}) FROM STDIN (ENCODING 'UTF8')") as copy:
+                for packet in packets(data):
+                    copy.write(packet)
+            return Loaded(cursor.rowcount, 0, 0)
+
+    def direct(self, connection: Any, table: str, rows: KeyedRows, all_new: bool) -> int | None:
+        """COPY into the table, which takes no known key: unless ``all_new``, and when one is met, the keys are
+        looked up first and the missing ones copied.
+        """
+        for look in (False, True) if all_new else (True,):
+            connection.execute("SAVEPOINT trident_direct")
+            try:
+                data = _missing_lines(self, connection, table, rows) if look else _unique_lines(rows)
+                inserted = self.load(connection, table, rows.columns, data).records
+            except Exception as error:
+                if not self.refuses(error) and getattr(error, "sqlstate", None) != _UNSUPPORTED:
+                    raise
+                connection.execute("ROLLBACK TO SAVEPOINT trident_direct")
+                if getattr(error, "sqlstate", None) != _DUPLICATE:
+                    return None
+            else:
+                connection.execute("RELEASE SAVEPOINT trident_direct")
+                return inserted
+        return None
+
+    def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
+        """A temporary table with the types of ``table`` and none of its objections."""
+        first, *others = columns
+        connection.execute(
+            f'CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS SELECT 0::bigint AS "{first.name}", {names(others)}'
+            f' FROM "{table}" WITH NO DATA'
+        )
+
+    def fill(
+        self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
+        temporary: bool = False,
+    ) -> None:  # fmt: skip
+        """All rows into a table that objects to none."""
+        self.load(connection, table, columns, blocks(columns, arrays), temporary=temporary)
+
+    def refuses(self, error: BaseException) -> bool:
+        """Whether the table objected to a row (and not the server to the work)."""
+        state = getattr(error, "sqlstate", None) or ""
+        return state[:2] in _OBJECTIONS or state in (_RAISED, _LIMIT)
+
+
+def _unique_lines(rows: KeyedRows) -> Iterator[bytes]:
+    for positions in rows.ordered():
+        part = rows.take(positions.filter(rows.first(positions)))
+        yield from blocks(part.columns, part.arrays)
+
+
+def _missing_lines(dialect: PostgreSqlBulk, connection: Any, table: str, rows: KeyedRows) -> Iterator[bytes]:
+    """The rows whose key the table does not have, of equal keys the first."""
+    ordered = pa.concat_arrays(list(rows.ordered()))
+    unique = rows.take(ordered.filter(rows.first(ordered)))
+    keys = [Column("trident_row", "bigint"), *rows.keys]
+    arrays = [pa.array(range(len(unique)), pa.int64()), *(unique.arrays[i] for i in rows.at)]
+    connection.execute(f"DROP TABLE IF EXISTS pg_temp.{_KEYS}")
+    connection.execute(
+        f"CREATE TEMPORARY TABLE {_KEYS} ON COMMIT DROP AS"
+        f' SELECT 0::bigint AS trident_row, {names(rows.keys)} FROM "{table}" WITH NO DATA'
+    )
+    dialect.load(connection, _KEYS, keys, blocks(keys, arrays), temporary=True)
+    same = " AND ".join(f't."{key.name}" = k."{key.name}"' for key in rows.keys)
+    found = connection.execute(
+        f"SELECT string_agg(int8send(trident_row), ''::bytea) FROM pg_temp.{_KEYS} AS k"
+        f' WHERE NOT EXISTS (SELECT 1 FROM "{table}" AS t WHERE {same})'
+    ).fetchone()[0]
+    numbers = array("q", bytes(found or b""))
+    if sys.byteorder == "little":
+        numbers.byteswap()
+    missing = pa.array(numbers, pa.int64())
+    part = unique.take(missing.take(pc.array_sort_indices(missing)))
+    return blocks(part.columns, part.arrays)

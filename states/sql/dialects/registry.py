@@ -1,0 +1,27 @@
+"""The dialect of a URL."""
+
+from __future__ import annotations
+
+from sqlalchemy.engine import URL
+
+from trident_py.errors import DefinitionError
+
+from .base import Dialect
+
+
+def dialect_of(url: URL) -> Dialect:
+    """The dialect of a URL. Raises DefinitionError for a database that has none here."""
+    name = url.get_backend_name()
+    if name == "sqlite":
+        from .sqlite.dialect import SQLITE
+
+        return SQLITE
+    if name in ("mysql", "mariadb"):
+        from .mysql.dialect import MYSQL
+
+        return MYSQL
+    if name == "postgresql":
+        from .postgresql.dialect import POSTGRESQL
+
+        return POSTGRESQL
+    raise DefinitionError(f"no dialect for {name!r} in states.sql; there are: sqlite, mysql, mariadb, postgresql")

@@ -1,0 +1,93 @@
+"""What MySQL and PostgreSQL have in common: one server behind a URL, with typed columns that have limits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, Engine
+
+from trident_py.errors import DefinitionError
+
+from ...columns.values import Column, Refused
+from ..connection import Connection
+from .base import insert_text
+
+_HERE = ("", "localhost", "127.0.0.1", "::1")
+_DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC)\s*(\(\d+(?:,\s*\d+)?\))?")
+_TAIL = re.compile(r"( CHARACTER SET \w+| COLLATE \S+)*$")
+_LENGTH = re.compile(r"(?:CHAR|BINARY)\((\d+)\)")
+
+
+class ServerDialect:
+    """The methods of such a dialect; patterns are matched against the upper-case name of a column's type."""
+
+    pool: ClassVar[dict[str, Any]] = {"pool_size": 1, "pool_pre_ping": True}
+    title: ClassVar[str]
+    port: ClassVar[int]
+    name: str
+    families: ClassVar[Sequence[tuple[str, str]]]
+    """The types that are taken, as patterns of the whole name, and their DDL types."""
+    changing: ClassVar[Sequence[tuple[str, str]]]
+    """Types that keep another value than they are given, and why."""
+    limits: ClassVar[Mapping[str, tuple[str, ...]]]
+    """What the columns of a family cannot hold, see `Column.without`."""
+
+    def address(self, url: URL) -> str:
+        socket = url.query.get("unix_socket")
+        host, port = str(url.query.get("host", url.host or "")), url.query.get("port", url.port or self.port)
+        host = "localhost" if host.lower() in _HERE else host.lower()
+        schema = f" {url.query['options']}" if "options" in url.query else ""  # PostgreSQL's search_path
+        return f"{self.name} {socket or f'{host}:{port}'}/{url.database}{schema}"
+
+    def folded(self, table: str) -> str:
+        return table
+
+    def named(self, connection: Connection, table: str) -> str:
+        return self.folded(table)
+
+    def part(self, url: URL, index: int) -> URL:
+        if index > 0:
+            raise DefinitionError(f"files=N spreads SQLite tables only; a {self.title} table needs no more than one")
+        return url
+
+    def advice(self, url: URL, error: BaseException) -> str:
+        return ""  # a server says what it misses
+
+    def declared(self, type_name: str) -> str | None:
+        kind = _TAIL.sub("", type_name.upper())
+        if found := _DECIMAL.fullmatch(kind):
+            return f"decimal{found.group(1) or ''}".replace(" ", "")
+        return next((ddl for pattern, ddl in self.families if re.fullmatch(pattern, kind)), None)
+
+    def type_names(self, engine: Engine, table: str) -> dict[str, str]:
+        return {each["name"]: _compiled(engine, each["type"]) for each in sa.inspect(engine).get_columns(table)}
+
+    def refuse_changing(self, type_name: str) -> None:
+        """Raises Refused for a type that keeps another value than it is given."""
+        for pattern, why in self.changing:
+            if re.match(pattern, type_name.upper()):
+                raise Refused(why)
+
+    def narrowed(self, column: Column, type_name: str) -> Column:
+        limits = self.limits.get(column.family, ())
+        length = _LENGTH.search(type_name.upper())
+        if length is not None and column.family == "json":
+            return replace(column, without=limits, most=int(length.group(1)))
+        if length is None or column.family not in ("text", "binary"):
+            return Column(column.name, column.ddl, column.key, limits)
+        size = min([int(length.group(1)), *column.sizes[:1]])
+        return Column(column.name, f"{column.base}({size})", column.key, limits)
+
+    def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
+        connection.executemany(insert_text(table, columns), rows)
+
+
+def _compiled(engine: Engine, kind: Any) -> str:
+    try:
+        return str(kind.compile(dialect=engine.dialect))
+    except sa.exc.CompileError:
+        return str(kind)  # a type that SQLAlchemy does not know

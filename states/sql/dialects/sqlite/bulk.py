@@ -1,0 +1,63 @@
+"""SQLite: rows in bulk. It has no load of its own; the driver's executemany is it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import sqlalchemy as sa
+from sqlalchemy.engine import Engine
+from sqlalchemy.schema import CreateTable
+
+from ....columns.keyed import KeyedRows
+from ....columns.values import Column
+from ..base import OnConflict, insert_text
+from .table import storage
+
+
+class SqliteBulk(OnConflict):
+    """What `Sqlite` does with many rows at once."""
+
+    temporary = "TABLE"
+    aside = "temp."
+    joined = "CROSS JOIN"
+    same = "{0} IS {1}"
+    exact = "{0} COLLATE BINARY"
+    stage_order = " ORDER BY trident_row"
+
+    def direct(self, connection: Any, table: str, rows: KeyedRows, all_new: bool) -> int | None:
+        """Inserts the rows that have a new key; returns how many, None if the table objects to one."""
+        ordered = rows.take(pa.concat_arrays(list(rows.ordered())))
+        connection.execute("SAVEPOINT trident_direct")
+        text = f"{insert_text(table, rows.columns)}{self.unless_there(rows.keys)}"
+        try:
+            inserted = connection.executemany(text, ordered.python()).rowcount
+        except Exception as error:
+            if not self.refuses(error):
+                raise
+            connection.execute("ROLLBACK TO SAVEPOINT trident_direct")
+            return None
+        connection.execute("RELEASE SAVEPOINT trident_direct")
+        return int(inserted)
+
+    def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
+        """A temporary table for rows on their way into ``table``; it objects to nothing."""
+        made = [sa.Column(c.name, storage(c), primary_key=i == 0) for i, c in enumerate(columns)]
+        temporary = sa.Table(name, sa.MetaData(), *made, prefixes=["TEMPORARY"])
+        connection.execute(str(CreateTable(temporary).compile(dialect=engine.dialect)))
+
+    def storage(self, column: Column) -> Any:
+        return storage(column)
+
+    def fill(
+        self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
+        temporary: bool = False,
+    ) -> None:  # fmt: skip
+        """All rows into a table that objects to none."""
+        connection.executemany(insert_text(table, columns), KeyedRows(columns, arrays).python())
+
+    def refuses(self, error: BaseException) -> bool:
+        """Whether the table objected to a row."""
+        return isinstance(error, sqlite3.IntegrityError | sqlite3.DataError)

@@ -1,0 +1,147 @@
+"""What a SQLite table is like: its columns' affinities, its keys, what it does in a conflict."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.types import UserDefinedType
+
+from ....columns.values import Column
+from ...connection import Connection
+
+# date, timestamp, decimal and json are kept as text: any other affinity would turn them into floats
+STORAGE = {
+    "integer": "BIGINT", "double": "DOUBLE", "text": "TEXT", "boolean": "BOOLEAN", "binary": "BLOB",
+    "date": "TEXT", "timestamp": "TEXT", "decimal": "TEXT", "json": "TEXT",
+}  # fmt: skip
+_TEXTS = {"text", "date", "timestamp", "decimal", "json"}
+
+
+class _Declared(UserDefinedType):
+    """A column type that is written into the DDL as it is."""
+
+    cache_ok = True
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def get_col_spec(self, **kwargs: Any) -> str:
+        return self.text
+
+
+class FileConnection(sqlite3.Connection):
+    """Knows which file it has open. A file that is replaced (`mv backup.db counts.db`) or deleted lives on for whoever
+    has it open: what is written there is gone with the last of them, without an error."""
+
+    _path = ""
+    _file: tuple[int, int] | None = None
+
+    def opened(self, path: str) -> None:
+        """Once there is a file."""
+        self._path, self._file = path, _file_at(path)
+
+    def is_current(self) -> bool:
+        """Whether the file is still the one under its name."""
+        return self._file == _file_at(self._path)
+
+
+def _file_at(path: str) -> tuple[int, int] | None:
+    try:
+        found = Path(path).stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def unopenable(path: Path) -> str | None:
+    """What to mend; None if nothing is seen. SQLite writes in the folder too, for the log lies beside the file."""
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent}; make it"
+    if path.is_dir():
+        return f"{path} is a folder; name a file in it"
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        return f"no permission to write in the folder {path.parent}"
+    if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+        return f"no permission to write the file {path}"
+    return None
+
+
+_KEPT = {  # what a column of this affinity gives back as it was given
+    "INTEGER": {"integer", "boolean"}, "TEXT": _TEXTS, "BLOB": {"binary"}, "REAL": {"double"},
+    "": {*_TEXTS, "integer", "boolean", "binary", "double"},
+}  # fmt: skip
+# NUMERIC makes numbers of texts that look like one; these names are taken for what never does.
+_NAMED = [
+    (re.compile(r"BOOL(?:EAN)?"), "boolean", {"boolean"}),
+    (re.compile(r"DATE"), "date", {"date", "timestamp"}),
+    (re.compile(r"(?:DATETIME|TIMESTAMP)(?:\(\d\))?"), "timestamp", {"date", "timestamp"}),
+]
+_DDL = {"INTEGER": "bigint", "TEXT": "string", "BLOB": "binary", "REAL": "double"}
+_LITERALS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]]*\]|--[^\n]*|/\*.*?\*/", re.DOTALL)
+_CONFLICT = re.compile(r"\bON\s+CONFLICT\s+(REPLACE|IGNORE|FAIL|ROLLBACK)\b", re.IGNORECASE)
+
+
+def affinity(type_name: str) -> str:
+    """SQLite's rule (https://sqlite.org/datatype3.html, 3.1); "" for a column without a type: it keeps everything."""
+    kind = type_name.upper()
+    rules = {"INTEGER": ("INT",), "TEXT": ("CHAR", "CLOB", "TEXT"), "BLOB": ("BLOB",), "REAL": ("REAL", "FLOA", "DOUB")}
+    if not kind:
+        return ""
+    return next((found for found, parts in rules.items() if any(part in kind for part in parts)), "NUMERIC")
+
+
+def keeps(type_name: str, family: str) -> bool:
+    """Whether a column declared so gives back the values of a family as they were given."""
+    found = affinity(type_name)
+    named = [kept for pattern, _, kept in _NAMED if pattern.fullmatch(type_name.upper())]
+    return family in (named[0] if named else _KEPT.get(found, set()))
+
+
+def declared(type_name: str) -> str | None:
+    """The DDL type for a column declared so, None if it says nothing of its values, or keeps none."""
+    named = [ddl for pattern, ddl, _ in _NAMED if pattern.fullmatch(type_name.upper())]
+    return named[0] if named else _DDL.get(affinity(type_name))
+
+
+def unfit(connection: Connection, table: str) -> str | None:
+    """What keeps it from holding a state; None for a plain table and for none."""
+    text = "SELECT type, sql FROM sqlite_master WHERE lower(name) = lower(?) AND type IN ('table', 'view')"
+    found = connection.execute(text, (table,)).fetchone()
+    if found is None:
+        return None
+    kind, sql = found
+    if kind == "view" or re.match(r"CREATE\s+VIRTUAL", sql, re.IGNORECASE):
+        return f"is a {'view' if kind == 'view' else 'virtual table'}; a state needs a table"
+    clause = _CONFLICT.search(_LITERALS.sub(" ", sql))
+    if clause is None:
+        return None
+    silent = {"REPLACE": "removes the older row", "IGNORE": "leaves the row out"}
+    what = silent.get(clause[1].upper(), "keeps half of a statement")
+    return f"has a constraint with {clause[0].upper()}, which {what} without a word. Make it without that clause"
+
+
+def numbered(connection: Connection, table: str) -> set[str]:
+    """The column that is another name of the row's own number: INTEGER PRIMARY KEY, without an index of its own."""
+    keys = [row for row in connection.execute(f'PRAGMA table_info("{table}")').fetchall() if row[5] > 0]
+    indexes = connection.execute(f'PRAGMA index_list("{table}")').fetchall()
+    alias = len(keys) == 1 and keys[0][2].upper() == "INTEGER" and "pk" not in [row[3] for row in indexes]
+    return {keys[0][1]} if alias else set()
+
+
+def unique_keys(connection: Connection, table: str) -> list[set[str]]:
+    """The columns of the primary key, and of each unique index over all rows."""
+    columns = connection.execute(f'PRAGMA table_xinfo("{table}")').fetchall()
+    found = [{row[1] for row in columns if row[5] > 0}]
+    for _, index, is_unique, _, is_partial in connection.execute(f'PRAGMA index_list("{table}")').fetchall():
+        if is_unique and not is_partial:  # None stands for an expression
+            found.append({row[2] for row in connection.execute(f'PRAGMA index_info("{index}")').fetchall()})
+    return [each for each in found if None not in each]
+
+
+def storage(column: Column) -> Any:
+    sized = column.family == "text" and column.sizes
+    return _Declared(f"VARCHAR({column.sizes[0]})" if sized else STORAGE[column.family])

@@ -1,0 +1,279 @@
+"""What the start of a SQL state would find: tables, columns, keys, collations, privileges. Writes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL
+
+from trident_py.errors import DefinitionError
+from trident_py.tuples import Fields
+
+from ..columns.values import Column, nameable, typed
+from ..findings import Finding
+from . import kinds, ledger
+from .connection import Connection, driver_connection
+from .dialects.sqlite.table import unopenable
+from .store import Store, store_of
+from .table import ROUTING, Place, Shape, column_problems, key_problems, nearest, table_problems, unknown_column
+
+
+class ReadOnlyFile(Store):
+    """One SQLite file that is there: no journal is switched, nothing appears beside it, no write is possible."""
+
+    def __init__(self, url: URL) -> None:
+        super().__init__(url)
+        self.engine = sa.create_engine(_read_only(url), poolclass=sa.NullPool)
+
+    def take(self) -> Any:
+        with self.errors("open"):
+            return driver_connection(self.engine, isolation_level=None)
+
+
+def _read_only(url: URL) -> URL:
+    """With a log beside the file its newest rows are in there; without one the file is all, and needs no lock."""
+    path = Path(url.database or "")
+    log = path.with_name(f"{path.name}-wal")
+    way = {} if log.exists() and log.stat().st_size > 0 else {"immutable": "1"}
+    query = {"mode": "ro", **way, "uri": "true"}
+    return URL.create(url.drivername, database=f"file:{quote(str(path))}", query=query)
+
+
+LAYOUT = "trident_layout"
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What a state needs of its store."""
+
+    place: Place
+    keys: Fields
+    others: Fields | None
+    beside: tuple[str, ...]
+    stages: bool
+
+
+def check(
+    place: Place, keys: Fields, others: Fields | None, beside: Sequence[str] = (), stages: bool = False
+) -> list[Finding]:
+    """The findings of a state whose table has these columns; None: the first rows decide about the others.
+
+    ``beside`` names the state's further tables; a state that ``stages`` needs temporary ones.
+    Called in the process of the command. Raises StateError or FailedException for a store out of reach,
+    DefinitionError for a name that no column can have, and leaves no connection and no file behind.
+    """
+    for name in keys.concat(others or Fields()):
+        nameable("column", name)
+    findings: list[Finding] = []
+    look = _Look(place, keys, others, tuple(beside), stages)
+    for index, url in enumerate(place.urls()):
+        before = f"{Path(url.database or '').name}: " if place.files > 1 else ""
+        findings += [Finding(each.level, before + each.text) for each in _one(look, url, index)]
+    return findings
+
+
+def _one(look: _Look, url: URL, index: int) -> Iterator[Finding]:
+    sqlite = url.get_backend_name() == "sqlite"
+    if sqlite:
+        yield from (refused := list(_file(url)))
+        if any(each.level == "error" for each in refused):
+            return
+        if not Path(url.database or "").exists():
+            yield from _table(look)
+            return
+    store = ReadOnlyFile(url) if sqlite else store_of(url)
+    try:
+        yield from _database(look, store, index)
+    finally:
+        store.close()
+
+
+def _file(url: URL) -> Iterator[Finding]:
+    """A SQLite file and its folder: it needs to write both, for the log lies beside the file."""
+    path = Path(url.database or "")
+    if (why := unopenable(path)) is not None:
+        yield Finding("error", why)
+    elif not path.exists():
+        yield Finding("creates", f"the file {path}")
+
+
+def _table(look: _Look) -> Iterator[Finding]:
+    """A table that is missing: what it would be made of, or why it cannot be made."""
+    table, keys, others = look.place.table, look.keys, look.others
+    declared = keys.declarations() if others is None else keys.concat(others).declarations()
+    untyped = [name for name in keys.concat(others or Fields()) if name not in {**keys.types, **(others or keys).types}]
+    if others is None:
+        named = f" ({', '.join(declared)}, ...)" if declared else ""
+        yield Finding("creates", f"table {table!r}{named}; the fields of the first tuples decide its columns")
+    elif untyped:
+        yield Finding(
+            "error",
+            f"table {table!r} does not exist, and the type of {', '.join(untyped)} is not declared; "
+            f"declare it, for example {untyped[0]} bigint or {untyped[0]} string",
+        )
+    else:
+        key = f", key ({', '.join(keys)})" if len(keys) else ""
+        yield Finding("creates", f"table {table!r} ({', '.join(declared)}){key}")
+
+
+def _database(look: _Look, store: Store, index: int) -> Iterator[Finding]:
+    place = look.place
+    with store.errors(f"look at table {place.table!r}"):
+        inspector = sa.inspect(store.engine)
+        tables = set(inspector.get_table_names())
+        odd = table_problems(store, place.table)
+        if place.table not in tables:
+            yield from (Finding("error", f"{place.table!r} {odd[0]}") for _ in odd[:1])
+            yield from _table(look) if not odd else ()
+        else:
+            yield from _columns(look, store, inspector)
+        ours = [each.name for each in ledger.tables({})] + [LAYOUT] * (index == 0)
+        for what, names in (("the state's further tables", look.beside), ("the ledger's tables", ours)):
+            if absent := [name for name in names if name not in tables]:
+                yield Finding("creates", f"{what} {', '.join(absent)}")
+        if LAYOUT in tables and index == 0:
+            yield from _layout(place, store)
+        wanted = [place.table, *look.beside, *ours]
+        there = [name for name in wanted if name in tables]
+        for name in there:
+            yield from (Finding("error", f"table {name!r} {each}") for each in table_problems(store, name))
+        yield from _privileges(store, there, len(there) < len(wanted), look.stages)
+
+
+def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
+    """A table that is there, against the columns that the state needs."""
+    place, keys, others = look.place, look.keys, look.others
+    described = inspector.get_columns(place.table)
+    found = store.dialect.type_names(store.engine, place.table)
+    known = nearest(store, found)
+    others = Fields(list(filter(_nameable, known))).without(keys) if others is None else others
+    made = [typed(keys, True, known), typed(others, False, known)]
+    problems = [f"{unknown_column(each, found)}; declare its type" for each in made if isinstance(each, str)]
+    shape = Shape(tuple(column for each in made for column in each if isinstance(column, Column)))
+    if not problems:
+        problems = [*column_problems(store, place.table, shape, found)]
+        problems += [] if problems else key_problems(store, place.table, shape)
+        problems += [] if problems else _kinds(store, inspector, place, shape)
+        problems += _unfilled(described, shape)
+    yield from (Finding("error", f"table {place.table!r} {each}") for each in problems)
+    if not problems:
+        key = f", key ({', '.join(column.name for column in shape.keys)})" if shape.keys else ""
+        names = ", ".join(f"{column.name} {found[column.name].lower()}".strip() for column in shape.columns)
+        yield Finding("ok", f"table {place.table!r} ({names}){key}")
+
+
+def _nameable(name: str) -> bool:
+    """Whether a field of a tuple can fill this column."""
+    try:
+        nameable("column", name)
+    except DefinitionError:
+        return False
+    return True
+
+
+def _unfilled(described: list[Any], shape: Shape) -> list[str]:
+    """Columns that must have a value and get none from this state."""
+    filled = {column.name for column in shape.columns}
+    return [
+        f"has the column {each['name']!r}, which is NOT NULL without a default, and this state does not fill it"
+        for each in described
+        if each["name"] not in filled and not each["nullable"] and each.get("default") is None
+        and each.get("autoincrement") is not True and not each.get("identity") and not each.get("computed")
+    ]  # fmt: skip
+
+
+def _kinds(store: Store, inspector: Any, place: Place, shape: Shape) -> list[str]:
+    if not inspector.has_table(kinds.TABLE):
+        return []
+    with store.reading() as connection:
+        return kinds.key_problems(store, connection, place.table, shape.keys)
+
+
+def _layout(place: Place, store: Store) -> Iterator[Finding]:
+    with store.reading() as connection:
+        text = f"SELECT files, routing FROM {LAYOUT} WHERE name = ?"
+        found = connection.execute(text, (place.table,)).fetchone()
+    if found is not None and tuple(found) != (place.files, ROUTING):
+        yield Finding(
+            "error",
+            f"table {place.table!r} lies in {found[0]} file(s) with routing {found[1]!r}, asked for are "
+            f"{place.files} with {ROUTING!r}; the number is fixed when a table is made",
+        )
+
+
+def _privileges(store: Store, there: list[str], creates: bool, stages: bool) -> Iterator[Finding]:
+    with store.reading() as connection:
+        gone = missing(store.dialect.name, connection, there, creates, stages)
+    if gone:
+        yield Finding("error", f"the user {store.url.username or ''} lacks: {', '.join(gone)}; have them granted")
+
+
+ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
+_GRANT = re.compile(r"GRANT (?P<what>.+?) ON (?:TABLE )?(?P<where>\S+) TO ", re.IGNORECASE)
+
+
+def missing(
+    dialect: str, connection: Connection, there: Iterable[str], creates: bool, stages: bool = False
+) -> list[str]:
+    """The privileges that the tables which are ``there`` need and the user has not, and those to make tables.
+
+    ``creates``: tables that stay, ``stages``: temporary ones.
+    """
+    if dialect == "mysql":
+        return _mysql(connection, there, creates, stages)
+    if dialect == "postgresql":
+        return _postgresql(connection, there, creates, stages)
+    return []
+
+
+def _postgresql(connection: Connection, there: Iterable[str], creates: bool, stages: bool) -> list[str]:
+    gone = []
+    for table in there:
+        may = [f"has_table_privilege(?, '{each}')" for each in ROWS]
+        found = connection.execute(f"SELECT {', '.join(may)}", [f'"{table}"'] * len(ROWS)).fetchone()
+        gone += [f"{each} on {table}" for each, granted in zip(ROWS, found, strict=True) if not granted]
+    if creates:
+        text = "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)"
+        gone += [] if connection.execute(text).fetchone()[0] else ["CREATE on the schema"]
+    if stages:
+        text = "SELECT has_database_privilege(current_database(), 'TEMPORARY')"
+        gone += [] if connection.execute(text).fetchone()[0] else ["TEMPORARY on the database"]
+    return gone
+
+
+def _mysql(connection: Connection, there: Iterable[str], creates: bool, stages: bool) -> list[str]:
+    grants = [row[0] for row in connection.execute("SHOW GRANTS").fetchall()]
+    if any(" ON " not in grant for grant in grants):
+        return []  # a role, whose privileges are not listed: nobody can tell
+    database = connection.execute("SELECT database()").fetchone()[0]
+    parsed = [(match["what"].upper(), match["where"]) for match in map(_GRANT.match, grants) if match]
+    gone = []
+    for table in there:
+        gone += [f"{each} on {table}" for each in ROWS if not _granted(parsed, each, database, table)]
+    wanted = ["CREATE"] * creates + ["CREATE TEMPORARY TABLES"] * stages
+    return gone + [f"{each} on {database}" for each in wanted if not _granted(parsed, each, database, None)]
+
+
+def _granted(grants: list[tuple[str, str]], wanted: str, database: str, table: str | None) -> bool:
+    for what, where in grants:
+        names = {name.split("(")[0].strip() for name in what.split(",")}
+        scope = where.replace("`", "").replace('"', "")
+        schema, _, name = scope.rpartition(".")
+        if names & {wanted, "ALL", "ALL PRIVILEGES"} and _covers(schema, database) and name in ("*", table):
+            return True
+    return False
+
+
+def _covers(pattern: str, database: str) -> bool:
+    r"""Whether a grant's database is this one: ``*``, or a LIKE pattern in which ``\_`` is the sign itself."""
+    if pattern == "*":
+        return True
+    parts = re.findall(r"\\.|.", pattern)
+    like = {"%": ".*", "_": "."}
+    return re.fullmatch("".join(like.get(part, re.escape(part.lstrip("\\"))) for part in parts), database) is not None

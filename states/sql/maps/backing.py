@@ -1,0 +1,284 @@
+"""The backing map over a SQL table: many keys per statement, in the order of the keys.
+
+The order keeps two partitions from locking each other out and the store's tree warm: it is also most of the
+speed on large tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any
+
+from trident_py.canonical import key_of
+from trident_py.chunks import to_list
+from trident_py.errors import StateError
+from trident_py.state import BackingMap, OpaqueValue, StateType, TransactionalValue
+from trident_py.state.keys import ColumnKeys
+from trident_py.state.updates import Combination
+
+from ...columns.arrow import arrow_array
+from ...columns.values import Column, Refused, decoded, refusal, transposed
+from ..table import Place, Shape
+from ..transaction import Transaction
+from .combining import Batch, Recipe, key_array, sorted_arrays
+
+_WRAP: dict[StateType, Callable[[Any], Any]] = {
+    StateType.NON_TRANSACTIONAL: itemgetter(0),
+    StateType.TRANSACTIONAL: partial(tuple.__new__, TransactionalValue),
+    StateType.OPAQUE: partial(tuple.__new__, OpaqueValue),
+}
+
+
+class SqlBackingMap(BackingMap):
+    """Reads and writes rows of one state partition, inside its transaction while a commit runs.
+
+    On replay: nothing of its own; the map above it keeps the txids.
+    """
+
+    def __init__(
+        self, place: Place, shape: Shape, width: int, kind: StateType, transaction: Transaction
+    ) -> None:
+        self.place = place
+        self.table = place.table
+        self.keys = shape.keys
+        self.columns = shape.others
+        self.width = width
+        self.kind = kind
+        self.transaction = transaction
+        self.dialect = transaction.stores[0].dialect
+        self.written = 0
+        self._decoders = [self.dialect.decoder(column) for column in self.columns]
+        self._recipes: dict[str, Recipe | None] = {}
+        self._asked: tuple[Any, _Sorted] | None = None
+        self._folds = any(column.folds for column in self.keys)
+
+    def multiGet(self, keys: Sequence[Sequence[Any]]) -> list[Any]:
+        if len(keys) == 0:
+            return []
+        order = self._sorted(keys)
+        self._asked = (keys, order)
+        found: list[Any] = [None] * len(keys)
+        if self.transaction.active:
+            self.transaction.touch(list(order.files))
+        for index, positions in order.files.items():
+            with self.transaction.using(index) as connection:
+                asked = [order.encoded[i] for i in positions]
+                rows = self.dialect.read(connection, self.table, self.keys, self.columns, asked)
+            for position, value in zip(positions, self._values(rows), strict=True):
+                found[position] = value
+        return found
+
+    def multiPut(self, keys: Sequence[Sequence[Any]], vals: Sequence[Any]) -> None:
+        if len(keys) == 0:
+            return
+        asked = self._asked
+        known = asked is not None and asked[0] is keys and not self._folds
+        order = asked[1] if asked is not None and known else self._sorted(keys, decides=True)
+        if len(set(order.encoded)) < len(keys):
+            self._refuse_folded(order.encoded, keys)
+        stored = self._stored(keys, vals)
+        if self.transaction.active:
+            self.transaction.touch(list(order.files))
+        for index, positions in order.files.items():
+            rows = [order.encoded[i] + stored[i] for i in positions]
+            with self.transaction.using(index) as connection:
+                self.dialect.write(connection, self.table, self.keys, self.columns, rows)
+        self.written += len(keys)
+
+    def _refuse_folded(self, encoded: Sequence[tuple], keys: Sequence[Sequence[Any]]) -> None:
+        """Raises StateError for two keys that the columns hold as one: the value of one of them would be lost."""
+        first: dict[tuple, Sequence[Any]] = {}
+        for held, key in zip(encoded, keys, strict=True):
+            other = first.setdefault(held, key)
+            if key_of(other) != key_of(key):
+                columns = ", ".join(_names(self.keys))
+                raise StateError(
+                    f"table {self.table!r}: keys {list(other)!r} and {list(key)!r} are one in the columns "
+                    f"({columns}). Nothing of the batch is written. Give all keys one type and one time zone"
+                )
+
+    def multiCombine(
+        self, txid: int | None, keys: Sequence[Sequence[Any]], combination: Combination
+    ) -> list[Any] | None:
+        """Combines partial results with many keys' values inside the database, as the map of this kind would.
+
+        Returns the values that hold afterwards, an empty list if nobody wants them. None, with nothing done,
+        where that is not exactly the same (other types than the column's, a key twice, several values), where a
+        key would not be written, and where a result does not fit: the map then does it, or finds the words.
+        """
+        recipe = self._recipe(combination.sql) if self.transaction.active else None
+        if recipe is None or not recipe.takes(combination.amounts):
+            return None
+        batches = self._batches(recipe, txid, keys, combination.amounts)
+        if batches is None:
+            return None
+        self.transaction.touch(list(batches))
+        news = self._combined(recipe, batches, combination.wanted)
+        if news is not None:
+            self.written += len(keys)
+        return news
+
+    def _combined(self, recipe: Recipe, batches: dict[int, Batch], wanted: bool) -> list[Any] | None:
+        """All files or none; a savepoint takes back what a refused one has done."""
+        news: list[Any] = [None] * sum(map(len, batches.values())) if wanted else []
+        for index in batches:
+            with self.transaction.using(index) as connection:
+                connection.execute("SAVEPOINT trident")
+        done = all(self._combine_one(recipe, index, batch, news) for index, batch in batches.items())
+        for index in batches:
+            with self.transaction.using(index) as connection:
+                if not done:
+                    connection.execute("ROLLBACK TO SAVEPOINT trident")
+                connection.execute("RELEASE SAVEPOINT trident")
+        return news if done else None
+
+    def _combine_one(self, recipe: Recipe, index: int, batch: Batch, news: list[Any]) -> bool:
+        with self.transaction.using(index) as connection:
+            found = self.dialect.combine(connection, recipe, batch, bool(news))
+        if found:
+            for position, new in zip(batch.positions(), found, strict=True):
+                news[position] = new
+        return found is not None
+
+    def _recipe(self, sql: str) -> Recipe | None:
+        if sql not in self._recipes:
+            made = Recipe.of(self.table, self.keys, self.columns, self.width, self.kind, sql)
+            self._recipes[sql] = made
+        return self._recipes[sql]
+
+    def _batches(
+        self, recipe: Recipe, txid: int | None, keys: Sequence[Sequence[Any]], amounts: Any
+    ) -> dict[int, Batch] | None:
+        """What goes to each file, in the order of its tree; None if a key comes twice."""
+        if self.dialect.columnar:
+            typed = self._key_columns(keys, decides=True, takes=True)
+            arrays = [self._encode(c, v, keys, key_array) for c, v in typed]
+            found = sorted_arrays([*arrays, arrow_array(recipe.value, amounts)])
+            return None if found is None else {0: Batch(txid, *found)}
+        order = self._sorted(keys, decides=True)
+        if len(set(order.encoded)) != len(keys):
+            return None
+        numbers = amounts.to_pylist() if hasattr(amounts, "to_pylist") else amounts
+        made = {}
+        for index, positions in order.files.items():
+            columns = transposed([order.encoded[i] for i in positions], len(self.keys)) or []
+            made[index] = Batch(txid, [*columns, [numbers[i] for i in positions]], partial(list, positions))
+        return made
+
+    def rows(self) -> Iterable[tuple[tuple, Any]]:
+        """All rows of all files: key, value."""
+        names = ", ".join(f'"{name}"' for name in [*_names(self.keys), *_names(self.columns)])
+        decoders = [self.dialect.decoder(column) for column in self.keys]
+        for index in range(len(self.transaction.stores)):
+            with self.transaction.using(index) as connection:
+                found = connection.execute(f'SELECT {names} FROM "{self.table}"').fetchall()
+            width = len(self.keys)
+            values = self._values([row[width:] for row in found])
+            for row, value in zip(found, values, strict=True):
+                yield decoded(row[:width], decoders), value
+
+    def last_txid(self) -> int:
+        """The highest txid in the table, 0 if there is none."""
+        if self.kind is StateType.NON_TRANSACTIONAL:
+            return 0
+        highest = 0
+        for index in range(len(self.transaction.stores)):
+            with self.transaction.using(index) as connection:
+                found = connection.execute(f'SELECT max(txid) FROM "{self.table}"').fetchone()[0]
+            highest = max(highest, found or 0)
+        return highest
+
+    def _sorted(self, keys: Sequence[Sequence[Any]], decides: bool = False) -> _Sorted:
+        """The keys as the driver takes them, by file in the order of the table's tree."""
+        encoded = [self._encode(column, values, keys) for column, values in self._key_columns(keys, decides)]
+        whole = list(zip(*encoded, strict=True))
+        by: Any = encoded[0].__getitem__ if len(encoded) == 1 else whole.__getitem__
+        positions = sorted(range(len(whole)), key=by)
+        if self.place.files == 1:
+            return _Sorted(whole, {0: positions})
+        files: dict[int, list[int]] = {}
+        for position in positions:
+            files.setdefault(self.place.file_of(whole[position]), []).append(position)
+        return _Sorted(whole, dict(sorted(files.items())))
+
+    def _key_columns(
+        self, keys: Sequence[Sequence[Any]], decides: bool = False, takes: bool = False
+    ) -> list[tuple[Column, Any]]:
+        """The values of each key column; Arrow arrays stay what they are if the caller ``takes`` them.
+
+        The keys that are written ``decide`` of which kind those of the table are.
+        """
+        whole = keys.columns if takes and isinstance(keys, ColumnKeys) else None
+        columns = transposed(keys, len(self.keys)) if whole is None else whole
+        if columns is None or len(columns) != len(self.keys):
+            names = ", ".join(_names(self.keys))
+            raise StateError(f"table {self.table!r} has the keys ({names}), got the key {list(keys[0])!r}")
+        settled = self.transaction.settled(self.table, self.keys, columns if decides else None)
+        return list(zip(settled, columns, strict=True))
+
+    def _encode(
+        self, column: Column, values: Any, keys: Sequence[Sequence[Any]], encode: Callable = Column.encode
+    ) -> Any:
+        try:
+            return encode(column, values)
+        except Refused as why:
+            bad = to_list(values[why.index : why.index + 1])[0]
+            raise refusal(self.table, self.keys, column, keys[why.index], bad, why) from None
+
+    def _values(self, rows: Sequence[tuple | None]) -> list[Any]:
+        """From rows of columns to stored values."""
+        wrap = _WRAP[self.kind]
+        if self.width == 1 and not any(self._decoders):
+            return [None if row is None else wrap(row) for row in rows]
+        return [None if row is None else wrap(self._grouped(row)) for row in rows]
+
+    def _grouped(self, columns: tuple) -> tuple:
+        """txid and values of one row, each value decoded and several columns made one value."""
+        done = decoded(columns, self._decoders)
+        head = 0 if self.kind is StateType.NON_TRANSACTIONAL else 1
+        groups = [done[i : i + self.width] for i in range(head, len(done), self.width)]
+        if self.width == 1:
+            return done
+        return (*done[:head], *(None if all(v is None for v in group) else group for group in groups))
+
+    def _stored(self, keys: Sequence[Sequence[Any]], vals: Sequence[Any]) -> list[tuple]:
+        """The columns behind the key, checked column by column."""
+        rows: Any = [(value,) for value in vals] if self.kind is StateType.NON_TRANSACTIONAL else vals
+        if self.width > 1:
+            rows = [self._flat(row) for row in rows]
+        columns = transposed(rows, len(self.columns)) or []
+        done = [self._encode(c, values, keys) for c, values in zip(self.columns, columns, strict=True)]
+        if all(new is old for new, old in zip(done, columns, strict=True)):
+            return list(map(tuple, rows)) if type(rows[0]) is not tuple else rows
+        return list(zip(*done, strict=True))
+
+    def _flat(self, stored: tuple) -> tuple:
+        head = 0 if self.kind is StateType.NON_TRANSACTIONAL else 1
+        flat = list(stored[:head])
+        for value in stored[head:]:
+            if value is None:
+                flat += [None] * self.width
+            elif not isinstance(value, list | tuple) or len(value) != self.width or all(v is None for v in value):
+                names = ", ".join(_names(self.columns[head : head + self.width]))
+                raise StateError(
+                    f"table {self.table!r}: a value must be a row of ({names}), not all null; got {value!r}"
+                )
+            else:
+                flat += value
+        return tuple(flat)
+
+
+class _Sorted:
+    """Encoded keys, and for each file their positions in the order of the tree."""
+
+    __slots__ = ("encoded", "files")
+
+    def __init__(self, encoded: list[tuple], files: dict[int, list[int]]) -> None:
+        self.encoded = encoded
+        self.files = files
+
+
+def _names(columns: Sequence[Column]) -> list[str]:
+    return [column.name for column in columns]

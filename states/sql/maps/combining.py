@@ -1,0 +1,177 @@
+"""Combining inside the database: what one statement does with the partial results of a batch.
+
+The rules of the three maps, in SQL, are here; a dialect's `combine` says how its database is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trident_py.errors import DefinitionError
+from trident_py.state import StateType
+
+from ...columns.arrow import arrow_array
+from ...columns.values import Column, Refused
+
+_KINDS: dict[str, type] = {"integer": int, "double": float}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How partial results enter one table: its columns, the kind of map, `CombinerAggregator.sql`."""
+
+    table: str
+    keys: tuple[Column, ...]
+    value: Column
+    kind: StateType
+    sql: str
+
+    def __post_init__(self) -> None:
+        if "{old}" not in self.sql or "{new}" not in self.sql:
+            raise DefinitionError(f"a combiner's sql needs {{old}} and {{new}}, got {self.sql!r}")
+
+    @property
+    def columns(self) -> list[Column]:
+        """What a batch brings: the keys and the partial result."""
+        return [*self.keys, self.value]
+
+    @property
+    def own(self) -> str:
+        return f'"{self.table}"."{self.value.name}"'
+
+    @property
+    def previous(self) -> str:
+        return f'"{self.table}"."prev_{self.value.name}"'
+
+    @property
+    def txid(self) -> str:
+        return f'"{self.table}".txid'
+
+    @property
+    def limits(self) -> tuple[int, int] | None:
+        """What a declared type allows, where the table's own may be wider."""
+        if self.value.family != "integer" or self.value.bits >= 64:
+            return None
+        return -(1 << (self.value.bits - 1)), (1 << (self.value.bits - 1)) - 1
+
+    def combined(self, old: str, new: str) -> str:
+        """The new value; without an old one the partial result stands."""
+        both = self.sql.replace("{old}", old).replace("{new}", new)
+        return f"CASE WHEN {old} IS NULL THEN {new} ELSE {both} END"
+
+    def base(self, txid: str) -> str:
+        """The value that the batch starts from: in an opaque map that of before the batch."""
+        if self.kind is not StateType.OPAQUE:
+            return self.own
+        return f"CASE WHEN {self.txid} = {txid} THEN {self.previous} ELSE {self.own} END"
+
+    def allowed(self, txid: str) -> str | None:
+        """When a row that is there may be changed; every other row sends the batch to the map itself."""
+        if self.kind is StateType.NON_TRANSACTIONAL:
+            return None
+        if self.kind is StateType.OPAQUE:
+            return f"{self.txid} <= {txid}"
+        return f"({self.txid} IS NULL OR {self.txid} < {txid})"
+
+    def changes(self, new: str, txid: str) -> dict[str, str]:
+        """The columns of a row that is there, each from the row as it was."""
+        base = self.base(txid)
+        made = {self.value.name: self.combined(f"({base})", new)}
+        if self.kind is not StateType.NON_TRANSACTIONAL:
+            made["txid"] = txid
+        if self.kind is StateType.OPAQUE:
+            made[f"prev_{self.value.name}"] = base
+        return made
+
+    @classmethod
+    def of(
+        cls, table: str, keys: Sequence[Column], columns: Sequence[Column], width: int, kind: StateType, sql: str
+    ) -> Recipe | None:
+        """None for a map whose value is not one number."""
+        value = columns[0 if kind is StateType.NON_TRANSACTIONAL else 1]
+        if width != 1 or value.family not in _KINDS:
+            return None
+        return cls(table, tuple(keys), value, kind, sql)
+
+    def takes(self, numbers: Any) -> bool:
+        """Whether these are all numbers of the column's own type that it can hold."""
+        if isinstance(numbers, pa.Array):
+            return self._takes_array(numbers)
+        if set(map(type, numbers)) != {_KINDS[self.value.family]}:
+            return False
+        try:
+            return self.value.encode(numbers) is numbers
+        except Refused:
+            return False
+
+    def _takes_array(self, numbers: pa.Array) -> bool:
+        whole = self.value.family == "integer"
+        same = pa.types.is_signed_integer(numbers.type) if whole else pa.types.is_float64(numbers.type)
+        if not same or numbers.null_count > 0 or len(numbers) == 0:
+            return False
+        if not whole:
+            return bool(pc.all(pc.is_finite(numbers)).as_py())
+        low, high = self.limits or (-(2**63), 2**63 - 1)
+        return numbers.type.bit_width <= self.value.bits or _within(numbers, low, high)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Partial results in the order of the table's tree: a column for each key column, then the numbers.
+
+    The columns are Arrow arrays for a dialect that is ``columnar``, else lists. ``positions`` tells where rows stood.
+    """
+
+    txid: int | None
+    columns: list[Any]
+    positions: Callable[[], list[int]]
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+
+def sorted_arrays(columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Callable[[], list[int]]] | None:
+    """The rows by key (the last column is none), and where they stood; None if a key comes twice."""
+    names = [str(i) for i in range(len(columns))]
+    keys = pa.RecordBatch.from_arrays(list(columns[:-1]), names[:-1])
+    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names[:-1]])
+    made = [column.take(order) for column in columns]
+    same: Any = None
+    for column in made[:-1]:
+        equal = pc.equal(column.slice(1), column.slice(0, len(column) - 1))
+        same = equal if same is None else pc.and_(same, equal)
+    return None if pc.any(same).as_py() else (made, order.to_pylist)
+
+
+def key_array(column: Column, values: Any) -> pa.Array:
+    """A key column as an array the table can hold. Raises Refused."""
+    if not isinstance(values, pa.Array):
+        return arrow_array(column, column.encode(values))
+    if values.null_count == 0 and (_plain_integers(column, values) or _plain_texts(column, values)):
+        return values
+    return arrow_array(column, column.encode(values.to_pylist()))
+
+
+def _plain_integers(column: Column, values: pa.Array) -> bool:
+    if column.family != "integer" or not pa.types.is_signed_integer(values.type):
+        return False
+    half = 1 << (column.bits - 1)
+    return values.type.bit_width <= column.bits or _within(values, -half, half - 1)
+
+
+def _plain_texts(column: Column, values: pa.Array) -> bool:
+    if column.family != "text" or not pa.types.is_string(values.type):
+        return False
+    if "NUL" in column.without and pc.any(pc.match_substring(values, "\0")).as_py():
+        return False
+    return not column.sizes or len(values) == 0 or pc.max(pc.utf8_length(values)).as_py() <= column.sizes[0]
+
+
+def _within(numbers: pa.Array, low: int, high: int) -> bool:
+    found = pc.min_max(numbers)
+    return len(numbers) == 0 or (low <= found["min"].as_py() and found["max"].as_py() <= high)

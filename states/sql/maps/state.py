@@ -1,0 +1,265 @@
+"""Map states in one SQL table: typed key columns, the value, its txid and the value before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from trident_py.errors import DefinitionError
+from trident_py.state import (
+    BatchParticipant,
+    ITupleCollection,
+    Location,
+    NonTransactionalMap,
+    OpaqueMap,
+    SnapshottableMap,
+    StateClass,
+    StateFactory,
+    StatePlace,
+    StateType,
+    TransactionalMap,
+    ValueUpdater,
+)
+from trident_py.state.base import Key
+from trident_py.tuples import Fields, FieldsLike
+
+from ...columns.values import nameable
+from ...sharing import check_asked_behind, shared
+from ..ledger import Fence, Ledger
+from ..store import parsed, shown
+from ..table import Place, Shape, existing, location_of, one_key, prepare, shape_of
+from ..transaction import Transaction
+from .backing import SqlBackingMap
+
+T = TypeVar("T")
+GLOBAL_KEY = ("$GLOBAL$",)
+_MAPS: dict[StateType, Any] = {
+    StateType.NON_TRANSACTIONAL: NonTransactionalMap,
+    StateType.TRANSACTIONAL: TransactionalMap,
+    StateType.OPAQUE: OpaqueMap,
+}
+
+
+class SqlMap(SnapshottableMap, ITupleCollection):
+    """One partition of a SqlMapState.
+
+    On replay: transactional keeps what the batch has written, opaque starts again from the value before,
+    non-transactional applies the batch again.
+    """
+
+    def __init__(self, backing: SqlBackingMap, kind: StateType, partition: int, of: int, single: bool) -> None:
+        super().__init__(_MAPS[kind].build(backing), GLOBAL_KEY)
+        self.backing = backing
+        self.partition = partition
+        self.of = of
+        self.single = single
+        self._first = True
+
+    def beginCommit(self, txid: int | None) -> None:
+        """Locks the store for this partition. Raises ZombieError, FailedException if it stays locked."""
+        self._first = True
+        self.backing.transaction.begin(txid)
+        self._start(txid)
+
+    def _start(self, txid: int | None) -> None:
+        self.backing.written = 0
+        self.delegate.beginCommit(txid)
+
+    def commit(self, txid: int | None) -> Any:
+        super().commit(txid)
+        self.backing.transaction.commit()
+        return {"partition": self.partition, "written": self.backing.written}
+
+    def rollback(self, txid: int | None) -> None:
+        super().commit(txid)
+        self.backing.transaction.rollback()
+
+    def multiGet(self, keys: Sequence[Key]) -> list[Any]:
+        return self._repeated(lambda: self.delegate.multiGet(keys))
+
+    def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
+        return self._repeated(lambda: self.delegate.multiUpdate(keys, updaters))
+
+    def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        self._repeated(lambda: self.delegate.multiPut(keys, vals))
+
+    def _repeated(self, work: Callable[[], T]) -> T:
+        """Runs the first work of a transaction again, all of it, if it loses a deadlock.
+
+        A later one stands on what came before it, and nobody can repeat that here: the batch is replayed.
+        """
+        transaction, first = self.backing.transaction, self._first
+        self._first = False
+        if not (first and transaction.active):
+            return work()
+
+        def again() -> T:
+            self._start(transaction.txid)
+            return work()
+
+        return transaction.repeated(again)
+
+    def get(self) -> Any:
+        self._one()
+        return self.multiGet(self.snapshotKey)[0]
+
+    def update(self, updater: Any) -> Any:
+        self._one()
+        return self.multiUpdate(self.snapshotKey, [updater])[0]
+
+    def set(self, value: Any) -> None:
+        self._one()
+        self.multiPut(self.snapshotKey, [value])
+
+    def getTuples(self) -> Iterator[list[Any]]:
+        current = 0 if isinstance(self.delegate, NonTransactionalMap) else 1
+        for key, value in shared(self.backing.rows(), self.partition, self.of):
+            yield [*key, value if current == 0 else value[1]]
+
+    def _one(self) -> None:
+        if not self.single:
+            keys = ", ".join(column.name for column in self.backing.keys)
+            raise DefinitionError(
+                f"table {self.backing.table!r} has the key {keys}: a global aggregate needs key=None"
+            )
+
+
+@dataclass(frozen=True, repr=False)
+class SqlMapState(StateFactory):
+    """A map state in one SQL table; made by `nonTransactional`, `transactional` and `opaque`.
+
+    ``key=None`` is the state of a global aggregate. Types come from the fields (``"count bigint"``) or from
+    the table, which is made when missing. ``files=N`` spreads a SQLite table over N files by key.
+    On replay: as its kind; every partition of a batch is one transaction of the store, fenced by the ledger.
+    """
+
+    url: str
+    table: str
+    key: Fields | None
+    value: Fields
+    type: StateType
+    files: int = 1
+
+    def __post_init__(self) -> None:
+        where = parsed(self.url).render_as_string(hide_password=False)
+        object.__setattr__(self, "url", where)  # absolute: a worker may stand in another folder
+        if self.files < 1:
+            raise DefinitionError(f"table {self.table!r}: files must be at least 1, got {self.files}")
+        for name in [self.table, *(self.key or ()), *self.value]:
+            nameable("table or column", name)
+        if len(self.value) == 0 or (self.key is not None and len(self.key) == 0):
+            raise DefinitionError(f"table {self.table!r}: key and value need at least one field each")
+        self._fields()[0].concat(self._fields()[1])  # no column twice
+
+    @classmethod
+    def nonTransactional(
+        cls, url: str, table: str, key: FieldsLike | None = None,
+        value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
+    ) -> SqlMapState:  # fmt: skip
+        """Columns: key, value. A replayed batch counts twice."""
+        return cls(url, table, _key(table, key, keys), Fields.of(value), StateType.NON_TRANSACTIONAL, files)
+
+    @classmethod
+    def transactional(
+        cls, url: str, table: str, key: FieldsLike | None = None,
+        value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
+    ) -> SqlMapState:  # fmt: skip
+        """Columns: key, value, txid. Exact if a replayed batch has the same content."""
+        return cls(url, table, _key(table, key, keys), Fields.of(value), StateType.TRANSACTIONAL, files)
+
+    @classmethod
+    def opaque(
+        cls, url: str, table: str, key: FieldsLike | None = None,
+        value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
+    ) -> SqlMapState:  # fmt: skip
+        """Columns: key, value, txid, prev_<value>. Exact also under changed content, save for S12's keys."""
+        return cls(url, table, _key(table, key, keys), Fields.of(value), StateType.OPAQUE, files)
+
+    @property
+    def kind(self) -> str:
+        return self.type.value
+
+    @property
+    def stateName(self) -> str:
+        return self.table
+
+    @property
+    def key_fields(self) -> Fields | None:
+        return self.key
+
+    @property
+    def keys(self) -> Fields | None:
+        """The older name of ``key``."""
+        return self.key
+
+    @property
+    def state_type(self) -> StateClass:
+        return SqlMap
+
+    @property
+    def location(self) -> Location:
+        return location_of(self.place)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.url, self.table, self.files)
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlMap:
+        backing = self._backing(Fence.of(conf), partitionIndex)
+        return SqlMap(backing, self.type, partitionIndex, numPartitions, self.key is None)
+
+    def check_place(self, place: StatePlace) -> None:
+        """Raises DefinitionError for a query that could not see what its batch has written."""
+        check_asked_behind(place, f"table {self.table!r}")
+
+    def participant(self) -> BatchParticipant:
+        """The ledger's side on the driver, for one run."""
+        place = self.place
+
+        def valued() -> int:
+            return 0 if existing(place.stores()[0], self.table) is None else self._backing(None).last_txid()
+
+        return Ledger(self.location, self._opened, place.stores, valued)
+
+    def stored(self) -> dict[tuple, Any]:
+        """All rows: key tuple -> plain value, TransactionalValue or OpaqueValue."""
+        return dict(self._backing(None).rows())
+
+    def _opened(self) -> list[Any]:
+        self._backing(None)
+        return self.place.stores()
+
+    def _backing(self, fence: Fence | None, partition: int = 0) -> SqlBackingMap:
+        place = self.place
+        transaction = Transaction(place.stores(), fence, partition)
+        shape = one_key(place, prepare(place, self._shape(place)))
+        return SqlBackingMap(place, shape, len(self.value), self.type, transaction)
+
+    def _shape(self, place: Place) -> Shape:
+        keys, others = self._fields()
+        return shape_of(place, keys, others)
+
+    def _fields(self) -> tuple[Fields, Fields]:
+        keys = Fields("k string") if self.key is None else self.key
+        others = list(self.value.declarations())
+        if self.type is not StateType.NON_TRANSACTIONAL:
+            others.insert(0, "txid bigint")
+        if self.type is StateType.OPAQUE:
+            others += [f"prev_{declared}" for declared in self.value.declarations()]
+        return keys, Fields(others)
+
+    def __repr__(self) -> str:
+        files = f", files={self.files}" if self.files > 1 else ""
+        return (
+            f"SqlMapState({self.kind}, {shown(parsed(self.url))!r}, {self.table!r}, "
+            f"key={self.key}, value={self.value}{files})"
+        )
+
+
+def _key(table: str, key: FieldsLike | None, keys: FieldsLike | None) -> Fields | None:
+    """The key's fields; ``keys`` is the older name of ``key``. Raises DefinitionError for both."""
+    if key is not None and keys is not None:
+        raise DefinitionError(f"table {table!r}: give key or keys, which are the same, not both")
+    given = keys if key is None else key
+    return None if given is None else Fields.of(given)

@@ -1,0 +1,176 @@
+"""What tells a replay where rows have no key: which partition has written its part, of how many, and of which rows.
+
+A partition's number stands for the same rows only while there are as many partitions and the rows come to them the
+same way (`trident_py.run.ways`). So the driver records both under the txid before the first write, with an open mark
+for each partition: a mark that is gone is then told from one that was never written. A batch that was begun with
+others is not written: its replay only counts its rows. As many as there are in the parts that are written, or all
+parts written: the batch was whole (the part of a partition without rows stays open). Else the replay cannot tell which
+of its rows are there, and the run ends with the way on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+from trident_py.errors import StateError
+from trident_py.state import Location, Remembered
+
+from ..spread import Spread, check_whole
+from .connection import Connection
+from .dialects.base import Dialect
+from .ledger import LAYOUT_PART, Fence, FenceRow, Ledger, read
+from .store import Store
+
+_OPEN = ""
+_PART = "WHERE topology = ? AND state = ? AND txid = ? AND part = ?"
+
+
+@dataclass(frozen=True)
+class Claim(Fence):
+    """A fence whose partitions claim their part before they write it; the part's row keeps the count of its rows.
+
+    ``way`` is that of the tuples in this run.
+    """
+
+    way: str = ""
+    tally: list[int] = field(default_factory=lambda: [0], compare=False, repr=False)
+
+    def claim(self, connection: Connection, txid: int, part: int, dialect: Dialect) -> bool:
+        """Whether this part of the batch is to be written; waits for the end of another task that writes it.
+
+        Raises StateError if its mark is gone.
+        """
+        text = f"SELECT token FROM trident_part {_PART}{dialect.exclusive}"
+        mark = connection.execute(text, (*self.own, txid, part)).fetchone()
+        if mark is None:
+            self._refuse(txid)
+        return bool(mark[0] == _OPEN)
+
+    def wrote(self, connection: Connection, txid: int | None, part: int, token: str, dialect: Dialect) -> None:
+        if self.tally[0] > 0:
+            text = f"UPDATE trident_part SET token = ?, partitions = ? {_PART}"
+            connection.execute(text, (token, self.tally[0], *self.own, txid, part))
+
+    def spread(self, connection: Connection, txid: int) -> Spread | None:
+        """How the batch was begun, None if it was not."""
+        text = f"SELECT partitions, token FROM trident_part {_PART}"
+        found = connection.execute(text, (*self.own, txid, LAYOUT_PART)).fetchone()
+        return None if found is None else Spread(*found)
+
+    def record(self, connection: Connection, txid: int, spread: Spread) -> None:
+        """How a batch is begun of which nothing is written yet: a mark for each partition, all of them open."""
+        connection.execute("DELETE FROM trident_part WHERE topology = ? AND state = ? AND txid = ?", (*self.own, txid))
+        self._insert(connection, txid, [(LAYOUT_PART, *spread), *((part, 0, _OPEN) for part in range(spread[0]))])
+
+    def written(self, connection: Connection, txid: int) -> list[int]:
+        """The counts of the partitions that have written the batch."""
+        text = "SELECT partitions FROM trident_part WHERE topology = ? AND state = ? AND txid = ? AND part >= 0"
+        found = connection.execute(f"{text} AND token <> ?", (*self.own, txid, _OPEN)).fetchall()
+        return [row[0] for row in found]
+
+    def check_marks(self, connection: Connection, row: FenceRow) -> None:
+        """Raises StateError if the batch that the driver has begun last is not over, and lacks marks."""
+        if row.started <= row.txid:
+            return
+        marks, spread = self.parts(connection, row.started), self.spread(connection, row.started)
+        if spread is None or len(marks) - 1 < spread.partitions:
+            self._refuse(row.started)
+
+    def _refuse(self, txid: int) -> NoReturn:
+        raise StateError(
+            f"state {self.state!r} of topology {self.topology!r}: the ledger says that batch {txid} was begun, but "
+            "marks of its partitions are gone from trident_part: somebody removed rows, or only a part of the database "
+            "was restored. Which rows of the batch the table has cannot be told, and none is written. Restore the "
+            f"database as a whole. Or remove by hand the rows of batch {txid} from the table and its marks from "
+            "trident_part, set started = txid in the state's row of trident_fence, and start again: then it is "
+            "written anew"
+        )
+
+    def _insert(self, connection: Connection, txid: int, rows: list[tuple[int, int, str]]) -> None:
+        text = (
+            "INSERT INTO trident_part (topology, state, txid, part, attempt, partitions, token)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)"
+        )
+        connection.executemany(text, [(*self.own, txid, part, self.attempt, *more) for part, *more in rows])
+
+
+class Unfenced(Claim):
+    """The ledger without a driver (a unit test's makeState): a replay with the same partitions is told."""
+
+    def claim(self, connection: Connection, txid: int, part: int, dialect: Dialect) -> bool:
+        if part in self.parts(connection, txid):
+            return super().claim(connection, txid, part, dialect)
+        self._insert(connection, txid, [(part, 0, _OPEN)])
+        return True
+
+    def row(self, connection: Connection, lock: str = "") -> FenceRow:
+        return read(connection, *self.own, lock) or FenceRow(0, "", 0, 0, 0)
+
+
+def claim_of(conf: dict, table: str) -> Claim:
+    """The claim of a run, or of none."""
+    found = Claim.of(conf)
+    if isinstance(found, Claim):
+        return replace(found, way=Spread.of(0, conf).way)
+    return Unfenced(conf.get("topology.name") or "", conf.get("trident.state.name") or table, 0, "")
+
+
+class AppendLedger(Ledger):
+    """The driver's side of a state whose partitions are known by their number."""
+
+    def __init__(
+        self, location: Location, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]]
+    ) -> None:
+        super().__init__(location, stores, places)
+        self._spread: dict[int, Spread] = {}
+
+    def open(self, conf: dict) -> int:
+        generation = super().open(conf)
+        fence = super().fence
+        self._fence = Claim(*fence.own, generation, fence.lineage, way=Spread.of(0, conf).way)
+        return generation
+
+    def remembered(self, conf: dict) -> Remembered:
+        """Raises StateError also if marks of the batch at hand are gone."""
+        found, store = super().remembered(conf), self._places()[0]
+        own = conf.get("topology.name", ""), conf.get("trident.state.name", "")
+        if found.last > 0:
+            with store.errors("ask the ledger"), store.reading() as connection:
+                row = read(connection, *own)
+                if row is not None:
+                    Claim(*own, row.generation, row.lineage).check_marks(connection, row)
+        return found
+
+    @property
+    def fence(self) -> Claim:
+        found = super().fence
+        assert isinstance(found, Claim)
+        return found
+
+    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
+        """Shuts out older attempts and records how the batch is spread, unless some have written it otherwise."""
+        self._belongs()
+        store, spread = self._stores()[0], Spread(numPartitions, self.fence.way)
+        with store.errors("begin the batch in the ledger"), store.writing() as connection:
+            row = self.fence.row(connection, store.dialect.exclusive)
+            if txid < row.last or txid <= row.txid:
+                return  # complete, or behind: the tasks are told
+            if row.started == txid:
+                self.fence.check_marks(connection, row)
+            self.fence.begun(connection, txid, attempt)
+            if self.fence.spread(connection, txid) != spread and not self.fence.written(connection, txid):
+                self.fence.record(connection, txid, spread)
+        self._spread = {txid: spread}
+
+    def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
+        """Moves the last complete txid. Raises StateError if a batch half written cannot be told apart."""
+        store, now = self._stores()[0], self._spread.get(txid)
+        with store.errors("end the batch in the ledger"), store.writing() as connection:
+            row = self.fence.row(connection, store.dialect.exclusive)
+            then = self.fence.spread(connection, txid)
+            if row.txid < txid and None not in (now, then) and now != then:
+                written = self.fence.written(connection, txid)
+                check_whole(self.location.shown, txid, then, now, written, receipts)  # type: ignore[arg-type]
+            self.fence.complete(connection, txid)

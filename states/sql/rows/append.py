@@ -1,0 +1,231 @@
+"""Rows without a key: appended once for each batch, however often it is replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from trident_py.errors import DefinitionError, FailedException, StateError
+from trident_py.state import BatchParticipant, ITupleCollection, State, StateClass
+from trident_py.tuples import Fields, FieldsLike, TridentTuple
+
+from ...columns.keyed import KeyedRows
+from ...columns.values import Column
+from ...spread import Spread
+from ..connection import Connection
+from ..dialects.base import names
+from ..parts import AppendLedger, Claim, Unfenced, claim_of
+from ..store import parsed, shown
+from ..table import Shape
+from ..transaction import Transaction
+from .base import RowFactory, columns_of, fields_of, row_shape, rows_of, stored_rows
+from .checking import Checked, checked, transmissible
+from .rejects import SUFFIX, Reject, Rejects, shortened
+from .staging import ROW, Stage
+from .writing import row_text
+
+
+class AppendRows(State, ITupleCollection):
+    """One partition of an AppendState.
+
+    On replay: a partition that has written its part of the batch writes nothing. Replayed with another number of
+    partitions, or with rows that come another way, a batch that was begun is only counted; see `states.sql.parts`.
+    """
+
+    def __init__(self, factory: AppendState, fence: Claim, partition: int, partitions: int) -> None:
+        self.factory = factory
+        self.partition = partition
+        self.partitions = partitions
+        self.rows = self.rejected = self.inserted = 0
+        self._fence = fence
+        self._shape: Shape | None = None
+        self._mine: bool | None = None
+        self._transaction = Transaction(factory.place.stores(), fence, partition)
+        self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
+
+    def beginCommit(self, txid: int | None) -> None:
+        """Opens the transaction, once the columns are known. Raises ZombieError, FailedException if it stays locked."""
+        self.rows = self.rejected = self.inserted = 0
+        self._mine = None
+        self._transaction.begin(txid, lazily=self._shape is None)
+
+    def commit(self, txid: int | None) -> Any:
+        """Returns how many rows there were, and how many of them were inserted and rejected now."""
+        if self._transaction.active:
+            self._fence.tally[0] = self.rows
+            self._transaction.commit()
+        return {
+            "partition": self.partition, "rows": self.rows, "inserted": self.inserted, "rejected": self.rejected,
+        }  # fmt: skip
+
+    def rollback(self, txid: int | None) -> None:
+        self._transaction.rollback()
+
+    def getTuples(self) -> Iterator[list[Any]]:
+        """This partition's share of the rows; equal ones as often as they are there."""
+        return rows_of(self.factory.place, self.factory._fields, Fields(), self.partition, self.partitions)
+
+    def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
+        """Writes the rows; with ``tell`` returns those written now. Raises StateError for a bad row."""
+        if len(tuples) == 0:
+            return []
+        fields = fields_of(tuples)
+        columns = self._columns(fields)
+        self.rows += len(tuples)
+        if self._mine is None:
+            self._mine = self._claimed()
+        if not self._mine:
+            return []
+        batch = checked(self.factory.table, columns, fields, tuples, self._rejects is not None)
+        with self._transaction.using(0) as connection:
+            most = self._transaction.stores[0].dialect.longest(connection, batch.rows.columns)
+            gone = self._written(connection, transmissible(self.factory.table, batch, most, self._rejects is not None))
+        return [row for index, row in enumerate(tuples) if index not in gone] if tell else []
+
+    def _written(self, connection: Connection, batch: Checked) -> set[int]:
+        """Writes the rows; returns the positions of those that the table refused."""
+        refused = self._write(connection, batch.rows) if len(batch.rows) else {}
+        names = [column.name for column in batch.rows.columns]
+        found = [(batch.position(row), batch.rows.row(row), why) for row, why in sorted(refused.items())]
+        if self._rejects is not None:
+            late = [Reject(dict(zip(names, row, strict=True)), why) for _, row, why in found]
+            self.rejected += self._rejects.write(connection, self._transaction.txid, [*batch.rejects, *late])
+        elif found:
+            position, row, why = found[0]
+            raise StateError(
+                f"table {self.factory.table!r}, row {position} of the batch ({row_text(batch.rows.columns, row)}): the "
+                f"table refuses it: {shortened(why)}. Nothing of the batch is written. Correct the row before the "
+                'state, change the table, or keep such rows aside with onBadRow="dead-letter"'
+            )
+        self.inserted += len(batch.rows) - len(refused)
+        if batch.positions is None:
+            return {position for position, _, _ in found}
+        good = set(batch.positions.to_pylist()) - {position for position, _, _ in found}
+        return set(range(len(batch.rows) + len(batch.rejects))) - good
+
+    def _columns(self, fields: Fields) -> list[Column]:
+        if self._shape is None:
+            self._shape = self.factory.shape(fields)
+            if self._rejects is not None:
+                self._rejects.prepare(self._transaction.stores[0])
+        return columns_of(self.factory.table, self._shape, fields)
+
+    def _claimed(self) -> bool:
+        """Whether this transaction has the part of the batch to write; if not, it is over."""
+        txid = self._transaction.txid
+        if txid is None:
+            return True
+        with self._transaction.using(0) as connection:
+            mine = self._is_open(connection, txid)
+            mine = mine and self._fence.claim(connection, txid, self.partition, self._transaction.stores[0].dialect)
+        if not mine:
+            self._transaction.rollback()
+        return mine
+
+    def _is_open(self, connection: Connection, txid: int) -> bool:
+        if self._fence.row(connection).txid >= txid:
+            return False
+        begun = self._fence.spread(connection, txid)
+        if begun is None and not isinstance(self._fence, Unfenced):
+            raise FailedException(  # a replica took over that had not got it: the replay records it again
+                f"table {self.factory.table!r}: the ledger does not know batch {txid}; the driver's prepare comes "
+                "first. Run the topology on a cluster of trident_py"
+            )
+        return begun in (None, Spread(self.partitions, self._fence.way))
+
+    def _write(self, connection: Connection, rows: KeyedRows) -> dict[int, str]:
+        """In bulk; if the table objects, again through a temporary table, to name the rows that it refuses."""
+        store, table = self._transaction.stores[0], self.factory.table
+        dialect = store.dialect
+        connection.execute("SAVEPOINT trident_append")
+        try:
+            dialect.fill(connection, table, rows.columns, rows.arrays)
+        except Exception as error:
+            if not isinstance(error, StateError) and not dialect.refuses(error):
+                raise
+            connection.execute("ROLLBACK TO SAVEPOINT trident_append")
+        else:
+            connection.execute("RELEASE SAVEPOINT trident_append")
+            return {}
+        return _Strictly(store, connection, table, rows).appended(all_refused=self._rejects is not None)
+
+
+class _Strictly(Stage):
+    """Rows without a key, through a temporary table: one statement as long as the table objects to none."""
+
+    def appended(self, all_refused: bool) -> dict[int, str]:
+        """Inserts what the table takes; returns the rows that it refused (only the first, unless all are asked)."""
+        self.fill()
+        refused: dict[int, str] = {}
+        self._insert(0, len(self.rows) - 1, refused, all_refused)
+        self.drop()
+        return refused
+
+    def _text(self) -> str:
+        columns = names(self.rows.columns)
+        chosen = f"SELECT {columns} FROM {self._stage} WHERE {ROW.name} BETWEEN ? AND ? ORDER BY {ROW.name}"
+        return f'INSERT INTO "{self.table}" ({columns}) {chosen}'
+
+    def _is_there(self, row: int) -> bool:
+        return False
+
+
+@dataclass(frozen=True, repr=False)
+class AppendState(RowFactory):
+    """Rows without a key in one SQL table, written by `RowUpdater`; equal rows stay as many as they were.
+
+    ``columns`` are the fields of a row (None: those of the table, or the typed fields of the tuples if it is
+    missing); a table that is there may have more, such as a number that the database gives.
+    ``onBadRow="dead-letter"`` keeps rows that the table refuses in ``<table>_rejected``.
+    On replay: the rows of a partition and their mark in the ledger are one transaction of the store, so a
+    partition that has written writes nothing. Exact for sources that send a batch again unchanged.
+    """
+
+    url: str
+    table: str
+    columns: FieldsLike | None = None
+    onBadRow: str = "fail"
+    kind: ClassVar[str] = "append"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
+        object.__setattr__(self, "columns", None if self.columns is None else Fields.of(self.columns))
+        if self.onBadRow not in ("fail", "dead-letter"):
+            raise DefinitionError(
+                f"table {self.table!r}: onBadRow is one of ['fail', 'dead-letter'], got {self.onBadRow!r}"
+            )
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        return (SUFFIX,) if self.onBadRow == "dead-letter" else ()
+
+    @property
+    def _shared(self) -> str:
+        return "append"  # rows of others change nothing of what it writes
+
+    @property
+    def state_type(self) -> StateClass:
+        return AppendRows
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> AppendRows:
+        state = AppendRows(self, claim_of(conf, self.table), partitionIndex, numPartitions)
+        if self._fields is not None:
+            state._columns(self._fields)
+        return state
+
+    def participant(self) -> BatchParticipant:
+        """The ledger's side on the driver, for one run."""
+        return AppendLedger(self.location, self._stores, self.place.stores)
+
+    def shape(self, fields: Fields) -> Shape:
+        """The table's columns; made now if it is missing. ``fields`` are those of the tuples."""
+        return row_shape(self.place, self._fields, Fields(), fields)
+
+    def stored(self) -> dict[tuple, int]:
+        """All rows, and how often each is there."""
+        return dict(stored_rows(self.place, self._fields))
+
+    def __repr__(self) -> str:
+        where = f"{shown(parsed(self.url))!r}, {self.table!r}"
+        return f"AppendState({where}, columns={self.columns}, onBadRow={self.onBadRow!r})"

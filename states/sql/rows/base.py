@@ -1,0 +1,138 @@
+"""What states of rows share: the table that the fields of the tuples name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from trident_py.chunks import TupleList
+from trident_py.errors import StateError
+from trident_py.state import Location, StateFactory, StatePlace
+from trident_py.tuples import Fields, FieldsLike
+
+from ...columns.values import Column, decoded
+from ...rows import RowUpdater
+from ...sharing import check_asked_behind, shared
+from ..dialects.base import names
+from ..store import Store
+from ..table import Place, Shape, described, existing, location_of, prepare, prepare_ledger, shape_of
+
+
+class RowFactory(StateFactory):
+    """What the factories of row states share: frozen dataclasses with these fields."""
+
+    url: str
+    table: str
+    columns: FieldsLike | None
+    files: int = 1
+
+    @property
+    def location(self) -> Location:
+        return location_of(self.place, self._beside, self._shared)
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        """The suffixes of the state's further tables."""
+        return ()
+
+    @property
+    def _shared(self) -> str:
+        """How other states may write the table too, see `trident_py.state.Location`."""
+        return ""
+
+    @property
+    def place(self) -> Place:
+        return Place(self.url, self.table, self.files)
+
+    @property
+    def stateName(self) -> str:
+        return self.table
+
+    @property
+    def _fields(self) -> Fields | None:
+        return None if self.columns is None else Fields.of(self.columns)
+
+    @property
+    def own_updater(self) -> RowUpdater:
+        return RowUpdater()
+
+    def check_place(self, place: StatePlace) -> None:
+        """Raises DefinitionError for a query that could not see what its batch has written."""
+        check_asked_behind(place, f"table {self.table!r}")
+
+    def _stores(self) -> list[Store]:
+        """The stores with the ledger's tables in each, also before the first row decides the columns."""
+        prepare_ledger(self.place)
+        return self.place.stores()
+
+
+def row_shape(place: Place, columns: Fields | None, key: Fields, fields: Fields) -> Shape:
+    """The table's columns, made now if it is missing; ``fields`` are those of the tuples."""
+    return keyed_shape(place, declared(place, columns, fields), key)
+
+
+def declared(place: Place, columns: Fields | None, fields: Fields) -> Fields:
+    """The fields of a row: ``columns``, else those of the tuples. Raises StateError for one that the table has not."""
+    if columns is not None:
+        return columns
+    known = described(place.stores()[0], place.table)
+    if known is not None and (unknown := [name for name in fields if name not in known]):
+        raise StateError(f"table {place.table!r} has no columns {unknown}; it has: {', '.join(known)}")
+    return fields
+
+
+def keyed_shape(place: Place, fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> Shape:
+    """The table of these fields, made now if it is missing; a type is the key's, the field's, or a ``usual`` one."""
+    types = {**(usual or {}), **fields.types, **key.types}
+    both = Fields([f"{name} {types[name]}" if name in types else name for name in fields])
+    return prepare(place, shape_of(place, both.only(key), both.without(key)))
+
+
+def columns_of(table: str, shape: Shape, fields: Fields) -> list[Column]:
+    """The columns that the tuples fill, in the order of their fields. Raises StateError if one is not filled."""
+    by_name = {column.name: column for column in shape.columns}
+    if missing := [name for name in by_name if name not in fields]:
+        raise StateError(f"table {table!r} needs the columns {', '.join(missing)}; the tuples have {fields}")
+    return [by_name[name] for name in fields if name in by_name]
+
+
+def fields_of(tuples: Sequence[Any]) -> Fields:
+    """The fields of a batch's tuples."""
+    return tuples.fields if isinstance(tuples, TupleList) else tuples[0].getFields()
+
+
+def stored_rows(place: Place, columns: Fields | None) -> Counter[tuple]:
+    """All rows of a table and how often each is there; json columns as text. For tests."""
+    return Counter(_rows(place, _fields(place, columns), as_text=("json",)))
+
+
+def rows_of(
+    place: Place, columns: Fields | None, key: Fields, partition: int, of: int
+) -> Iterator[list[Any]]:
+    """This partition's share of a table's rows, for `TupleCollectionGet`; the key's columns come first."""
+    fields = _fields(place, columns)
+    rows = _rows(place, fields.only([name for name in key if name in fields]).concat(fields.without(key)))
+    for row, _ in shared(((row, None) for row in rows), partition, of):
+        yield list(row)
+
+
+def _fields(place: Place, columns: Fields | None) -> Fields:
+    """Those declared, else those of the table; none without a table."""
+    known = existing(place.stores()[0], place.table)
+    if known is None:
+        return Fields()
+    return Fields(list(known)) if columns is None else columns
+
+
+def _rows(place: Place, fields: Fields, as_text: Sequence[str] = ()) -> Iterator[tuple]:
+    """The rows of all files; columns of the families ``as_text`` as they are stored."""
+    if len(fields) == 0:
+        return
+    shape = prepare(place, shape_of(place, Fields(), fields))
+    for store in place.stores():
+        with store.reading() as connection, store.errors("read"):
+            rows = connection.execute(f'SELECT {names(shape.columns)} FROM "{place.table}"').fetchall()
+        decoders = [None if each.family in as_text else store.dialect.decoder(each) for each in shape.columns]
+        for row in rows:
+            yield decoded(row, decoders)

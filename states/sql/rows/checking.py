@@ -1,0 +1,108 @@
+"""Tuples become checked columns; what a column cannot hold is an error or a dead letter, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from trident_py.errors import StateError
+from trident_py.tuples import Fields
+
+from ...columns.arrow import encoded, gathered, refusals
+from ...columns.keyed import KeyedRows
+from ...columns.values import Column, Refused, refusal
+from ..dialects.bulk import too_long
+from .rejects import Reject
+
+
+class Checked(NamedTuple):
+    """The rows that the columns hold, where each stood in the batch (None: all are there), and the others."""
+
+    rows: KeyedRows
+    positions: pa.Array | None
+    rejects: list[Reject]
+
+    def position(self, row: int) -> int:
+        return row if self.positions is None else int(self.positions[row].as_py())
+
+
+def checked(
+    table: str, columns: Sequence[Column], fields: Fields, tuples: Sequence[Any], keep_bad: bool,
+    settle: Callable[[Sequence[Column], Sequence[Any]], Sequence[Column]] = lambda columns, values: columns,
+) -> Checked:  # fmt: skip
+    """Raises StateError for the first bad row; with ``keep_bad`` bad rows are rejects.
+
+    ``settle`` gives the columns as the table knows them, see `kinds.settled`.
+    """
+    values = gathered(tuples, fields, [column.name for column in columns])
+    if values is None:
+        raise StateError(f"table {table!r}: a tuple has not the values of {fields}")
+    arrays, asked = [], settle(columns, values)
+    for column, given in zip(asked, values, strict=True):
+        try:
+            arrays.append(encoded(column, given))
+        except Refused as why:
+            if keep_bad:
+                return _without_bad(columns, asked, values)
+            raise refusal(table, columns, column, _row(values, why.index), plain(given[why.index]), why) from None
+    return Checked(KeyedRows(columns, arrays), None, [])
+
+
+def transmissible(table: str, batch: Checked, most: int | None, keep_bad: bool) -> Checked:
+    """The batch without the rows that are longer than the server takes; they are rejects with ``keep_bad``.
+
+    Raises StateError for the first one without.
+    """
+    if most is None or len(batch.rows) == 0:
+        return batch
+    long = too_long(batch.rows.columns, batch.rows.arrays, most)
+    if not long:
+        return batch
+    reasons = {
+        row: f"the row has {size} bytes, the server takes {most} (max_allowed_packet)" for row, size in long.items()
+    }
+    if not keep_bad:
+        row, why = next(iter(reasons.items()))
+        raise StateError(
+            f"table {table!r}, row {batch.position(row)} of the batch: {why}. Nothing of the batch is written. Raise "
+            'the limit, allow LOAD DATA LOCAL (local_infile), or keep such rows aside with onBadRow="dead-letter"'
+        )
+    names = [column.name for column in batch.rows.columns]
+    rejects = [Reject(dict(zip(names, batch.rows.row(row), strict=True)), why) for row, why in reasons.items()]
+    good = [row for row in range(len(batch.rows)) if row not in reasons]
+    positions = pa.array([batch.position(row) for row in good], pa.int64())
+    return Checked(batch.rows.take(pa.array(good, pa.int64())), positions, [*batch.rejects, *rejects])
+
+
+def plain(value: Any) -> Any:
+    """The Python object; the number behind it where Python has none (a date after 9999)."""
+    if not isinstance(value, pa.Scalar):
+        return value
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        return value.value
+
+
+def _without_bad(columns: Sequence[Column], asked: Sequence[Column], values: Sequence[Any]) -> Checked:
+    reasons: dict[int, str] = {}
+    for column, given in zip(asked, values, strict=True):
+        for index, why in refusals(column, given).items():
+            reasons.setdefault(index, f"column {column.name!r} ({column.ddl}): {why}")
+    good = [index for index in range(len(values[0])) if index not in reasons]
+    positions = pa.array(good, pa.int64())
+    arrays = [encoded(column, _taken(given, good, positions)) for column, given in zip(columns, values, strict=True)]
+    names = [column.name for column in columns]
+    bad = sorted(reasons.items())
+    rejects = [Reject(dict(zip(names, _row(values, index), strict=True)), why) for index, why in bad]
+    return Checked(KeyedRows(columns, arrays), positions, rejects)
+
+
+def _taken(values: Any, good: list[int], positions: pa.Array) -> Any:
+    return [values[index] for index in good] if isinstance(values, list) else values.take(positions)
+
+
+def _row(values: Sequence[Any], index: int) -> list[Any]:
+    return [plain(each[index]) for each in values]

@@ -1,0 +1,278 @@
+"""Rows under a deterministic key: each is inserted once, however often it comes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from trident_py.errors import DefinitionError, StateError
+from trident_py.state import BatchParticipant, ITupleCollection, State, StateClass
+from trident_py.tuples import Fields, FieldsLike, TridentTuple
+
+from ...columns.keyed import KeyedRows
+from ...columns.values import Column, decoded
+from ..ledger import Fence, Ledger
+from ..store import parsed, shown
+from ..table import Shape, existing
+from ..transaction import Transaction
+from .base import RowFactory, columns_of, fields_of, row_shape, rows_of
+from .checking import Checked, checked, transmissible
+from .rejects import SUFFIX, Reject, Rejects, shortened
+from .writing import Wanted, Writer, Written, conflict_text, row_text
+
+LOG = logging.getLogger("states.sql")
+
+
+class InsertIgnoreRows(State, ITupleCollection):
+    """One partition of an InsertIgnoreState; lives where its tuples are.
+
+    On replay: rows that an earlier attempt inserted are ignored, by their key.
+    """
+
+    def __init__(self, factory: InsertIgnoreState, fence: Fence | None, partition: int, of: int) -> None:
+        stores = factory.place.stores()
+        self.factory = factory
+        self.partition = partition
+        self.of = of
+        self.inserted = self.ignored = self.conflicts = self.rejected = 0
+        self._shape: Shape | None = None
+        self._calls = 0
+        self._transaction = Transaction(stores, fence, partition)
+        self._writers = [Writer(store, factory.table) for store in stores]
+        self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
+        if self._rejects is not None:
+            for store in stores:
+                self._rejects.prepare(store)
+
+    def beginCommit(self, txid: int | None) -> None:
+        """Locks the store, once the columns are known. Raises ZombieError, FailedException if it stays locked."""
+        self.inserted = self.ignored = self.conflicts = self.rejected = self._calls = 0
+        self._transaction.begin(txid, lazily=self._shape is None)
+
+    def commit(self, txid: int | None) -> Any:
+        """Returns how many rows were inserted and how many ignored; with the options, conflicts and rejected."""
+        self._transaction.commit()
+        receipt = {"partition": self.partition, "inserted": self.inserted, "ignored": self.ignored}
+        if self.factory.onConflict == "report":
+            receipt["conflicts"] = self.conflicts
+        if self._rejects is not None:
+            receipt["rejected"] = self.rejected
+        return receipt
+
+    def rollback(self, txid: int | None) -> None:
+        self._transaction.rollback()
+
+    def getTuples(self) -> Iterator[list[Any]]:
+        """This partition's share of the rows, the key's columns first."""
+        factory = self.factory
+        return rows_of(factory.place, factory._fields, Fields.of(factory.key), self.partition, self.of)
+
+    def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
+        """Writes the rows; with ``tell`` returns the new ones, in order. Raises StateError for a bad row.
+
+        A lost deadlock is tried again here if this is the batch's only call, else the batch is replayed.
+        """
+        if len(tuples) == 0:
+            return []
+        fields = fields_of(tuples)
+        columns = self._columns(fields)
+        settle = partial(self._transaction.settled, self.factory.table)
+
+        def work() -> set[int]:
+            batch = checked(self.factory.table, columns, fields, tuples, self._rejects is not None, settle)
+            return self._written(batch, tell)
+
+        self._calls += 1
+        new = self._transaction.repeated(work) if self._calls == 1 else work()
+        return [row for position, row in enumerate(tuples) if position in new] if new else []
+
+    def _columns(self, fields: Fields) -> list[Column]:
+        """The table's columns that the tuples fill, in the order of the tuples' fields."""
+        if self._shape is None:
+            self._shape = self.factory.shape(fields)
+        return columns_of(self.factory.table, self._shape, fields)
+
+    def _written(self, batch: Checked, tell: bool) -> set[int]:
+        """All of the rows, in every file; returns the positions of the new ones."""
+        before = self.inserted, self.ignored, self.conflicts, self.rejected
+        try:
+            new: set[int] = set()
+            batch = self._transmissible(batch)
+            files = self._by_file(batch)
+            self._transaction.touch([*files, *([0] if batch.rejects else [])])
+            for index, rows in sorted(files.items()):
+                new |= self._into(index, batch, rows, tell)
+            if batch.rejects:
+                self._reject(0, batch.rejects)
+        except BaseException:
+            self.inserted, self.ignored, self.conflicts, self.rejected = before
+            raise
+        return new
+
+    def _transmissible(self, batch: Checked) -> Checked:
+        if self.factory.place.files > 1:
+            return batch
+        with self._transaction.using(0) as connection:
+            most = self._transaction.stores[0].dialect.longest(connection, batch.rows.columns)
+        return transmissible(self.factory.table, batch, most, self._rejects is not None)
+
+    def _by_file(self, batch: Checked) -> dict[int, pa.Array | None]:
+        """The rows of each file; None stands for all."""
+        if len(batch.rows) == 0:
+            return {}
+        place = self.factory.place
+        if place.files == 1:
+            return {0: None}
+        files: dict[int, list[int]] = {}
+        for row, key in enumerate(batch.rows.python_keys()):
+            files.setdefault(place.file_of(key), []).append(row)
+        return {index: pa.array(rows, pa.int64()) for index, rows in files.items()}
+
+    def _into(self, index: int, batch: Checked, mine: pa.Array | None, tell: bool) -> set[int]:
+        rows = batch.rows if mine is None else batch.rows.take(mine)
+        wanted = Wanted(self.factory.onConflict != "ignore", tell, self._rejects is not None)
+
+        def position(row: int) -> int:
+            return batch.position(row if mine is None else mine[row].as_py())
+
+        with self._transaction.using(index) as connection:
+            written = self._writers[index].write(connection, rows, wanted)
+        if written.refused:
+            self._refused(index, rows, written, position)
+        if written.conflicts:
+            self._conflicting(rows, written, position)
+        self.inserted += written.inserted
+        self.ignored += len(rows) - written.inserted - len(written.refused)
+        return set(map(position, written.new))
+
+    def _refused(self, index: int, rows: KeyedRows, written: Written, position: Any) -> None:
+        if self._rejects is None:
+            row, why = next(iter(written.refused.items()))
+            raise StateError(
+                f"table {self.factory.table!r}, row {position(row)} of the batch "
+                f"({row_text(rows.columns, rows.row(row))}): the table refuses it: {shortened(why)}. Nothing of the "
+                "batch is written. Correct the row before the state, change the table, or keep such rows aside with "
+                'onBadRow="dead-letter"'
+            )
+        names = [column.name for column in rows.columns]
+        found = sorted(written.refused.items())
+        self._reject(index, [Reject(dict(zip(names, rows.row(row), strict=True)), why) for row, why in found])
+
+    def _reject(self, index: int, rejects: list[Reject]) -> None:
+        assert self._rejects is not None
+        with self._transaction.using(index) as connection:
+            self.rejected += self._rejects.write(connection, self._transaction.txid, rejects)
+
+    def _conflicting(self, rows: KeyedRows, written: Written, position: Any) -> None:
+        table = self.factory.table
+        texts = [conflict_text(table, rows, each, position(each.row)) for each in written.examples]
+        if self.factory.onConflict == "fail":
+            raise StateError(
+                f"{texts[0]}. Nothing of the batch is written ({written.conflicts} such rows). A key that names "
+                'different rows is no key: add a field to it, or choose onConflict="ignore" or "report"'
+            )
+        self.conflicts += written.conflicts
+        for text in texts:
+            LOG.warning("%s; it is ignored (batch %s)", text, self._transaction.txid)
+
+
+@dataclass(frozen=True, repr=False)
+class InsertIgnoreState(RowFactory):
+    """Rows with a deterministic key in one SQL table, written by `RowUpdater`.
+
+    ``key`` names the key's fields, ``columns`` all fields of a row (None: those of the table, or the fields
+    of the tuples if it is missing). Types come from ``columns`` or ``key`` or from the table.
+    On replay: rows that are there are ignored, so every row is stored exactly once.
+
+    Only a row whose key is there is ignored, of equal keys in a batch the first stands. Everything else that the
+    table objects to is a StateError that names row, column and cause, and nothing of the batch is written; with
+    ``onBadRow="dead-letter"`` such a row goes to ``<table>_rejected`` in the same transaction and the others are
+    written. ``onConflict`` says what a row is that has the key of another one and other values: "ignore" drops it
+    like any duplicate, "fail" stops the batch, "report" drops and counts it, and logs the first few as warnings of
+    the logger ``states.sql``.
+
+    The receipt of a partition holds ``inserted`` and ``ignored`` (every row that was left out for its key), with
+    "report" ``conflicts``, with "dead-letter" ``rejected``.
+    """
+
+    url: str
+    table: str
+    key: FieldsLike
+    columns: FieldsLike | None = None
+    onConflict: str = "ignore"
+    onBadRow: str = "fail"
+    files: int = 1
+    kind: ClassVar[str] = "insert-ignore"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
+        object.__setattr__(self, "key", Fields.of(self.key))
+        object.__setattr__(self, "columns", None if self.columns is None else Fields.of(self.columns))
+        for name, given, known in (
+            ("onConflict", self.onConflict, ["ignore", "fail", "report"]),
+            ("onBadRow", self.onBadRow, ["fail", "dead-letter"]),
+        ):  # fmt: skip
+            if given not in known:
+                raise DefinitionError(f"table {self.table!r}: {name} is one of {known}, got {given!r}")
+        if len(Fields.of(self.key)) == 0 or self.files < 1:
+            raise DefinitionError(f"table {self.table!r}: needs a key, and at least one file")
+        gone = [] if self.columns is None else [n for n in self.key if n not in Fields.of(self.columns)]
+        if gone:
+            raise DefinitionError(f"table {self.table!r}: the key {gone} is not among {self.columns}")
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        return (SUFFIX,) if self.onBadRow == "dead-letter" else ()
+
+    @property
+    def _shared(self) -> str:
+        return "insert-ignore"  # rows of others change nothing of what it writes
+
+    @property
+    def state_type(self) -> StateClass:
+        return InsertIgnoreRows
+
+    def makeState(
+        self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int
+    ) -> InsertIgnoreRows:
+        state = InsertIgnoreRows(self, Fence.of(conf), partitionIndex, numPartitions)
+        if self._fields is not None:
+            self.shape(self._fields)
+        return state
+
+    def participant(self) -> BatchParticipant:
+        """The ledger's side on the driver, for one run."""
+        return Ledger(self.location, self._stores, self.place.stores)
+
+    def shape(self, fields: Fields) -> Shape:
+        """The table's columns; made now if it is missing. ``fields`` are those of the tuples."""
+        return row_shape(self.place, self._fields, Fields.of(self.key), fields)
+
+    def stored(self) -> dict[tuple, Any]:
+        """All rows: key tuple -> tuple of the other columns, in the order of their declaration."""
+        store = self.place.stores()[0]
+        known = existing(store, self.table)
+        if known is None:
+            return {}
+        shape = self.shape(self._fields or Fields(list(known)))
+        found: dict[tuple, Any] = {}
+        for each in self.place.stores():
+            columns = ", ".join(f'"{column.name}"' for column in shape.columns)
+            with each.reading() as connection, each.errors("read"):
+                rows = connection.execute(f'SELECT {columns} FROM "{self.table}"').fetchall()
+            decoders = [each.dialect.decoder(column) for column in shape.columns]
+            for row in rows:
+                done = decoded(row, decoders)
+                found[done[: len(shape.keys)]] = done[len(shape.keys) :]
+        return found
+
+    def __repr__(self) -> str:
+        return (
+            f"InsertIgnoreState({shown(parsed(self.url))!r}, {self.table!r}, key={self.key}, "
+            f"columns={self.columns}, onConflict={self.onConflict!r}, onBadRow={self.onBadRow!r})"
+        )

@@ -1,0 +1,104 @@
+"""Dead letters: rows that a table refused, kept beside it with the reason."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from ...columns.values import Column
+from ..connection import Connection
+from ..ledger import Fence
+from ..store import Store, patiently
+from ..table import create
+
+SUFFIX = "_rejected"
+_REASON = 500
+_KEYS = ("topology varchar(190)", "state varchar(190)", "txid bigint", "digest varchar(64)")
+_OTHERS = ("count bigint", "reason string", "row string", "time varchar(40)")
+
+
+class Reject(NamedTuple):
+    """A row that the table refused: field to value, and why."""
+
+    row: dict[str, Any]
+    reason: str
+
+
+class Rejects:
+    """The rejected rows of one state, in ``<table>_rejected``; a partition writes them with its data.
+
+    On replay: a row that was rejected under the same txid has its row there; it is written again, not doubled.
+    The key is (topology, state, txid, digest of the row); ``count`` says how often the row was in the batch of
+    the partition that wrote it last. A batch without a txid is written as batch 0.
+    """
+
+    def __init__(self, table: str, fence: Fence | None) -> None:
+        self.table = f"{table}{SUFFIX}"
+        self._own = ("", table) if fence is None else fence.own
+        self._store: Store | None = None
+
+    def prepare(self, store: Store) -> None:
+        """Makes the table if it is missing. Called outside of any transaction: MySQL commits when a table is made."""
+        self._store = store
+        if self.table not in store.ready:
+            with store.errors(f"make table {self.table!r}"):
+                patiently(store, lambda: self._make(store))
+            store.ready[self.table] = True
+
+    def write(self, connection: Connection, txid: int | None, rejects: Iterable[Reject]) -> int:
+        """Called in the transaction that writes the batch; returns how many rows were rejected."""
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        most = None if self._store is None else self._store.dialect.longest(connection)
+        found: dict[str, list[Any]] = {}
+        for each in rejects:
+            text = _json(each.row)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            if most is not None and 2 * len(text) > most:  # what no statement holds: the beginnings and the ends
+                text = _json({name: _cut(value) for name, value in each.row.items()})
+            found.setdefault(digest, [0, shortened(each.reason), text, now])[0] += 1
+        if found and self._store is not None:
+            rows = [(*self._own, txid or 0, digest, *values) for digest, values in sorted(found.items())]
+            self._store.dialect.write(connection, self.table, _columns(_KEYS, True), _columns(_OTHERS), rows)
+        return sum(values[0] for values in found.values())
+
+    def _make(self, store: Store) -> None:
+        with store.writing() as connection:
+            columns = [
+                sa.Column(c.name, store.dialect.storage(c), primary_key=c.key, nullable=False, autoincrement=False)
+                for c in [*_columns(_KEYS, True), *_columns(_OTHERS)]
+            ]
+            options = store.dialect.table_options(connection, True)
+            create(store, connection, sa.Table(self.table, sa.MetaData(), *columns, **options))
+
+
+def shortened(text: str, length: int = _REASON) -> str:
+    """A reason that stays readable: its beginning and its end."""
+    return text if len(text) <= length else f"{text[: length - 63]} ... {text[-58:]}"
+
+
+def _columns(declared: Sequence[str], key: bool = False) -> list[Column]:
+    return [Column(name, ddl, key) for name, ddl in map(str.split, declared)]
+
+
+def _json(row: dict[str, Any]) -> str:
+    """The row for eyes and for `json.loads`; what JSON has not is shown as Python writes it."""
+    try:
+        return json.dumps(row, default=_shown)
+    except (TypeError, ValueError, RecursionError):
+        return json.dumps({name: repr(value) for name, value in row.items()})
+
+
+def _cut(value: Any) -> Any:
+    text = value if isinstance(value, str) else _json({"": value})
+    return value if len(text) <= _REASON else f"{shortened(text)} ({len(text)} characters)"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).hex()
+    return value.isoformat() if isinstance(value, datetime.date) else str(value)

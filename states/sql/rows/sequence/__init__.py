@@ -1,0 +1,1 @@
+"""Rows that their senders number: the state, the rules of the numbers, and the tables."""

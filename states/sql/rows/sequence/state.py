@@ -1,0 +1,333 @@
+"""Rows that their senders number: each is applied once, in the order of the numbers, as TCP does it."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from trident_py.errors import DefinitionError, StateError
+from trident_py.state import BatchParticipant, ITupleCollection, State, StateClass
+from trident_py.tuples import Fields, FieldsLike, TridentTuple
+
+from ....columns.values import Column, Refused, decoded, nameable, refusal, transposed
+from ....sharing import shared
+from ...connection import Connection
+from ...dialects.base import names
+from ...ledger import Fence, Ledger
+from ...store import parsed, shown
+from ...table import existing
+from ...transaction import Transaction
+from ..base import RowFactory, declared, keyed_shape
+from .numbers import Arrived, Decided, Gap, Key, Known, hold, report
+from .tables import BESIDE, RESERVED, Tables, make_beside
+
+_LOG = logging.getLogger("states.sql")
+_COUNTS = ("applied", "dropped", "held", "released", "gaps", "missing", "late", "conflicts")
+
+
+class SequenceRows(State, ITupleCollection):
+    """One partition of a SequenceState.
+
+    On replay: numbers that an earlier attempt applied or held back are dropped, so each is stored once.
+    """
+
+    def __init__(self, factory: SequenceState, fence: Fence | None, partition: int, of: int) -> None:
+        self.factory = factory
+        self.partition = partition
+        self.of = of
+        self.counts: Counter[str] = Counter()
+        self.found: list[tuple[tuple, Gap]] = []
+        self._tables: Tables | None = None
+        self._txid: int | None = None
+        self._first = True
+        self._transaction = Transaction(factory.place.stores(), fence, partition)
+
+    def prepare(self, fields: Fields) -> Tables:
+        """Makes and checks the tables, outside of a transaction. ``fields`` are those of the tuples."""
+        self._tables = self._tables or self.factory.tables(fields)
+        return self._tables
+
+    def beginCommit(self, txid: int | None) -> None:
+        """Locks the store, once the columns are known. Raises ZombieError, FailedException if it stays locked."""
+        self.counts, self.found, self._txid, self._first = Counter(), [], txid, True
+        self._transaction.begin(txid, lazily=self._tables is None)
+
+    def commit(self, txid: int | None) -> Any:
+        """Returns the partition and the counts that `SequenceState` names. Gaps found are logged as warnings."""
+        self._transaction.commit()
+        for sender, gap in self.found:
+            _LOG.warning("%s", _words(self.factory.table, sender, gap))
+        return {"partition": self.partition, **{name: self.counts[name] for name in _COUNTS}}
+
+    def rollback(self, txid: int | None) -> None:
+        self._transaction.rollback()
+
+    def getTuples(self) -> Iterator[list[Any]]:
+        """This partition's share of the applied rows, with the columns in the order of the table's key and the rest."""
+        for key, row in shared(self.factory.stored().items(), self.partition, self.of):
+            yield [*key, *row]
+
+    def reports(self) -> list[StateError]:
+        """The gaps that this batch has found with onGap="report", for ``collector.reportError``."""
+        return [StateError(_words(self.factory.table, sender, gap)) for sender, gap in self.found]
+
+    def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
+        """Applies the rows, or holds them back; with ``tell`` returns those applied now, in order.
+
+        A row that an earlier batch left waiting is among them, with None in fields that are no column. Raises
+        StateError for a bad row.
+        """
+        if len(tuples) == 0:
+            return []
+        fields = tuples[0].getFields()
+        tables = self.prepare(fields)
+
+        def work() -> tuple[Arrived, Decided, list[tuple]]:
+            rows = self._encoded(tables.columns, fields, tuples)
+            arrived = Arrived.of(rows, len(tables.sender))
+            return arrived, *self._apply(tables, rows, arrived, tell)
+
+        first, self._first = self._first, False  # what the first call wrote would be lost with the transaction
+        arrived, decided, waited = self._transaction.repeated(work) if first else work()
+        if not tell:
+            return []
+        new = {key: tuples[arrived.position(key)] for key in decided.applied}
+        new |= {key: self._tuple(tables, fields, key, row) for key, row in zip(decided.released, waited, strict=True)}
+        return [new[key] for key in sorted(new)]
+
+    def _apply(self, tables: Tables, rows: list[tuple], arrived: Arrived, tell: bool) -> tuple[Decided, list[tuple]]:
+        """The whole work of a transaction; begun again after a deadlock."""
+        with self._transaction.using(0) as connection:
+            known = tables.lock(connection, arrived.senders())
+            stood: dict[Key, tuple] = {}
+            if self.factory.onGap == "report":
+                decided = self._report(tables, connection, arrived, known)
+            else:
+                waits = [key for key in arrived.keys(known, past=False) if known[key[:-1]].held]
+                stood = tables.stored(connection, tables.held, waits)
+                decided = self._hold(tables, connection, arrived, known, stood)
+            new = {key: rows[arrived.position(key)] for key in [*decided.applied, *decided.waiting]}
+            past = [key for key in arrived.keys(known, past=True) if key not in new]
+            stood |= tables.stored(connection, tables.table, past)
+            waited = tables.waiting(connection, decided.released) if tell else []
+            tables.write(connection, decided, new)
+        old = [rows[at] for at in [*map(arrived.position, stood), *arrived.again]]
+        self._count(decided, len(rows), _conflicts(tables, old, stood, new))
+        return decided, waited
+
+    def _hold(
+        self, tables: Tables, connection: Connection, arrived: Arrived, known: dict[tuple, Known],
+        held: Collection[Key],
+    ) -> Decided:  # fmt: skip
+        closing = [each for each, its in known.items() if its.held and its.last + 1 in arrived.first[each]]
+        return hold(arrived, known, held, tables.queued(connection, sorted(closing)))
+
+    def _report(
+        self, tables: Tables, connection: Connection, arrived: Arrived, known: dict[tuple, Known]
+    ) -> Decided:
+        senders = {key[:-1] for key in arrived.keys(known, past=True) if known[key[:-1]].missing}
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        return report(arrived, known, tables.missing(connection, sorted(senders)), self._txid, now)
+
+    def _count(self, decided: Decided, rows: int, conflicts: int) -> None:
+        applied, held, released = len(decided.applied), len(decided.waiting), len(decided.released)
+        self.counts.update(
+            applied=applied + released, released=released, held=held, dropped=rows - applied - held,
+            conflicts=conflicts, gaps=len(decided.opened), late=decided.late,
+            missing=sum(gap.last - gap.first + 1 for _, gap in decided.opened),
+        )  # fmt: skip
+        self.found += decided.opened
+
+    def _encoded(self, columns: Sequence[Column], fields: Fields, tuples: Sequence[TridentTuple]) -> list[tuple]:
+        """The rows in the order of the table's columns. Raises StateError for the first value that does not fit."""
+        table = self.factory.table
+        if missing := [column.name for column in columns if column.name not in fields]:
+            raise StateError(f"table {table!r} needs the columns {', '.join(missing)}; the tuples have {fields}")
+        values = transposed(tuples, len(fields))
+        if values is None:
+            raise StateError(f"table {table!r}: a tuple has not the values of {fields}")
+        wanted = [values[fields.fieldIndex(column.name)] for column in columns]
+        done = []
+        for column, given in zip(self._transaction.settled(table, columns, wanted), wanted, strict=True):
+            try:
+                done.append(column.encode(given))
+                if column.name == self.factory.number:
+                    _check_numbers(done[-1], self.factory.first)
+            except Refused as why:
+                row = [each[why.index] for each in wanted]
+                raise refusal(table, columns, column, row, given[why.index], why) from None
+        return list(zip(*done, strict=True))
+
+    def _tuple(self, tables: Tables, fields: Fields, key: Key, row: tuple) -> TridentTuple:
+        """A row that waited, with the fields of the tuples of today."""
+        dialect = tables.dialect
+        values = dict(zip((c.name for c in tables.others), decoded(row, [dialect.decoder(c) for c in tables.others]),
+                          strict=True))  # fmt: skip
+        values |= zip((c.name for c in tables.keys), key, strict=True)
+        return TridentTuple.of(fields, [values.get(name) for name in fields])
+
+
+def _conflicts(tables: Tables, old: list[tuple], stood: dict[Key, tuple], new: dict[Key, tuple]) -> int:
+    """How many of the dropped rows differ from the one that stands: in the store, or first in the batch."""
+    width, conflicts = len(tables.keys), 0
+    for row in old:
+        key = row[:width]
+        stands = stood[key] if key in stood else new.get(key, row)[width:]
+        conflicts += not tables.same(row[width:], stands)
+    return conflicts
+
+
+def _check_numbers(numbers: Sequence[int], first: int) -> None:
+    if min(numbers) < first:
+        at = next(i for i, number in enumerate(numbers) if number < first)
+        raise Refused(f"the numbers of a sender begin with {first}", at)
+
+
+def _words(table: str, sender: tuple, gap: Gap) -> str:
+    numbers = f"number {gap.first}" if gap.first == gap.last else f"numbers {gap.first} to {gap.last}"
+    return f"table {table!r}: {numbers} of sender {', '.join(map(repr, sender))} did not come before later ones"
+
+
+@dataclass(frozen=True, repr=False)
+class SequenceState(RowFactory):
+    """Rows that carry their sender and its number, in one SQL table, written by `RowUpdater`.
+
+    ``sender`` names the fields of the sender, ``sequence`` that of the number: whole, counted by the sender one by
+    one from ``first``. ``columns`` as in InsertIgnoreState. A number that has come before is dropped, whatever row
+    it brings (the first one stands). A number behind a gap:
+
+    - ``onGap="hold"``: waits in ``<table>_held`` until the missing ones have come, and moves in the transaction
+      that brings the last of them: of every sender the table holds 1, 2, 3 ... without a gap, at any time. What
+      waits is not bounded: a number that never comes keeps all that follow it.
+    - ``onGap="report"``: is applied; the missing ones stand in ``<table>_gaps`` and are logged and reported. One
+      that comes late is applied then, and its gap shrinks: each row is still stored once, but not in order.
+
+    Rows of one batch and partition are put in order first. ``<table>_senders`` holds each sender's last number
+    with the counts ``held`` and ``missing``, and is the lock: topologies may write one table together, with the
+    same ``onGap``. Removing old rows from the table is allowed, from the other tables it is not.
+
+    The receipt of a partition counts ``applied`` rows (also the ``released``, which waited, and the ``late``),
+    ``dropped`` and newly ``held`` ones, new ``gaps`` and the numbers ``missing`` in them, and ``conflicts``: dropped
+    rows that differ from the one that stands.
+    On replay: numbers that are there are dropped, in whichever batch, partition or topology they come.
+    """
+
+    url: str
+    table: str
+    sender: FieldsLike
+    sequence: FieldsLike
+    columns: FieldsLike | None = None
+    onGap: str = "hold"
+    first: int = 1
+    kind: ClassVar[str] = "sequence"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
+        for name in ("sender", "sequence"):
+            object.__setattr__(self, name, Fields.of(getattr(self, name)))
+        object.__setattr__(self, "columns", None if self.columns is None else Fields.of(self.columns))
+        for name in [self.table, *self.key, *(self.columns or ())]:
+            nameable("table or column", name)
+        for problem in self._problems():
+            raise DefinitionError(f"table {self.table!r}: {problem}")
+
+    def _problems(self) -> Iterator[str]:
+        sender, columns = Fields.of(self.sender), Fields() if self.columns is None else Fields.of(self.columns)
+        if len(sender) == 0 or len(Fields.of(self.sequence)) != 1:
+            yield f"needs the sender's fields and one field for its number, got {sender} and {self.sequence}"
+        if self.columns is not None and (gone := [name for name in self.key if name not in columns]):
+            yield f"{gone} of sender and sequence are not among {columns}"
+        if taken := [name for name in sender if name in RESERVED]:
+            yield f"a sender's field cannot be called {taken[0]!r}: {', '.join(RESERVED)} stand beside it"
+        if self.onGap not in ("hold", "report"):
+            yield f'onGap is one of ["hold", "report"], got {self.onGap!r}'
+        if not isinstance(self.first, int) or isinstance(self.first, bool) or self.first <= -(1 << 63):
+            yield f"first is a whole number of 64 bits, got {self.first!r}"
+        ddl = {**columns.types, **Fields.of(self.sequence).types}.get(self.number)
+        if ddl is not None and Column(self.number, ddl).family != "integer":
+            yield f"the number {self.number!r} is a whole one, such as bigint; {ddl} is not"
+
+    @property
+    def key(self) -> Fields:
+        """The key of a row: its sender and its number."""
+        return Fields.of(self.sender).concat(Fields.of(self.sequence))
+
+    @property
+    def number(self) -> str:
+        return Fields.of(self.sequence)[0]
+
+    @property
+    def _beside(self) -> tuple[str, ...]:
+        return BESIDE
+
+    @property
+    def _shared(self) -> str:
+        return f"sequence, {self.onGap}"  # the row of a sender is its lock, whoever asks
+
+    @property
+    def state_type(self) -> StateClass:
+        return SequenceRows
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SequenceRows:
+        state = SequenceRows(self, Fence.of(conf), partitionIndex, numPartitions)
+        if self._fields is not None:
+            state.prepare(self._fields)
+        return state
+
+    def participant(self) -> BatchParticipant:
+        """The ledger's side on the driver, for one run."""
+        return Ledger(self.location, self._stores, self.place.stores)
+
+    def tables(self, fields: Fields) -> Tables:
+        """The tables and their columns; made now if they are missing. ``fields`` are those of the tuples."""
+        store, row = self.place.stores()[0], declared(self.place, self._fields, fields)
+        if gone := [name for name in self.key if name not in row]:
+            raise StateError(f"table {self.table!r} needs {gone} for sender and number; the tuples have {fields}")
+        known = existing(store, self.table) or {}
+        usual = {self.number: known.get(self.number, "bigint")}
+        shape = keyed_shape(self.place, row, self.key, usual)
+        tables = Tables(store.dialect, self.table, shape.columns, self.first)
+        make_beside(self.place, tables, self.onGap)
+        return tables
+
+    def stored(self) -> dict[tuple, tuple]:
+        """The applied rows: (sender ..., number) -> tuple of the other columns, in the order of their declaration."""
+        return self._look("", len(self.key))
+
+    def held(self) -> dict[tuple, tuple]:
+        """The rows that wait, as `stored` gives them."""
+        return self._look("_held", len(self.key))
+
+    def gaps(self) -> dict[tuple, tuple]:
+        """The numbers that are missing: (sender ..., first) -> (last, txid, time) of each run."""
+        return self._look("_gaps", len(self.key))
+
+    def senders(self) -> dict[tuple, tuple]:
+        """(sender ...) -> (last number, rows that wait, numbers that are missing)."""
+        return self._look("_senders", len(self.key) - 1)
+
+    def _look(self, suffix: str, width: int) -> dict[tuple, tuple]:
+        store = self.place.stores()[0]
+        known = existing(store, self.table)
+        if known is None:
+            return {}
+        tables = self.tables(self._fields or Fields(list(known)))
+        name = f"{self.table}{suffix}"
+        columns = {self.table: list(tables.columns), **tables.beside(self.onGap)}.get(name)
+        if columns is None:
+            return {}
+        with store.reading() as connection, store.errors(f"read table {name!r}"):
+            rows = connection.execute(f'SELECT {names(columns)} FROM "{name}"').fetchall()
+        decoders = [store.dialect.decoder(column) for column in columns]
+        done = [decoded(row, decoders) for row in rows]
+        return {row[:width]: row[width:] for row in done}
+
+    def __repr__(self) -> str:
+        return (
+            f"SequenceState({shown(parsed(self.url))!r}, {self.table!r}, sender={self.sender}, "
+            f"sequence={self.sequence}, columns={self.columns}, onGap={self.onGap!r}, first={self.first})"
+        )

@@ -1,0 +1,236 @@
+"""The tables of a SequenceState: the rows, their senders, and the rows that wait or the numbers that are missing.
+
+The row of a sender is locked before anything of that sender is read or written, in the order of the senders, so
+what follows needs no lock of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import sqlalchemy as sa
+
+from trident_py.errors import StateError
+
+from ....columns.values import Column, decoded
+from ...connection import Connection
+from ...dialects.base import Dialect, insert_text, marks, names
+from ...store import Store
+from ...table import Place, Shape, prepare
+from .numbers import Decided, Gap, Key, Known
+
+BESIDE = ("_senders", "_held", "_gaps")
+RESERVED = ("first", "held", "last", "missing", "time", "txid")
+_PER_STATEMENT = 400
+_KNOWN = [Column(name, "bigint") for name in Known._fields]
+_GAP = [Column("first", "bigint", True), Column("last", "bigint"), Column("txid", "bigint"),
+        Column("time", "string(40)")]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The names and columns of the tables of one state, and the statements on them."""
+
+    dialect: Dialect
+    table: str
+    columns: tuple[Column, ...]
+    """Of the table: the sender's, the number, the others."""
+    first: int
+    """The number that a new sender begins with."""
+
+    @property
+    def keys(self) -> list[Column]:
+        return [column for column in self.columns if column.key]
+
+    @property
+    def sender(self) -> list[Column]:
+        return self.keys[:-1]
+
+    @property
+    def others(self) -> list[Column]:
+        return [column for column in self.columns if not column.key]
+
+    @property
+    def senders(self) -> str:
+        return f"{self.table}_senders"
+
+    @property
+    def held(self) -> str:
+        return f"{self.table}_held"
+
+    @property
+    def gaps(self) -> str:
+        return f"{self.table}_gaps"
+
+    def beside(self, onGap: str) -> dict[str, list[Column]]:
+        """The further tables and their columns."""
+        third = {self.held: list(self.columns)} if onGap == "hold" else {self.gaps: [*self.sender, *_GAP]}
+        return {self.senders: [*self.sender, *_KNOWN], **third}
+
+    # -- senders
+
+    def lock(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, Known]:
+        """The rows of these senders, for this transaction alone; made where there are none."""
+        self._lock(connection, senders)
+        found = self._known(connection, senders)
+        if new := [sender for sender in senders if sender not in found]:
+            self._make(connection, new)
+            self._lock(connection, new)
+            found |= self._known(connection, new)
+        if gone := [sender for sender in senders if sender not in found]:
+            raise StateError(
+                f"table {self.senders!r}: the row of sender {gone[0]!r} cannot be found again under its own key; "
+                "a trigger or a rule changes what is inserted. Remove it"
+            )
+        return found
+
+    def _lock(self, connection: Connection, senders: Sequence[tuple]) -> None:
+        if self.dialect.exclusive == "":
+            return
+        for where, values in _chunks(self.sender, senders):
+            text = f'SELECT 1 FROM "{self.senders}" WHERE {where} ORDER BY {names(self.sender)}'
+            connection.execute(text + self.dialect.exclusive, values).fetchall()
+
+    def _known(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, Known]:
+        rows = self.dialect.read(connection, self.senders, self.sender, _KNOWN, senders)
+        return {sender: Known(*row) for sender, row in zip(senders, rows, strict=True) if row is not None}
+
+    def _make(self, connection: Connection, senders: Sequence[tuple]) -> None:
+        """A row for each that has none; one that another transaction is making at this moment is waited for."""
+        unless_there = self.dialect.instead([column.name for column in self.sender], [])
+        rows = [(*sender, *Known(self.first - 1)) for sender in senders]
+        connection.executemany(insert_text(self.senders, [*self.sender, *_KNOWN]) + unless_there, rows)
+
+    # -- what has come before
+
+    def stored(self, connection: Connection, table: str, keys: Sequence[Key]) -> dict[Key, tuple]:
+        """The other columns, encoded, of those keys that the table has."""
+        rows = self.dialect.read(connection, table, self.keys, self.others, keys)
+        found = {key: row for key, row in zip(keys, rows, strict=True) if row is not None}
+        return dict(zip(found, encoded(self.dialect, self.others, list(found.values())), strict=True))
+
+    def same(self, one: tuple, other: tuple) -> bool:
+        """Whether the other columns of two encoded rows hold the same values."""
+        return one == other or all(
+            mine == its or (column.family == "json" and None not in (mine, its) and _sorted(mine) == _sorted(its))
+            for column, mine, its in zip(self.others, one, other, strict=True)
+        )
+
+    def queued(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, set[int]]:
+        """The numbers that wait, of each sender."""
+        found: dict[tuple, set[int]] = {}
+        for where, values in _chunks(self.sender, senders):
+            text = f'SELECT {names(self.keys)} FROM "{self.held}" WHERE {where}'
+            rows = connection.execute(text, values).fetchall()
+            for key in encoded(self.dialect, self.keys, rows):
+                found.setdefault(key[:-1], set()).add(key[-1])
+        return found
+
+    def missing(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, list[Gap]]:
+        """The gaps of each sender."""
+        found: dict[tuple, list[Gap]] = {}
+        columns, width = [*self.sender, *_GAP], len(self.sender)
+        for where, values in _chunks(self.sender, senders):
+            text = f'SELECT {names(columns)} FROM "{self.gaps}" WHERE {where}'
+            for row in connection.execute(text, values).fetchall():
+                sender = encoded(self.dialect, self.sender, [row[:width]])[0]
+                found.setdefault(sender, []).append(Gap(*row[width:]))
+        return found
+
+    # -- what a batch changes
+
+    def write(self, connection: Connection, decided: Decided, rows: dict[Key, tuple]) -> None:
+        """Everything that was decided; ``rows`` are the encoded rows of the batch by their key."""
+        self._insert(connection, self.table, [rows[key] for key in decided.applied])
+        self._insert(connection, self.held, [rows[key] for key in decided.waiting])
+        if decided.known:
+            changed = [(*sender, *known) for sender, known in sorted(decided.known.items())]
+            self.dialect.write(connection, self.senders, self.sender, _KNOWN, changed)
+        if decided.released:
+            self._release(connection, sorted({key[:-1] for key in decided.released}))
+        if decided.closed:
+            same = " AND ".join(f'"{column.name}" = ?' for column in [*self.sender, _GAP[0]])
+            connection.executemany(f'DELETE FROM "{self.gaps}" WHERE {same}', decided.closed)
+        if gaps := [(*sender, *gap) for sender, gap in [*decided.left, *decided.opened]]:
+            self.dialect.insert(connection, self.gaps, [*self.sender, *_GAP], gaps)
+
+    def _insert(self, connection: Connection, table: str, rows: Sequence[tuple]) -> None:
+        if not rows:
+            return
+        try:
+            self.dialect.insert(connection, table, self.columns, rows)
+        except Exception as error:
+            if not self.dialect.is_duplicate(error):
+                raise
+            raise StateError(
+                f"table {table!r} has a row that comes after the last number in {self.senders!r}, or another unique "
+                f"key refuses one ({error}). Nothing of the batch is written. Only this state may write the table"
+            ) from error
+
+    def _release(self, connection: Connection, senders: Sequence[tuple]) -> None:
+        """Moves the rows that wait no longer; the senders' rows have their new last numbers."""
+        same = " AND ".join(f's."{column.name}" = "{self.held}"."{column.name}"' for column in self.sender)
+        last = f'(SELECT s."last" FROM "{self.senders}" AS s WHERE {same})'
+        for where, values in _chunks(self.sender, senders):
+            free = f'FROM "{self.held}" WHERE {where} AND "{self.keys[-1].name}" <= {last}'
+            mine = names(self.columns)
+            connection.execute(f'INSERT INTO "{self.table}" ({mine}) SELECT {mine} {free}', values)
+            connection.execute(f"DELETE {free}", values)
+
+    def waiting(self, connection: Connection, keys: Sequence[Key]) -> list[tuple]:
+        """The values of rows that wait, in the order of the keys."""
+        found = self.dialect.read(connection, self.held, self.keys, self.others, keys)
+        return [row for row in found if row is not None]
+
+
+def make_beside(place: Place, tables: Tables, onGap: str) -> None:
+    """Makes and checks the further tables, once per process. Raises StateError for rows of the other ``onGap``."""
+    store = place.stores()[0]
+    for name, columns in tables.beside(onGap).items():
+        prepare(Place(place.url, name), Shape(tuple(columns)))
+    done = (place, "sequence", onGap)
+    if done not in store.ready:
+        with store.errors(f"look for what onGap={onGap!r} does not read"):
+            _refuse_other(store, tables, onGap)
+        store.ready[done] = True
+
+
+def _refuse_other(store: Store, tables: Tables, onGap: str) -> None:
+    other, words = ("hold", "rows that wait") if onGap == "report" else ("report", "gaps that may still close")
+    name = tables.held if onGap == "report" else tables.gaps
+    if not sa.inspect(store.engine).has_table(name):
+        return
+    with store.reading() as connection:
+        found = connection.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()
+    if found is not None:
+        raise StateError(
+            f"table {name!r} in {store.shown} has {words}, written with onGap={other!r}; with onGap={onGap!r} "
+            f"they would be left there. Use onGap={other!r}, or empty that table if its rows are given up"
+        )
+
+
+def encoded(dialect: Dialect, columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[tuple]:
+    """What the driver returned, in the form in which it was sent."""
+    if not rows or not columns:
+        return [()] * len(rows)
+    decoders = [dialect.decoder(column) for column in columns]
+    values = zip(*(decoded(row, decoders) for row in rows), strict=True)
+    return list(zip(*(c.encode(each) for c, each in zip(columns, values, strict=True)), strict=True))
+
+
+def _chunks(keys: Sequence[Column], rows: Sequence[tuple]) -> Iterator[tuple[str, list[Any]]]:
+    """A condition that is true for these keys, and its values; so many at a time."""
+    one = " AND ".join(f'"{key.name}" = ?' for key in keys)
+    for start in range(0, len(rows), _PER_STATEMENT):
+        part = rows[start : start + _PER_STATEMENT]
+        where = f'"{keys[0].name}" IN ({marks(len(part))})' if len(keys) == 1 else " OR ".join([f"({one})"] * len(part))
+        yield f"({where})", list(chain.from_iterable(part))
+
+
+def _sorted(text: str) -> str:
+    """JSON without the order of its keys, which some databases do not keep."""
+    return json.dumps(json.loads(text), sort_keys=True)

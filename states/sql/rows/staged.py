@@ -1,0 +1,134 @@
+"""The table beside a table where the partitions of a batch lay down their rows until all of them are shown at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import sqlalchemy as sa
+from sqlalchemy.types import NullType
+
+from trident_py.errors import StateError
+
+from ...columns.keyed import KeyedRows
+from ...columns.values import Column
+from ..connection import Connection
+from ..dialects.base import marks, names
+from ..ledger import Fence
+from ..store import Store, patiently
+from ..table import Place, Shape, create, existing
+
+SUFFIX = "_staged"
+_OWN = [
+    Column("trident_topology", "varchar(190)", True), Column("trident_state", "varchar(190)", True),
+    Column("trident_txid", "bigint", True), Column("trident_token", "varchar(40)", True),
+    Column("trident_row", "bigint", True), Column("trident_generation", "bigint"),
+    Column("trident_attempt", "bigint"), Column("trident_partition", "bigint"),
+]  # fmt: skip
+_MINE = "WHERE trident_topology = ? AND trident_state = ?"
+
+
+class Owner(NamedTuple):
+    """The task whose rows they are, in the order of the columns."""
+
+    topology: str
+    state: str
+    txid: int
+    token: str
+    generation: int
+    attempt: int
+    partition: int
+
+
+class Staged:
+    """``<table>_staged`` of one table. Every call but `prepare` and `exists` is part of the caller's transaction."""
+
+    def __init__(self, place: Place) -> None:
+        self.table = place.table
+        self.name = f"{place.table}{SUFFIX}"
+        self.store: Store = place.stores()[0]
+
+    def prepare(self, shape: Shape) -> None:
+        """Makes the table if it is missing, with the types of the table itself. Raises StateError if it is another."""
+        if (self.name, shape) in self.store.ready:
+            return
+        with self.store.errors(f"make table {self.name!r}"):
+            patiently(self.store, lambda: self._make(shape))
+        known = existing(self.store, self.name) or {}
+        if missing := [each.name for each in [*_OWN, *shape.columns] if each.name not in known]:
+            raise StateError(
+                f"table {self.name!r} in {self.store.shown} has no columns {missing}; table {self.table!r} has changed "
+                "since it was made, or it is not ours. Drop it while the topology is stopped: it holds no committed row"
+            )
+        self.store.ready[self.name, shape] = True
+
+    def exists(self) -> bool:
+        """Whether any partition has ever staged here."""
+        if self.name not in self.store.ready:
+            if existing(self.store, self.name) is None:
+                return False
+            self.store.ready[self.name] = True
+        return True
+
+    def stage(self, connection: Connection, owner: Owner, first: int, rows: KeyedRows) -> None:
+        """Lays down rows of one task; ``first`` is the number of the first of them."""
+        own = [pa.repeat(pa.scalar(each, _type(each)), len(rows)) for each in owner]
+        own.insert(4, pa.array(range(first, first + len(rows)), pa.int64()))
+        self.store.dialect.fill(connection, self.name, [*_OWN, *rows.columns], [*own, *rows.arrays])
+
+    def show(
+        self, connection: Connection, fence: Fence, txid: int, stages: dict[str, int], columns: Sequence[str],
+        keys: Sequence[str],
+    ) -> None:  # fmt: skip
+        """Moves the rows of these stages (token to count) into the table.
+
+        Raises StateError if a stage is not whole, or if the table objects.
+        """
+        which = f"{_MINE} AND trident_txid = ? AND trident_token IN ({marks(len(stages))})"
+        parameters = (*fence.own, txid, *stages)
+        text = f"SELECT trident_token, count(*) FROM \"{self.name}\" {which} GROUP BY trident_token"
+        found = dict(connection.execute(text, parameters).fetchall())
+        if found != stages:
+            raise StateError(
+                f"table {self.name!r}: batch {txid} has {sum(found.values())} staged rows, its tasks have staged "
+                f"{sum(stages.values())}; somebody has changed the table. Nothing of the batch is shown. Restore it"
+            )
+        shown = connection.execute(self._insert(which, columns, keys), parameters).rowcount
+        if not keys and shown != sum(stages.values()):
+            raise StateError(
+                f"table {self.table!r}: it took {shown} of {sum(stages.values())} rows of batch {txid}; a trigger or "
+                "a rule keeps rows out. Nothing of the batch is shown. Remove it"
+            )
+
+    def sweep(self, connection: Connection, fence: Fence, which: str, *values: int) -> None:
+        """Removes staged rows of this state: ``which`` names a column and a comparison."""
+        connection.execute(f'DELETE FROM "{self.name}" {_MINE} AND trident_{which}', (*fence.own, *values))
+
+    def _insert(self, which: str, columns: Sequence[str], keys: Sequence[str]) -> str:
+        into, wanted = f'INSERT INTO "{self.table}" ({names(columns)})', names(columns)
+        if not keys:
+            return f'{into} SELECT {wanted} FROM "{self.name}" {which} ORDER BY trident_token, trident_row'
+        last = f"PARTITION BY {names(keys)} ORDER BY trident_partition DESC, trident_row DESC"
+        ranked = f'SELECT {wanted}, row_number() OVER ({last}) AS trident_rank FROM "{self.name}" {which}'
+        others = [name for name in columns if name not in keys]
+        chosen = f"SELECT {wanted} FROM ({ranked}) AS q WHERE trident_rank = 1 ORDER BY {names(keys)}"
+        return f"{into} {chosen}{self.store.dialect.instead(keys, others)}"
+
+    def _make(self, shape: Shape) -> None:
+        found = sa.inspect(self.store.engine).get_columns(self.table)
+        types = {each["name"]: each["type"] for each in found if not isinstance(each["type"], NullType)}
+        with self.store.writing() as connection:
+            made = [sa.Column(c.name, self._storage(c), primary_key=c.key, autoincrement=False) for c in _OWN]
+            for each in shape.columns:
+                kind = types.get(each.name) or self._storage(Column(each.name, each.ddl))
+                made.append(sa.Column(each.name, kind, nullable=True))
+            options = self.store.dialect.table_options(connection, True)
+            create(self.store, connection, sa.Table(self.name, sa.MetaData(), *made, **options))
+
+    def _storage(self, column: Column) -> Any:
+        return self.store.dialect.storage(column)
+
+
+def _type(value: Any) -> pa.DataType:
+    return pa.large_string() if isinstance(value, str) else pa.int64()

@@ -1,0 +1,166 @@
+"""Rows that go through a temporary table: one load, one INSERT of those whose key is missing.
+
+The temporary table objects to nothing, so every objection of the real one comes from a strict INSERT: it is an
+error, undone by a savepoint, and the row is found by halving the range. A key that another transaction inserts
+at the same moment is a duplicate like any other: the work since the savepoint is done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from trident_py.errors import FailedException
+
+from ...columns.keyed import KeyedRows
+from ...columns.values import Column, decoded
+from ..dialects.base import names
+from ..store import Store, hidden
+
+STAGE = "trident_stage"
+ROW = Column("trident_row", "bigint")
+_TRIES = 8
+_SHOWN = 3
+
+
+class Conflict(NamedTuple):
+    """A row whose key the table has with other values."""
+
+    row: int
+    stored: tuple
+
+
+class Outcome(NamedTuple):
+    """What became of the rows; rows are named by their index in the rows given."""
+
+    inserted: int
+    new: list[int]
+    refused: dict[int, str]
+    conflicts: int
+    examples: list[Conflict]
+
+
+class _Arrived(Exception):
+    """Another transaction has inserted a key that was missing a moment ago."""
+
+
+class Stage:
+    """The temporary table of one batch; ``rows`` are in the order of their keys, each key once."""
+
+    def __init__(self, store: Store, connection: Any, table: str, rows: KeyedRows) -> None:
+        self.store = store
+        self.dialect = store.dialect
+        self.connection = connection
+        self.table = table
+        self.rows = rows
+        self._stage = f"{self.dialect.aside}{STAGE}"  # never a lasting table of that name
+        self._waits = True
+
+    def fill(self) -> None:
+        columns = [ROW, *self.rows.columns]
+        self.connection.execute(f"DROP {self.dialect.temporary} IF EXISTS {self._stage}")
+        self.dialect.stage(self.store.engine, self.connection, self.table, columns, STAGE)
+        arrays = [pa.array(range(len(self.rows))), *self.rows.arrays]
+        self.dialect.fill(self.connection, STAGE, columns, arrays, temporary=True)
+
+    def insert(self, compare: bool, tell: bool, all_refused: bool) -> Outcome:
+        """Inserts the rows whose key is missing. With ``all_refused`` goes on behind a row that the table refuses."""
+        for tried in range(1, _TRIES + 1):  # counted, without a pause: not `again_for`
+            self._waits = tried < _TRIES
+            try:
+                with self._savepoint("trident_rows"):
+                    return self._once(compare, tell, all_refused)
+            except _Arrived:
+                continue
+        raise FailedException(f"table {self.table!r}: other transactions kept inserting the same keys")
+
+    def drop(self) -> None:
+        self.connection.execute(f"DROP {self.dialect.temporary} IF EXISTS {self._stage}")
+
+    def _once(self, compare: bool, tell: bool, all_refused: bool) -> Outcome:
+        conflicts, examples = self._conflicts() if compare else (0, [])
+        missing = None
+        if compare or tell or not self.dialect.unless_there(self.rows.keys):
+            missing = len(self.rows) - self._drop_those_there()
+        new = self._numbers() if tell else []
+        refused: dict[int, str] = {}
+        inserted = self._insert(0, len(self.rows) - 1, refused, all_refused)
+        if missing is not None and inserted + len(refused) != missing and (all_refused or not refused):
+            raise _Arrived
+        return Outcome(inserted, [n for n in new if n not in refused], refused, conflicts, examples)
+
+    def _drop_those_there(self) -> int:
+        text = f'DELETE FROM {self._stage} WHERE EXISTS (SELECT 1 FROM "{self.table}" AS t WHERE {self._equal(STAGE)})'
+        return int(self.connection.execute(text).rowcount)
+
+    def _numbers(self) -> list[int]:
+        return [row[0] for row in self.connection.execute(f"SELECT {ROW.name} FROM {self._stage}").fetchall()]
+
+    def _conflicts(self) -> tuple[int, list[Conflict]]:
+        others = self.rows.others
+        if not others:
+            return 0, []
+        same = " AND ".join(self._same(column) for column in others)
+        both = f'{self._stage} AS s {self.dialect.joined} "{self.table}" AS t ON {self._equal("s")}'
+        joined = f"FROM {both} WHERE NOT ({same})"
+        count = self.connection.execute(f"SELECT count(*) {joined}").fetchone()[0]
+        if count == 0:
+            return 0, []
+        wanted = ", ".join(f't."{column.name}"' for column in others)
+        text = f"SELECT s.{ROW.name}, {wanted} {joined} ORDER BY s.{ROW.name} LIMIT {_SHOWN}"
+        decoders = [self.dialect.decoder(column) for column in others]
+        found = self.connection.execute(text).fetchall()
+        return count, [Conflict(row[0], decoded(row[1:], decoders)) for row in found]
+
+    def _insert(self, low: int, high: int, refused: dict[int, str], all_refused: bool) -> int:
+        """Inserts a range of rows and returns how many there were; those refused are found by halving it."""
+        if refused and not all_refused:
+            return 0
+        try:
+            with self._savepoint("trident_range"):
+                return int(self.connection.execute(self._text(), (low, high)).rowcount)
+        except Exception as error:
+            if not self.dialect.refuses(error):
+                raise
+            if low == high:
+                if self._waits and self._is_there(low):  # always there: a trigger makes one key of two
+                    raise _Arrived from error
+                refused[low] = hidden(str(error), self.store.url)
+                return 0
+        middle = (low + high) // 2
+        done = self._insert(low, middle, refused, all_refused)
+        return done + self._insert(middle + 1, high, refused, all_refused)
+
+    def _text(self) -> str:
+        columns = names(self.rows.columns)
+        return (
+            f'INSERT INTO "{self.table}" ({columns}) SELECT {columns} FROM {self._stage}'
+            f" WHERE {ROW.name} BETWEEN ? AND ?{self.dialect.stage_order}{self.dialect.unless_there(self.rows.keys)}"
+        )
+
+    def _is_there(self, row: int) -> bool:
+        text = f'SELECT 1 FROM {self._stage} AS s {self.dialect.joined} "{self.table}" AS t ON {self._equal("s")}'
+        return self.connection.execute(f"{text} WHERE s.{ROW.name} = ?", (row,)).fetchone() is not None
+
+    def _equal(self, stage: str) -> str:
+        return " AND ".join(f't."{key.name}" = {stage}."{key.name}"' for key in self.rows.keys)
+
+    def _same(self, column: Column) -> str:
+        exact = self.dialect.exact if column.family in ("text", "json") else "{0}"
+        pair = [exact.format(f'{each}."{column.name}"') for each in "ts"]
+        return self.dialect.same.format(*pair)
+
+    @contextmanager
+    def _savepoint(self, name: str) -> Iterator[None]:
+        """What an objection or an arrival left behind is undone. (A lost lock or connection ends the transaction.)"""
+        self.connection.execute(f"SAVEPOINT {name}")
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, _Arrived) or self.dialect.refuses(error):
+                self.connection.execute(f"ROLLBACK TO SAVEPOINT {name}")
+            raise
+        self.connection.execute(f"RELEASE SAVEPOINT {name}")

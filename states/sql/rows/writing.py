@@ -1,0 +1,133 @@
+"""Checked rows into one table: straight where that is safe, else through a temporary table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...columns.keyed import KeyedRows
+from ...columns.values import Column
+from ..store import Store
+from .staging import Conflict, Stage
+
+_SHOWN = 3
+
+
+class Wanted(NamedTuple):
+    """What the state was asked for."""
+
+    compare: bool
+    """Look for rows that have the key of another row and other values."""
+    tell: bool
+    """Name the new rows."""
+    all_refused: bool
+    """Go on behind a row that the table refuses."""
+
+
+class Written(NamedTuple):
+    """What became of the rows; each is named by its index in the rows given."""
+
+    inserted: int
+    new: list[int]
+    refused: dict[int, str]
+    conflicts: int
+    examples: list[Conflict]
+
+
+class Writer:
+    """Writes into one table of one store, for one partition."""
+
+    def __init__(self, store: Store, table: str) -> None:
+        self.store = store
+        self.table = table
+        self._all_new = True
+
+    def write(self, connection: Any, rows: KeyedRows, wanted: Wanted) -> Written:
+        """Inserts the rows whose key is missing, of equal keys the first. Called in a transaction."""
+        if not wanted.compare and not wanted.tell:
+            inserted = self.store.dialect.direct(connection, self.table, rows, self._all_new)
+            if inserted is not None:
+                self._all_new = inserted == len(rows)
+                return Written(inserted, [], {}, 0, [])
+        return self._staged(connection, rows, wanted)
+
+    def _staged(self, connection: Any, rows: KeyedRows, wanted: Wanted) -> Written:
+        ordered = pa.concat_arrays(list(rows.ordered()))
+        is_first = rows.first(ordered)
+        first, again = ordered.filter(is_first), ordered.filter(pc.invert(is_first))
+        stage = Stage(self.store, connection, self.table, rows.take(first))
+        stage.fill()
+        done = stage.insert(wanted.compare, wanted.tell, wanted.all_refused)
+        stage.drop()
+        own = first.take(pa.array([*done.new, *done.refused, *(each.row for each in done.examples)], pa.int64()))
+        named = own.to_pylist()
+        new, refused = named[: len(done.new)], named[len(done.new) : len(done.new) + len(done.refused)]
+        examples = [Conflict(n, c.stored) for n, c in zip(named[len(new) + len(refused) :], done.examples, strict=True)]
+        written = Written(
+            done.inserted, new, dict(zip(refused, done.refused.values(), strict=True)), done.conflicts, examples
+        )
+        if len(again) and wanted.compare:
+            written = _with_conflicts(written, rows, ordered, is_first)
+        if len(again) and refused and wanted.all_refused:
+            written = self._second_ones(connection, rows, wanted, written, again)
+        return written
+
+    def _second_ones(
+        self, connection: Any, rows: KeyedRows, wanted: Wanted, written: Written, again: pa.Array
+    ) -> Written:  # fmt: skip
+        """The first row of a key was refused: the next one with that key is the first now."""
+        keys = {rows.key(row) for row in written.refused}
+        left = sorted(row for row in again.to_pylist() if rows.key(row) in keys)
+        if not left:
+            return written
+        more = self._staged(connection, rows.take(pa.array(left, pa.int64())), wanted._replace(compare=False))
+        return written._replace(
+            inserted=written.inserted + more.inserted,
+            new=written.new + [left[row] for row in more.new],
+            refused=written.refused | {left[row]: why for row, why in more.refused.items()},
+        )
+
+
+def _with_conflicts(written: Written, rows: KeyedRows, ordered: pa.Array, is_first: pa.Array) -> Written:
+    """Rows of the batch that have the key of an earlier one and other values."""
+    group = pc.subtract(pc.cumulative_sum(is_first.cast(pa.int64())), 1)
+    again = pc.invert(is_first)
+    second, first = ordered.filter(again), ordered.filter(is_first).take(group.filter(again))
+    differs = pa.array([False] * len(second))
+    for column, array in zip(rows.columns, rows.arrays, strict=True):
+        if not column.key:
+            differs = pc.or_(differs, _differ(array.take(first), array.take(second)))
+    found = second.filter(differs).to_pylist()
+    kept = first.filter(differs).to_pylist()
+    others = [i for i, column in enumerate(rows.columns) if not column.key]
+    examples = [
+        Conflict(row, tuple(rows.row(stands)[i] for i in others))
+        for row, stands in zip(found[:_SHOWN], kept, strict=False)
+    ]
+    more = [*written.examples, *examples][:_SHOWN]
+    return written._replace(conflicts=written.conflicts + len(found), examples=more)
+
+
+def _differ(one: pa.Array, other: pa.Array) -> pa.Array:
+    both_null = pc.and_(pc.is_null(one), pc.is_null(other))
+    return pc.invert(pc.or_(pc.fill_null(pc.equal(one, other), False), both_null))
+
+
+def conflict_text(table: str, rows: KeyedRows, example: Conflict, position: int) -> str:
+    """A conflict in words."""
+    values = rows.row(example.row)
+    key = row_text(rows.keys, rows.key(example.row))
+    comes = [value for value, column in zip(values, rows.columns, strict=True) if not column.key]
+    return (
+        f"table {table!r}, row {position} of the batch: the key ({key}) is taken by a row with other values: "
+        f"{row_text(rows.others, example.stored)} stands, {row_text(rows.others, comes)} comes"
+    )
+
+
+def row_text(columns: Sequence[Column], values: Sequence[Any]) -> str:
+    texts = [repr(value) for value in values]
+    texts = [text if len(text) <= 60 else f"{text[:57]}..." for text in texts]
+    return ", ".join(f"{column.name}={text}" for column, text in zip(columns, texts, strict=True))
