@@ -110,7 +110,7 @@ class ByHand:
     def __init__(self, bootstrap: str, topic: str, rows: list, encode: Callable | None, fenced: bool) -> None:
         from confluent_kafka import Producer
 
-        from states.kafka.producing import SETTINGS, TRANSACTIONAL, WAITING
+        from states.kafka.settings import SETTINGS, TRANSACTIONAL, WAITING
 
         own = {**TRANSACTIONAL, "transactional.id": f"by-hand-{topic}"} if fenced else SETTINGS
         self.producer = Producer({**own, **WAITING, "bootstrap.servers": bootstrap, "log_level": 0})

@@ -15,7 +15,7 @@ import users_code
 from users_code import PLACES, RAISING, WITH_THE_TUPLE, fail, interrupt, leave, numbers, stop
 
 import trident_py
-from states.kafka.records import RecordForm
+from states.kafka.append.records import RecordForm
 from trident_py import LocalCluster, TopologyError, TridentTopology, TridentTuple
 from trident_py.blame import LONGEST, NOTHING_LEFT, arguments, notes_of
 from trident_py.chunks import CHUNK_ROWS
@@ -159,11 +159,11 @@ def test_no_tuple_behind_a_stop_iteration_is_dropped_in_silence(made: str, missi
 
 LAZY = {"map": 0, "filter": 0, "starmap": 0, "takewhile": 0, "dropwhile": 0, "filterfalse": 0, "groupby": 1}
 OURS_OR_A_LIBRARYS = {
-    "states/kafka/codec.py": {"text"},
-    "states/kafka/local_table.py": {"found.get"},
+    "states/kafka/compacted/codec.py": {"text"},
+    "states/kafka/compacted/local_table.py": {"found.get"},
     "states/kafka/partitions.py": {"call"},
     "states/kafka/sending.py": {"self.producer.produce"},
-    "states/kafka/texts.py": {"simple"},
+    "states/kafka/append/texts.py": {"simple"},
     "states/sql/rows/sequence/state.py": {"arrived.position"},
     "states/sql/table.py": {"dialect.address", "dialect.folded"},
     "states/sql/inspect.py": {"_GRANT.match"},

@@ -1,1 +1,1 @@
-"""Typed columns: what a column holds, its values one by one and as Arrow arrays, and rows in the order of their keys."""
+"""Typed columns: what a column holds, its values one by one and as Arrow arrays, and rows in their keys' order."""

@@ -4,12 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..rows import RowUpdater
-from .records import FieldNameBasedTupleToKafkaMapper
-from .topic import TopicState
-from .transactional import TransactionalTopicState
+from .append.records import FieldNameBasedTupleToKafkaMapper
+from .append.topic import TopicState
+from .append.transactional import TransactionalTopicState
 
 if TYPE_CHECKING:
-    from .compacted import CompactedTopicState
+    from .compacted.state import CompactedTopicState
 
 __all__ = [
     "CompactedTopicState",
@@ -22,5 +22,5 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "CompactedTopicState":
-        return import_module(".compacted", __name__).CompactedTopicState
+        return import_module(".compacted.state", __name__).CompactedTopicState
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

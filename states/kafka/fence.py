@@ -12,7 +12,7 @@ from typing import Any
 from trident_py.errors import StateError, ZombieError
 
 from .marks import DRIVER, Mark, Place
-from .transactions import TransactionalProducer
+from .producer import TransactionalProducer
 
 
 @dataclass(frozen=True)

@@ -14,23 +14,57 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.kafka.clients import Cluster, is_fenced
 from trident_py.state import BatchParticipant, Location, Remembered
 
-from ..spread import Spread
+from ..spread import Spread, check_whole
 from .fence import newer_driver
-from .layout import Layout
 from .marks import DRIVER, Mark, Place
 from .owner import TopicOwner
 from .partitions import Partitions
-from .topics import check_there, id_of, opened, reach
-from .transactions import TransactionalProducer
+from .producer import TransactionalProducer
+from .topic_admin import check_there, id_of, opened, reach
 
 RENEWED = 600.0
 FORGOTTEN = 86_400.0  # brokers keep the mark of a partition without tuples for longer, or are told to forget it sooner
+
+
+class Layout:
+    """A batch replayed under another spread, where a partition's number tells what it has written. One for each run.
+
+    A number stands for the same records only while there are as many partitions and the tuples come to them the same
+    way. So the driver's mark holds both (`states.spread`), and a batch of which a partition has written under another
+    spread is not written again: its replay only counts. As many records as the marks say, or all partitions there: the
+    batch was whole (a partition without tuples writes no mark). Else the replay cannot tell which of its records are
+    there, and the run ends with the way on.
+    """
+
+    def __init__(self, place: Place, settings: Mapping[str, Any], way: str) -> None:
+        self._place = place
+        self._settings = settings
+        self._way = way
+        self._txid = 0
+        self._now = self._then = Spread(0)
+        self._begun: list[Mark] = []
+
+    def of_batch(self, txid: int, partitions: int, recorded: Spread) -> Spread:
+        """The spread to be recorded: the old one while the batch was begun with it."""
+        now = Spread(partitions, self._way)
+        self._txid, self._now, self._then, self._begun = txid, now, recorded, []
+        if now == recorded or recorded.partitions == 0:
+            return now
+        with Partitions(self._place, self._settings) as old:
+            self._begun = [mark for mark in old.open(recorded.partitions) if mark.txid == txid]
+        return recorded if self._begun else now
+
+    def check(self, txid: int, receipts: Sequence[Any]) -> None:
+        """After all partitions have counted. Raises StateError if a batch half written cannot be told apart."""
+        if txid == self._txid and self._begun:
+            written = [mark.rows for mark in self._begun]
+            check_whole(self._place.who, txid, self._then, self._now, written, receipts)
 
 
 class TopicLedger(BatchParticipant):
@@ -214,3 +248,71 @@ class TopicLedger(BatchParticipant):
         found = self._known_place.read(DRIVER)
         if found is not None and found.generation > self._mark.generation:
             raise newer_driver(self._known_place.who, self._mark.generation, found.generation)
+
+
+class Looked(Protocol):
+    """What looks at the topic, one object for each run."""
+
+    cluster: Cluster
+
+    def open(self, conf: dict) -> None:
+        """Makes the topic if it is missing and that is wanted. Raises StateError for one that cannot serve."""
+        ...
+
+    def unchanged(self) -> bool:
+        """Before each attempt; whether what brokers may forget is due to be written again. Raises StateError."""
+        ...
+
+
+class AppendedTopic:
+    """The topic of a state that only adds records. ``create``: a missing one gets so many partitions."""
+
+    def __init__(self, cluster: Cluster, topic: str, create: int | None) -> None:
+        self.cluster = cluster
+        self._topic = topic
+        self._create = create
+        self._due = 0.0
+
+    def open(self, conf: dict) -> None:
+        check_there(Place.of(self.cluster, self._topic, conf), self.cluster.admin(), self._create)
+        self._due = time.monotonic() + RENEWED
+
+    def unchanged(self) -> bool:
+        """Asks nothing: whoever writes finds out."""
+        due = time.monotonic() > self._due
+        if due:
+            self._due = time.monotonic() + RENEWED
+        return due
+
+
+class UnfencedLedger(BatchParticipant):
+    """One object for each run."""
+
+    def __init__(self, topic: Looked, location: Location) -> None:
+        self._topic = topic
+        self._owner = TopicOwner(topic.cluster, location, {}, fenced=False)
+        self._claimed = False
+
+    def remembered(self, conf: dict) -> Remembered | None:
+        """Nothing, for it keeps no txids. Raises StateError if the topic is another state's."""
+        opened(self._topic.cluster, lambda: self._owner.check(conf))
+        return None
+
+    def open(self, conf: dict) -> int:
+        opened(self._topic.cluster, lambda: self._topic.open(conf))
+        self._owner.comes(conf)
+        return 0
+
+    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
+        renewed = self._topic.unchanged()
+        if not self._claimed:
+            self._owner.claim()
+        elif renewed:
+            self._owner.renew()
+        self._claimed = True
+
+    def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
+        """Nothing: every partition has waited for its deliveries."""
+
+    def abort(self, txid: int, attempt: int) -> None:
+        """Nothing: the replay writes again."""

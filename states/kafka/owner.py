@@ -22,7 +22,7 @@ from ..owners import Owner, Tenure
 from .advice import kafka_errors
 from .marks import DRIVER, Mark, Place, committed_in
 from .partitions import Partitions
-from .transactions import TransactionalProducer
+from .producer import TransactionalProducer
 
 Offsets = tuple[list[Any], Any]
 

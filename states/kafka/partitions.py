@@ -10,7 +10,7 @@ from trident_py.errors import FailedException
 from trident_py.kafka.clients import is_fenced
 
 from .marks import Mark, Place
-from .transactions import TransactionalProducer
+from .producer import TransactionalProducer
 
 AT_ONCE = 8
 T = TypeVar("T")

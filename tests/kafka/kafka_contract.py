@@ -13,7 +13,7 @@ from servers.waiting import soon
 
 from states.kafka import CompactedTopicState
 from states.kafka.marks import Place
-from states.kafka.topics import make
+from states.kafka.topic_admin import make
 from trident_py.errors import DefinitionError, LineageError, StateError
 
 ALWAYS = ("after updateState", "after one of two", "after all commits")

@@ -92,7 +92,7 @@ def test_no_module_keeps_a_list_of_codes_of_its_own() -> None:
 def test_a_record_that_cannot_be_read_is_not_passed_over(kafka: Any) -> None:
     from confluent_kafka import Message
 
-    from states.kafka.local_table import LocalTable
+    from states.kafka.compacted.local_table import LocalTable
 
     table = LocalTable(Cluster.of(kafka.bootstrap), kafka.create_topic(cleanup_policy="compact"))
     with pytest.raises(KafkaException, match="_BAD_MSG"):

@@ -20,19 +20,12 @@ from topic_reading import values
 
 import states.kafka
 import trident_py.kafka
-from states.kafka import (
-    CompactedTopicState,
-    RowUpdater,
-    TopicState,
-    TransactionalTopicState,
-    compacted_writer,
-    compaction,
-    local_table,
-    marks,
-    topics,
-    transactions,
-)
-from states.kafka.compacted_map import CompactedMap
+from states.kafka import CompactedTopicState, RowUpdater, TopicState, TransactionalTopicState, marks
+from states.kafka import producer as transactions
+from states.kafka import topic_admin as topics
+from states.kafka.compacted.backing import CompactedMap
+from states.kafka.compacted.state import compaction, local_table
+from states.kafka.compacted.state import writer as compacted_writer
 from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.cli import trident
 from trident_py.errors import FailedException, StateError, TridentError

@@ -11,11 +11,12 @@ from confluent_kafka import Consumer, TopicPartition
 from crashing import Driver, in_attempt
 from topic_reading import read
 
-from states.kafka import RowUpdater, TransactionalTopicState, transactions
+from states.kafka import RowUpdater, TransactionalTopicState
+from states.kafka import producer as transactions
 from states.kafka.ledger import TopicLedger
 from states.kafka.marks import DRIVER, Mark, Place
-from states.kafka.producing import cluster_of
-from states.kafka.transactions import TransactionalProducer
+from states.kafka.producer import TransactionalProducer
+from states.kafka.settings import cluster_of
 from trident_py.errors import DefinitionError, FailedException, StateError, ZombieError
 from trident_py.kafka.clients import Cluster
 from trident_py.state import SILENT, persist

@@ -12,7 +12,7 @@ from compacted_reading import latest
 from confluent_kafka import Producer
 
 from states.kafka import CompactedTopicState
-from states.kafka.local_table import LocalTable, Row, table_of
+from states.kafka.compacted.local_table import LocalTable, Row, table_of
 from trident_py.errors import FailedException, StateError
 from trident_py.kafka.clients import Cluster
 

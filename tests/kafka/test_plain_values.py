@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from states.kafka.codec import Codec
-from states.kafka.texts import UnwritableError, as_bytes, json_texts
+from states.kafka.append.texts import UnwritableError, as_bytes, json_texts
+from states.kafka.compacted.codec import Codec
 from trident_py import Fields
 from trident_py.errors import StateError
 

@@ -16,7 +16,7 @@ from crashing import in_attempt, opened
 from topic_reading import read
 
 from states.kafka import CompactedTopicState, RowUpdater, TransactionalTopicState
-from states.kafka.local_table import LocalTable
+from states.kafka.compacted.local_table import LocalTable
 from trident_py.errors import FailedException, LineageError, StateError, ZombieError
 from trident_py.kafka.clients import Cluster
 from trident_py.operations.builtin import Sum

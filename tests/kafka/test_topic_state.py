@@ -14,8 +14,8 @@ from crashing import Driver
 from topic_reading import Record, read
 
 from states.kafka import FieldNameBasedTupleToKafkaMapper, RowUpdater, TopicState, TransactionalTopicState
-from states.kafka.producing import UNLIMITED, Room
 from states.kafka.sending import Sender
+from states.kafka.settings import UNLIMITED, Room
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import DefinitionError, FailedException, StateError

@@ -22,7 +22,7 @@ from properties.values import OF_TYPE
 
 from states.columns.arrow import encoded
 from states.columns.values import Column, Refused
-from states.kafka.codec import Codec
+from states.kafka.compacted.codec import Codec
 from states.loading import look
 from states.sql import BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
 from states.sql.store import parsed, store_of

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from properties.values import DOUBLES, INSTANTS, INTEGERS, OF_TYPE, TEXT_EDGES, is_same
 
-from states.kafka.codec import Codec
+from states.kafka.compacted.codec import Codec
 from states.sql import AppendState, InsertIgnoreState, RowUpdater, SqlMapState
 from states.sql.store import parsed, store_of
 from trident_py import Fields, TridentError

@@ -25,7 +25,7 @@ from trident_py.state.base import Key
 from trident_py.tuples import Fields, FieldsLike
 
 from ...columns.values import nameable
-from ...sharing import check_asked_behind, shared
+from ...rows import check_asked_behind, shared
 from ..ledger import Fence, Ledger
 from ..store import parsed, shown
 from ..table import Place, Shape, existing, location_of, one_key, prepare, shape_of

@@ -12,8 +12,7 @@ from trident_py.state import Location, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
 
 from ...columns.values import Column, decoded
-from ...rows import RowUpdater
-from ...sharing import check_asked_behind, shared
+from ...rows import RowUpdater, check_asked_behind, shared
 from ..dialects.base import names
 from ..store import Store
 from ..table import Place, Shape, described, existing, location_of, prepare, prepare_ledger, shape_of

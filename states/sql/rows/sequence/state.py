@@ -14,7 +14,7 @@ from trident_py.state import BatchParticipant, ITupleCollection, State, StateCla
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ....columns.values import Column, Refused, decoded, nameable, refusal, transposed
-from ....sharing import shared
+from ....rows import shared
 from ...connection import Connection
 from ...dialects.base import names
 from ...ledger import Fence, Ledger

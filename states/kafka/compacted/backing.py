@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from trident_py.canonical import key_of
 from trident_py.errors import DefinitionError
+from trident_py.kafka.clients import Cluster
 from trident_py.state import (
     BackingMap,
     ITupleCollection,
@@ -22,15 +23,12 @@ from trident_py.state import (
 from trident_py.state.base import Key
 from trident_py.tuples import Fields, TridentTuple
 
-from ..sharing import shared
+from ...rows import shared
+from ..append.records import chunks_of
+from ..marks import ANSWER
 from .codec import GLOBAL_KEY, Codec, as_bytes
-from .compacted_writer import Writer
 from .local_table import SETTLES, LocalTable, Row, table_of
-from .marks import ANSWER
-from .records import chunks_of
-
-if TYPE_CHECKING:
-    from .compacted import CompactedTopicState
+from .writer import Writer
 
 PLAIN = "plain"
 _MAPS: dict[str, Any] = {
@@ -45,13 +43,13 @@ class TopicBacking(BackingMap):
     On replay: nothing of its own; the map above it keeps the txids.
     """
 
-    def __init__(self, factory: CompactedTopicState, writer: Writer) -> None:
-        self.codec: Codec = factory.codec
-        self.kind = factory.type
+    def __init__(self, codec: Codec, kind: str, cluster: Cluster, writer: Writer) -> None:
+        self.codec = codec
+        self.kind = kind
         self.writer = writer
         self.active = False
         self.written = 0
-        self._factory = factory
+        self._cluster = cluster
         self._table: LocalTable | None = None
         self._seen = (-1, -1)
         self._pending: dict[bytes, Row] = {}
@@ -116,15 +114,15 @@ class TopicBacking(BackingMap):
         fields: Fields
         for fields, chunk in chunks_of(tuples):
             self._check(fields)
-            keys = [chunk.columns[name] for name in self._factory.key or ()] or [list(GLOBAL_KEY) * chunk.length]
-            values = [chunk.columns[name] for name in self._factory.value]
+            keys = [chunk.columns[name] for name in self.codec.keys or ()] or [list(GLOBAL_KEY) * chunk.length]
+            values = [chunk.columns[name] for name in self.codec.value]
             texts = self.codec.key_texts(keys, values, done)
             self.writer.send(self.codec.value_texts(values, keys, done), texts, None)
             done += chunk.length
         self.written += done
 
     def _check(self, fields: Fields) -> None:
-        names = [*(self._factory.key or ()), *self._factory.value]
+        names = [*(self.codec.keys or ()), *self.codec.value]
         if set(names) != set(fields):
             raise DefinitionError(
                 f"topic {self.codec.topic!r} takes rows of ({', '.join(names)}), got the fields {fields}; give "
@@ -155,7 +153,7 @@ class TopicBacking(BackingMap):
 
     def _made_table(self) -> LocalTable:
         if self._table is None:
-            self._table = table_of(self._factory.cluster, self.codec.topic)
+            self._table = table_of(self._cluster, self.codec.topic)
         return self._table
 
     def _settles(self) -> float:
@@ -190,21 +188,20 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
     opaque starts again from the value before, non-transactional applies the batch again.
     """
 
-    def __init__(
-        self, factory: CompactedTopicState, writer: Writer, partition: int, of: int, alone: bool = False
-    ) -> None:
-        self.backing = TopicBacking(factory, writer)
-        super().__init__(_MAPS[factory.type].build(self.backing), GLOBAL_KEY)
-        self.factory = factory
+    def __init__(self, backing: TopicBacking, partition: int, of: int, settle: Callable[[], None] | None) -> None:
+        """``settle``: what a driver would have done before the first batch; None where there is one."""
+        super().__init__(_MAPS[backing.kind].build(backing), GLOBAL_KEY)
+        self.backing = backing
+        self.codec = backing.codec
         self.partition = partition
         self.of = of
-        self._alone = alone
+        self._settle = settle
 
     def beginCommit(self, txid: int | None) -> None:
         """Begins the transaction. Raises ZombieError, FailedException if the broker is away."""
-        if self._alone:  # there is no driver that did
-            self.factory.settled()
-            self._alone = False
+        if self._settle is not None:
+            self._settle()
+            self._settle = None
         self.backing.written = 0
         self.backing.begin(txid)
         super().beginCommit(txid)
@@ -227,28 +224,28 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         """Writes the rows under their keys; with ``tell`` returns all of them. Raises StateError for a bad row."""
         if len(tuples) == 0:
             return []
-        if self.factory.type == PLAIN:
+        if self.backing.kind == PLAIN:
             self.backing.write(tuples)
         else:
             self._put(tuples)
         return tuples if tell else []
 
     def _put(self, tuples: Sequence[TridentTuple]) -> None:
-        names, width = self.factory.key or Fields(), len(self.factory.value)
+        names, width = self.codec.keys or Fields(), len(self.codec.value)
         last: dict[tuple, tuple[tuple, Any]] = {}
         for fields, chunk in chunks_of(tuples):
             self.backing._check(fields)
             keys = chunk.rows(names) if len(names) else [GLOBAL_KEY] * chunk.length
-            rows = chunk.rows(self.factory.value)
+            rows = chunk.rows(self.codec.value)
             for key, row in zip(keys, rows, strict=True):
                 empty = all(value is None for value in row)
                 last[key_of(key)] = key, None if empty else row[0] if width == 1 else row
         self.multiPut([key for key, _ in last.values()], [value for _, value in last.values()])
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        if self.factory.type == PLAIN:
+        if self.backing.kind == PLAIN:
             raise DefinitionError(
-                f"topic {self.factory.topic!r}: a plain compacted topic is written, not updated: nobody could tell a "
+                f"topic {self.codec.topic!r}: a plain compacted topic is written, not updated: nobody could tell a "
                 'replay. For persistentAggregate choose kind="opaque" or kind="transactional" (or '
                 '"non-transactional", which counts a replay twice)'
             )
@@ -272,15 +269,15 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
 
     def getTuples(self) -> Iterator[list[Any]]:
         """This partition's share of the rows: the key's values, then the value's."""
-        single = len(self.factory.value) == 1
+        single = len(self.codec.value) == 1
         for key, stored in shared(self.backing.rows(), self.partition, self.of):
             value = stored[1] if isinstance(self.delegate, TransactionalMap | OpaqueMap) else stored
             yield [*key, value] if single else [*key, *value]
 
     def _one(self) -> None:
-        if self.factory.key is not None:
+        if self.codec.keys is not None:
             raise DefinitionError(
-                f"topic {self.factory.topic!r} has the keys {self.factory.key}: a global aggregate needs key=None"
+                f"topic {self.codec.topic!r} has the keys {self.codec.keys}: a global aggregate needs key=None"
             )
 
 

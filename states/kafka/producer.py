@@ -21,8 +21,8 @@ from trident_py.patience import again_for
 
 from .advice import kafka_errors
 from .marks import ANSWER, Mark, Place
-from .producing import TRANSACTIONAL, UNLIMITED, Room
 from .sending import Sender
+from .settings import TRANSACTIONAL, UNLIMITED, Room
 
 PATIENCE = 10.0
 LONGEST = 20.0
@@ -86,7 +86,7 @@ class TransactionalProducer:
     def commit(self, mark: Mark, others: Sequence[tuple[list[Any], Any]] = ()) -> None:
         """Commits the transaction with its mark, and with further offsets: pairs of offsets and group metadata.
 
-        Closed afterwards, to be opened under a new epoch, unless the commit was clean (`states.kafka.witness`). Raises
+        Closed afterwards, to be opened under a new epoch, unless the commit was clean (`states.kafka.sending`). Raises
         FailedException where the batch must be replayed, StateError where a replay would not help.
         """
         self.begin()

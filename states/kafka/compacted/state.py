@@ -12,16 +12,15 @@ from trident_py.state import BatchParticipant, Location, StateClass, StateFactor
 from trident_py.state.keys import ExactKey
 from trident_py.tuples import Fields, FieldsLike
 
-from ..findings import Finding
-from ..rows import RowUpdater
-from ..sharing import check_asked_behind
+from ...findings import Finding
+from ...rows import RowUpdater, check_asked_behind
+from ..ledger import UnfencedLedger
+from ..settings import cluster_of, for_producers, location_of, pairs
+from ..topic_admin import partition_count
+from .backing import PLAIN, CompactedMap, TopicBacking
 from .codec import Codec
-from .compacted_map import PLAIN, CompactedMap, TopicBacking
-from .compacted_writer import PlainWriter, writer_for
 from .compaction import HOUR, CompactedLedger, Compaction, KeyedTopic
-from .producing import cluster_of, for_producers, location_of, pairs
-from .topics import partition_count
-from .unfenced import UnfencedLedger
+from .writer import PlainWriter, Writer, writer_for
 
 _KINDS = {
     PLAIN: "upsert", "non-transactional": "non-transactional", "transactional": "transactional", "opaque": "opaque",
@@ -134,8 +133,8 @@ class CompactedTopicState(StateFactory):
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> CompactedMap:
         settings = for_producers(pairs(self.topic, self.settings))
         writer = writer_for(self.cluster, self.topic, settings, conf, partitionIndex, numPartitions, self.fence)
-        alone = conf.get("trident.generation") is None
-        return CompactedMap(self, writer, partitionIndex, numPartitions, alone)
+        settle = self.settled if conf.get("trident.generation") is None else None
+        return CompactedMap(self._backing(writer), partitionIndex, numPartitions, settle)
 
     @property
     def own_updater(self) -> RowUpdater:
@@ -157,7 +156,7 @@ class CompactedTopicState(StateFactory):
         """All keys that have a value: key tuple -> plain value, TransactionalValue or OpaqueValue."""
         if self._compaction.look(self.cluster)[0].level == "creates":
             return {}
-        backing = TopicBacking(self, PlainWriter(self.cluster, self.topic, {}))
+        backing = self._backing(PlainWriter(self.cluster, self.topic, {}))
         backing.written = 1  # what was committed just now is waited for
         return {ExactKey(key): value for key, value in backing.rows()}
 
@@ -168,6 +167,9 @@ class CompactedTopicState(StateFactory):
     def check(self) -> Sequence[Finding]:
         """Looks at the topic and writes nothing."""
         return self._compaction.look(self.cluster)
+
+    def _backing(self, writer: Writer) -> TopicBacking:
+        return TopicBacking(self.codec, self.type, self.cluster, writer)
 
     @property
     def _compaction(self) -> Compaction:

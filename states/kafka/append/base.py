@@ -10,11 +10,11 @@ from trident_py.kafka.clients import Cluster
 from trident_py.state import Location, StateFactory, StatePlace
 from trident_py.tuples import FieldsLike
 
-from ..findings import Finding
-from ..rows import RowUpdater
-from .producing import cluster_of, location_of, pairs
+from ...findings import Finding
+from ...rows import RowUpdater
+from ..settings import cluster_of, location_of, pairs
+from ..topic_admin import look, partition_count
 from .records import RecordForm
-from .topics import look, partition_count
 
 
 @dataclass(frozen=True, repr=False)

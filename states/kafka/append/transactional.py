@@ -7,19 +7,59 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError
+from trident_py.kafka.clients import Cluster
+from trident_py.kafka.consumed import consumed, partitions_of_task
 from trident_py.state import BatchParticipant, State, StateClass, StatePlace
 from trident_py.tuples import TridentTuple
 
-from ..spread import Spread
-from .consuming import Consuming
-from .fence import Fence
-from .ledger import TopicLedger
-from .marks import Mark, Place
-from .producing import for_producers
+from ...spread import Spread
+from ..fence import Fence
+from ..ledger import TopicLedger
+from ..marks import Mark, Place, group_metadata
+from ..producer import TransactionalProducer
+from ..settings import for_producers
+from ..topic_admin import check_there
+from .base import RecordFactory
 from .records import Block, Headers
-from .recordstate import RecordFactory
-from .topics import check_there
-from .transactions import TransactionalProducer
+
+
+class Consuming:
+    """The consumed offsets of one spout, in one task."""
+
+    def __init__(self, cluster: Cluster, spout: str, conf: dict) -> None:
+        self._cluster = cluster
+        self._spout = spout
+        self._conf = conf
+        self._groups: dict[str, Any] = {}
+
+    @staticmethod
+    def check(spout: str, place: StatePlace) -> None:
+        """Raises DefinitionError where a state partition cannot know what was consumed for it."""
+        if spout not in place.spouts:
+            raise DefinitionError(
+                f"state {place.state}: consumed names the stream {spout!r}, which does not feed it; the streams "
+                f"before it: {', '.join(place.spouts)}"
+            )
+        if place.partitions > 1 and spout not in place.beside:
+            raise DefinitionError(
+                f"state {place.state}: consumed={spout!r} needs each transaction to hold what was made of the offsets "
+                f"it commits; between the spout and these {place.partitions} partitions tuples change their partition. "
+                "Give the state one partition (oneTransaction=True), or leave out the repartitioning"
+            )
+
+    def offsets(self, txid: int, partition: int, partitions: int) -> list[tuple[list[Any], Any]]:
+        """Pairs of offsets and group metadata: of all that was read, or by this task where there are several."""
+        from confluent_kafka import TopicPartition
+
+        batch = consumed(self._conf, self._spout, txid)
+        mine = partitions_of_task(batch, partition, partitions)
+        if not mine:
+            return []
+        if batch.group not in self._groups:
+            self._groups[batch.group] = group_metadata(self._cluster, batch.group)
+        places = [TopicPartition(topic, number, offset) for (topic, number), offset in mine.items()]
+        return [(places, self._groups[batch.group])]
+
 
 TXID_HEADER = "trident-txid"
 
@@ -115,9 +155,10 @@ class TransactionalTopicState(RecordFactory):
     """Appends each tuple as a record, exactly once for readers with ``isolation.level=read_committed``. Written by
     `states.RowUpdater`.
 
-    ``value``, ``key``, ``headers``: fields, see `states.kafka.records`; without ``value`` all fields but those of the
-    key. ``mapper`` (tuple) -> (key, value[, headers]) stands in place of them, ``topicSelector`` (a field, or (tuple)
-    -> topic) in place of the one topic; the marks stay with ``topic``. ``asJson``: a single field as an object too.
+    ``value``, ``key``, ``headers``: fields, see `states.kafka.append.records`; without ``value`` all fields but those
+    of the key. ``mapper`` (tuple) -> (key, value[, headers]) stands in place of them, ``topicSelector`` (a field, or
+    (tuple) -> topic) in place of the one topic; the marks stay with ``topic``. ``asJson``: a single field as an object
+    too.
     ``partitions``: a missing topic is created so, instead of refused. ``txidHeader`` adds the header trident-txid.
     ``settings``: librdkafka's. ``consumed``: the name of a stream of a KafkaSpout with shareOffsets, whose consumed
     offsets are committed in the same transaction.

@@ -12,13 +12,13 @@ from trident_py.kafka.clients import is_passing
 from trident_py.state import BatchParticipant, State, StateClass
 from trident_py.tuples import TridentTuple
 
-from .advice import kafka_errors
-from .marks import Place
-from .producing import SETTINGS, UNLIMITED, Room, for_producers
-from .recordstate import RecordFactory
-from .sending import Sender
-from .topics import check_there
-from .unfenced import AppendedTopic, UnfencedLedger
+from ..advice import kafka_errors
+from ..ledger import AppendedTopic, UnfencedLedger
+from ..marks import Place
+from ..sending import Sender
+from ..settings import SETTINGS, UNLIMITED, Room, for_producers
+from ..topic_admin import check_there
+from .base import RecordFactory
 
 DELIVERED = {"message.timeout.ms": 60_000}
 

@@ -26,9 +26,9 @@ from trident_py.kafka.asking import answer, asked
 from trident_py.kafka.clients import ASKING, Cluster, means
 from trident_py.kafka.codes import Meaning
 
-from .advice import kafka_errors
-from .marks import ANSWER
-from .topics import partitions_of, retention_of
+from ..advice import kafka_errors
+from ..marks import ANSWER
+from ..topic_admin import partitions_of, retention_of
 
 log = logging.getLogger("states.kafka")
 

@@ -20,8 +20,8 @@ from trident_py.tuples import Fields, FieldsLike, TridentTuple
 from .texts import Bytes, UnwritableError, as_bytes, json_objects, json_texts
 
 if TYPE_CHECKING:
-    from .sending import Sender
-    from .transactions import TransactionalProducer
+    from ..producer import TransactionalProducer
+    from ..sending import Sender
 
 Headers = list[tuple[str, Bytes]]
 

@@ -28,7 +28,7 @@ from trident_py.errors import StateError
 from trident_py.state.keys import ColumnKeys
 from trident_py.tuples import Fields
 
-from ..columns.values import Column, Refused, transposed
+from ...columns.values import Column, Refused, transposed
 
 GLOBAL_KEY = ("$GLOBAL$",)
 NOT_IN_JSON = ("infinity",)

@@ -10,14 +10,14 @@ from trident_py.errors import FailedException, StateError
 from trident_py.kafka.asking import asked
 from trident_py.kafka.clients import Cluster, errors
 
-from .advice import kafka_errors
+from ..advice import kafka_errors
+from ..fence import Fence
+from ..marks import ANSWER, Mark, Place
+from ..producer import TransactionalProducer
+from ..sending import Sender
+from ..settings import SETTINGS, UNLIMITED, Room
 from .codec import Text
-from .fence import Fence
 from .local_table import GENERATION, PREV, TXID
-from .marks import ANSWER, Mark, Place
-from .producing import SETTINGS, UNLIMITED, Room
-from .sending import Sender
-from .transactions import TransactionalProducer
 
 Headers = list[tuple[str, bytes]]
 

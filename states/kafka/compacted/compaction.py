@@ -17,12 +17,12 @@ from trident_py.kafka.clients import ASKING, Cluster, means
 from trident_py.kafka.codes import Meaning
 from trident_py.state import Location, Remembered
 
-from ..findings import Finding
-from .advice import kafka_errors
-from .ledger import RENEWED, TopicLedger
+from ...findings import Finding
+from ..advice import kafka_errors
+from ..ledger import RENEWED, TopicLedger
+from ..marks import ANSWER, Mark, Place
+from ..topic_admin import make, opened, partitions_of, reach, settings_of
 from .local_table import table_of
-from .marks import ANSWER, Mark, Place
-from .topics import make, opened, partitions_of, reach, settings_of
 
 KEYS = "keys"
 HOUR = 3600.0

@@ -1,0 +1,1 @@
+"""Records appended to topics: the two states, and how tuples become records."""
