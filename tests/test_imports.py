@@ -69,16 +69,7 @@ LAZY = {
 # Modules that import each other, by whatever import, and why. Another circle is refused, so is one that is gone.
 CIRCLES = {
     ("trident_py.topology.grouped", "trident_py.topology.stream"): "fluent handles that return each other",
-    (
-        "states.sql.dialect", "states.sql.mysql", "states.sql.mysql_bulk", "states.sql.mysql_maps",
-        "states.sql.on_conflict", "states.sql.postgresql", "states.sql.postgresql_bulk", "states.sql.postgresql_maps",
-        "states.sql.server", "states.sql.sqlite", "states.sql.sqlite_bulk", "states.sql.sqlite_maps",
-        "states.sql.store",
-    ): "for now: the dialects",
-    ("states.sql.sequence", "states.sql.sequencing_rows"): "for now",
-    ("states.sql.insert", "states.sql.rows"): "for now",
-    ("states.kafka.compacted", "states.kafka.compacted_map"): "for now",
-}  # fmt: skip
+}
 
 PUBLIC = {
     "trident_py",
