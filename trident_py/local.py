@@ -19,7 +19,7 @@ from .run.agreement import Seeded, Standing
 from .run.batch_loop import BatchLoop, topology_error
 from .run.deciding import DECIDED
 from .run.opening import SETTLED
-from .run.program import BatchInfo, Outcome, Program, compile_plan, descriptor_rows, failure_of, outcome
+from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows, failure_of, outcome
 from .run.progress import RunningTopology, log
 from .run.worker_memory import end_run, task_for
 from .spouts.coordination import Coordination, Descriptor
@@ -214,7 +214,7 @@ class LocalComponent:
     def _reported(self, spout: str, error: BaseException) -> None:
         self.running.event(self.program.component, "reported", None, None, f"spout {spout}: {error!r}")
 
-    def _execute(self, batch: BatchInfo, descriptors: list[Descriptor] | None) -> Outcome:
+    def _execute(self, batch: BatchInfo, descriptors: list[Descriptor] | None) -> AttemptOutcome:
         """One attempt: level after level, in each first everything executes, then everything commits."""
         if descriptors is None:
             raise TridentError("LocalCluster needs the descriptors of every attempt")

@@ -25,7 +25,7 @@ ABANDON = "topology.lineage.abandon"
 ACCEPT = "topology.lineage.accept"
 
 
-class Row(NamedTuple):
+class TableLine(NamedTuple):
     """A line of the table: whether the start goes on, what was found, and what is done or offered."""
 
     goes_on: bool
@@ -36,64 +36,64 @@ class Row(NamedTuple):
 class Relation(enum.Enum):
     """How a store stands to a checkpoint (printed in docs/reliability.md)."""
 
-    UNASKED = Row(True, "the state keeps nothing that outlives its driver, or no txids", "nothing is compared")
-    NEW = Row(True, "store and checkpoint know nothing of the state", "it begins with the next batch")
-    SAME = Row(True, "both are at the same txid", "goes on behind it")
-    BETWEEN = Row(
+    UNASKED = TableLine(True, "the state keeps nothing that outlives its driver, or no txids", "nothing is compared")
+    NEW = TableLine(True, "store and checkpoint know nothing of the state", "it begins with the next batch")
+    SAME = TableLine(True, "both are at the same txid", "goes on behind it")
+    BETWEEN = TableLine(
         True, "the store has the one batch that this checkpoint has begun and not committed", "it is replayed"
     )
-    JOINED = Row(
+    JOINED = TableLine(
         True, "a start before this one had agreed, and nothing was written since", "goes on, without a setting"
     )
-    CONTINUED = Row(True, f"new checkpoint, and {BASE} puts its txids behind the store's", "goes on behind them")
-    ABANDONED = Row(
+    CONTINUED = TableLine(True, f"new checkpoint, and {BASE} puts its txids behind the store's", "goes on behind them")
+    ABANDONED = TableLine(
         True, f"another lineage, named by {ABANDON}, and no value carries a txid", "what the store knows is forgotten"
     )
-    ACCEPTED = Row(True, f"batches are missing in the store, and {ACCEPT} says so", "goes on without them")
-    LOST = Row(
+    ACCEPTED = TableLine(True, f"batches are missing in the store, and {ACCEPT} says so", "goes on without them")
+    LOST = TableLine(
         False,
         "new checkpoint, and the store remembers batches: the checkpoint was lost, moved or replaced",
         f"restore it; {BASE}; {ABANDON}, where no value carries a txid; a new table or topic",
     )
-    UNOWNED = Row(
+    UNOWNED = TableLine(
         False,
         "values carry txids ahead of the checkpoint, and no ledger tells whose: topology or state had another name",
         f"give it the name back; a new checkpoint with {BASE}; a new table or topic",
     )
-    BEHIND = Row(
+    BEHIND = TableLine(
         False,
         "the store is behind: restored from a backup, or the state was not in the topology for a while",
         f"put the store back; an equally old checkpoint; {ACCEPT}; a new table or topic",
     )
-    GONE = Row(
+    GONE = TableLine(
         False,
         "the checkpoint has written the state, the store knows nothing of it: table, topic or database deleted or "
         "replaced, marks forgotten by the brokers",
         f"bring it back; {ACCEPT}",
     )
-    RENAMED = Row(
+    RENAMED = TableLine(
         False,
         "the same, and the checkpoint was written under another topology name",
         f"give the topology its name back; {ACCEPT}",
     )
-    AHEAD = Row(
+    AHEAD = TableLine(
         False,
         "the store has a batch that this checkpoint has not begun, or not decided: an older copy of the checkpoint, "
         "one batch is enough, or a copy of one that has gone on elsewhere",
         f"restore the newest one; a new checkpoint with {BASE}; a new table or topic",
     )
-    REORDERED = Row(
+    REORDERED = TableLine(
         False,
         "the store has a part of the one batch in between, begun by a process with another hash seed, and what an "
         "operation makes of it follows that seed",
         f"start once with that PYTHONHASHSEED; put the store back; {ACCEPT}",
     )
-    FOREIGN = Row(
+    FOREIGN = TableLine(
         False,
         "another checkpoint has written the store: two deployments under one name, or the store is another",
         f"start on that checkpoint; another name or table for one of the two; a new checkpoint with {BASE}",
     )
-    OTHER_SPOUT = Row(
+    OTHER_SPOUT = TableLine(
         False,
         "the checkpoint holds the position of a spout of another class under the same stream name",
         f"put the class back; {ACCEPT}, if only its name is another; a new checkpoint with {BASE}",

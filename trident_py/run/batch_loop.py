@@ -19,12 +19,12 @@ from .agreement import Agreed, Standing
 from .deciding import MAX_ATTEMPTS, Publisher, Receipts, topology_error
 from .given import GIVEN, Digests, compare
 from .opening import Opening, participants_of
-from .program import BatchInfo, Failure, Outcome, Program, Report, failure_of
+from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program, failure_of
 from .progress import RunningTopology, Stopwatch
 
 log = logging.getLogger("trident_py")
 
-Execute = Callable[[BatchInfo, list[Descriptor] | None], Outcome]
+Execute = Callable[[BatchInfo, list[Descriptor] | None], AttemptOutcome]
 
 
 def deciding(failures: list[Failure]) -> Failure:
@@ -172,7 +172,7 @@ class BatchLoop:
         stages = [stage for level in self.program.lowered.levels for stage in level]
         return next(stage.partitions for stage in stages if node_id in stage.nodes)
 
-    def _commit(self, batch: BatchInfo, outcome: Outcome) -> None:
+    def _commit(self, batch: BatchInfo, outcome: AttemptOutcome) -> None:
         """Spout metadata first: a batch that is published is never emitted with other metadata."""
         reports = [report.value[2] for report in outcome.reports if report.kind == "spout"]
         self.coordination.commit(batch.txid, batch.attempt, reports)
@@ -196,7 +196,7 @@ class BatchLoop:
             self.publisher.insist(batch, found["receipts"])
         except StateError:
             return False  # nothing of it is visible: it may be run again
-        self._succeeded(batch, Outcome([], []), {"emit": 0.0, "process": 0.0, "commit": watch.lap()})
+        self._succeeded(batch, AttemptOutcome([], []), {"emit": 0.0, "process": 0.0, "commit": watch.lap()})
         return True
 
     def _initialized_again(self, batch: BatchInfo, previous: dict | None, metadata: dict | None) -> dict:
@@ -207,7 +207,7 @@ class BatchLoop:
             lambda error, failures: self._event("reported", batch, f"spout: {error}"),
         )
 
-    def _record(self, batch: BatchInfo, outcome: Outcome) -> None:
+    def _record(self, batch: BatchInfo, outcome: AttemptOutcome) -> None:
         found = [report for report in outcome.reports if report.kind == "collected"]
         collected = [(report.value[0], report.partition, report.value[1]) for report in found]
         self.running.attempted(self.program.component, batch.txid, batch.attempt, collected)
@@ -216,7 +216,7 @@ class BatchLoop:
                 self._event("reported", batch, report.value)
         self._unsteady(batch, [report for report in outcome.reports if report.kind == "unsteady"])
 
-    def _unsteady(self, batch: BatchInfo, found: list[Report]) -> None:
+    def _unsteady(self, batch: BatchInfo, found: list[NodeReport]) -> None:
         """What the check has found, the first operation of the plan first: those behind it may follow from it."""
         if not found:
             return
@@ -228,7 +228,7 @@ class BatchLoop:
         log.warning("txid %d: %s", batch.txid, reason)
         self._event("unsteady", batch, reason)
 
-    def _succeeded(self, batch: BatchInfo, outcome: Outcome, seconds: dict[str, float]) -> None:
+    def _succeeded(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: dict[str, float]) -> None:
         progress = self.progress
         progress.receipts = {}
         for report in outcome.reports:

@@ -34,7 +34,7 @@ class Exchange:
 
 
 @dataclass(frozen=True)
-class Stage:
+class TaskStage:
     """Nodes that run together in one task, in the order in which they finish; parents come first.
 
     ``commits``: it updates a state or comes behind one that does, and finishes in the commit phase.
@@ -50,7 +50,7 @@ class Lowered:
     """One component of a topology, ready to run: its levels of stages and the exchanges between them."""
 
     plan: Plan
-    levels: tuple[tuple[Stage, ...], ...]
+    levels: tuple[tuple[TaskStage, ...], ...]
     exchanges: tuple[Exchange, ...]
     wanted: dict[int, frozenset[str]]
 
@@ -63,10 +63,10 @@ def lower(plan: Plan, whole: Plan) -> Lowered:
     stages = Staging(plan, bolts_of(whole))
     levels = _levels(plan, stages, partitions)
     wanted = _wanted(plan)
-    made: list[list[Stage]] = [[] for _ in range(max(levels.values(), default=0) + 1)]
+    made: list[list[TaskStage]] = [[] for _ in range(max(levels.values(), default=0) + 1)]
     for nodes in stages.ordered:
         commits = stages.of[nodes[0]] in stages.behind
-        made[levels[nodes[0]]].append(Stage(partitions[nodes[0]], nodes, commits))
+        made[levels[nodes[0]]].append(TaskStage(partitions[nodes[0]], nodes, commits))
     exchanges = tuple(_exchanges(plan, partitions, levels, wanted))
     return Lowered(plan, tuple(map(tuple, made)), exchanges, wanted)
 

@@ -68,7 +68,7 @@ class Failure(NamedTuple):
     level: int = 0
 
 
-class Report(NamedTuple):
+class NodeReport(NamedTuple):
     """What a node tells the driver about an attempt: of which node and partition, what kind, and the value."""
 
     node: int
@@ -78,11 +78,11 @@ class Report(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttemptOutcome:
     """What the driver learns of one attempt."""
 
     failures: list[Failure]
-    reports: list[Report]
+    reports: list[NodeReport]
 
 
 @dataclass(frozen=True)
@@ -159,16 +159,16 @@ def failure_of(operation: str, partition: int, error: BaseException, values: boo
     return Failure(operation, partition, error, isinstance(error, FailedException), found.origin, found.trace)
 
 
-def outcome(rows: Iterable[tuple[int, Any]]) -> Outcome:
+def outcome(rows: Iterable[tuple[int, Any]]) -> AttemptOutcome:
     """What the rows (tag, block) that left the last level say, on the driver."""
     failures: dict[bytes, Failure] = {}
-    reports: list[Report] = []
+    reports: list[NodeReport] = []
     for tag, block in rows:
         if tag == FAILURE:
             failures.setdefault(bytes(block), pickle.loads(block))
         elif tag == REPORT:
             reports.append(pickle.loads(block))
-    return Outcome(list(failures.values()), reports)
+    return AttemptOutcome(list(failures.values()), reports)
 
 
 def descriptor_rows(descriptors: Iterable[Descriptor]) -> Iterator[Row]:

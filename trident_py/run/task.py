@@ -17,8 +17,8 @@ from ..processors.spout import SpoutProcessor
 from ..spouts.coordination import Descriptor
 from ..tuples import TransactionAttempt
 from .checking import Checks, Twin
-from .lowering import Exchange, Stage
-from .program import FAILURE, REPORT, BatchInfo, Program, Report, Row, encode_failure, failure_of
+from .lowering import Exchange, TaskStage
+from .program import FAILURE, REPORT, BatchInfo, NodeReport, Program, Row, encode_failure, failure_of
 from .staging import inputs_of
 
 ERROR_VALUES = "topology.error.values"
@@ -76,7 +76,7 @@ class LevelTask:
                 found.append((child.id, port))
         return found
 
-    def _fed_by(self, stage: Stage) -> set[Stage]:
+    def _fed_by(self, stage: TaskStage) -> set[TaskStage]:
         """The other stages of this task that send tuples to it."""
         plan = self.program.lowered.plan
         sources = [source.id for node in stage.nodes for _, source, _ in inputs_of(plan, plan.by_id[node])]
@@ -102,7 +102,7 @@ class LevelTask:
 
         One that fails takes with it what it feeds. To the others nothing is missing: they go on, as in Storm.
         """
-        broken: set[Stage] = set()
+        broken: set[TaskStage] = set()
         for stage in [] if self.failed else self.stages:
             if stage.commits and (not broken.isdisjoint(self.fed_by[stage]) or not self._finish(stage)):
                 broken.add(stage)
@@ -213,9 +213,9 @@ class LevelTask:
             self.out.append((target, exchange.tag, part.only(exchange.fields).encode()))
 
     def _report(self, node: Node, kind: str, value: Any) -> None:
-        self.out.append((0, REPORT, pickle.dumps(Report(node.id, self.partition, kind, value))))
+        self.out.append((0, REPORT, pickle.dumps(NodeReport(node.id, self.partition, kind, value))))
 
-    def _finish(self, stage: Stage) -> bool:
+    def _finish(self, stage: TaskStage) -> bool:
         """Finishes node after node, up to one that fails; False if one did."""
         nodes = map(self.program.lowered.plan.by_id.__getitem__, stage.nodes)
         return all(self._guard(node, self._processor(node).finish) for node in nodes)

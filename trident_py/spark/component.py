@@ -16,7 +16,7 @@ from ..errors import TopologyError, TridentError
 from ..home import HomeService, Proxy
 from ..patience import Stopped
 from ..run.batch_loop import BatchLoop, topology_error
-from ..run.program import BatchInfo, Outcome, Program, failure_of
+from ..run.program import AttemptOutcome, BatchInfo, Program, failure_of
 from ..run.program import outcome as outcome_of
 from ..run.progress import RunningTopology
 from ..spouts.coordination import Coordination, Descriptor
@@ -248,11 +248,11 @@ class SparkComponent:
                 return self.planner.describe(txid)
         return previous, metadata
 
-    def _executor(self, frame: DataFrame) -> Callable[[BatchInfo, list[Descriptor] | None], Outcome]:
+    def _executor(self, frame: DataFrame) -> Callable[[BatchInfo, list[Descriptor] | None], AttemptOutcome]:
         """Runs attempts of one batch: the first triggers the query's own plan, the others fresh copies of it."""
         context = frame.sparkSession.sparkContext
 
-        def execute(batch: BatchInfo, descriptors: list[Descriptor] | None) -> Outcome:
+        def execute(batch: BatchInfo, descriptors: list[Descriptor] | None) -> AttemptOutcome:
             context.setLocalProperty(BATCH, batch.to_json())
             if descriptors is not None:
                 context.setLocalProperty(DESCRIPTORS, self.planner.replay(descriptors))
@@ -268,7 +268,7 @@ class SparkComponent:
 
         return execute
 
-    def _outcome(self, batch: BatchInfo, rows: list[Any]) -> Outcome:
+    def _outcome(self, batch: BatchInfo, rows: list[Any]) -> AttemptOutcome:
         told = []
         for row in rows:
             if row.tag == RETRY:
@@ -279,7 +279,7 @@ class SparkComponent:
                 told.append((row.tag, row.block))
         return outcome_of(told)
 
-    def _engine_failed(self, error: Exception, batch: BatchInfo) -> Outcome:
+    def _engine_failed(self, error: Exception, batch: BatchInfo) -> AttemptOutcome:
         """A job that Spark gave up: a stop, a process that died (replayed a few times), or the end of the run."""
         texts = failures.chain_of(error)
         if failures.is_cancelled(texts) and self.running.stopping.wait(2):
@@ -288,8 +288,8 @@ class SparkComponent:
             count = self._lost[1] + 1 if self._lost[0] == batch.txid else 1
             self._lost = (batch.txid, count)
             if count < LOST_ATTEMPTS:
-                return Outcome([failure_of("task", 0, failures.lost_task(texts))], [])
+                return AttemptOutcome([failure_of("task", 0, failures.lost_task(texts))], [])
             fatal = TridentError(f"{failures.lost_task(texts)}; it happened {count} times in a row")
         else:
             fatal = failures.translated(texts, str(self.checkpoint.folder))
-        return Outcome([failure_of("Spark", 0, fatal)], [])
+        return AttemptOutcome([failure_of("Spark", 0, fatal)], [])

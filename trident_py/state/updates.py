@@ -54,7 +54,7 @@ class ReplaceUpdater(ValueUpdater):
         return self.value
 
 
-class Updates(Sequence[ValueUpdater]):
+class ValueUpdaters(Sequence[ValueUpdater]):
     """The updaters of one multiUpdate, which can also be applied all at once (no object for each key)."""
 
     def apply(self, stored: Sequence[Any]) -> list[Any]:
@@ -73,7 +73,7 @@ class Updates(Sequence[ValueUpdater]):
         return self.at(index)
 
 
-class Combines(Updates):
+class Combines(ValueUpdaters):
     """A CombinerValueUpdater for each partial result.
 
     ``wanted`` says whether anybody reads the new values: if not, multiUpdate may answer with an empty list.
@@ -101,7 +101,7 @@ class Combines(Updates):
         ]
 
 
-class Replaces(Updates):
+class Replaces(ValueUpdaters):
     """A ReplaceUpdater for each value."""
 
     def __init__(self, values: Sequence[Any]) -> None:
@@ -119,7 +119,7 @@ class Replaces(Updates):
 
 def applied(updaters: Sequence[ValueUpdater], stored: Sequence[Any]) -> list[Any]:
     """The new values, in order; one call for each key."""
-    if isinstance(updaters, Updates):
+    if isinstance(updaters, ValueUpdaters):
         return updaters.apply(stored)
     return [updater.update(value) for updater, value in zip(updaters, stored, strict=True)]
 

@@ -20,7 +20,7 @@ from ..operations import (
 )
 from ..spouts import ITridentDataSource
 from .failing_spouts import failing_spout
-from .failures import Failure, When
+from .failures import PlannedFailure, When
 
 
 def failing(fn: Any, when: When, how: str = "fail") -> Any:
@@ -29,7 +29,7 @@ def failing(fn: Any, when: When, how: str = "fail") -> Any:
     Wraps functions, filters, map functions, consumers, aggregators, multi reducers, plain callables and
     spouts. ``when`` is a set of (txid, attempt) or a callable of both; ``how`` as for Crashing.
     """
-    failure = Failure(when, how)
+    failure = PlannedFailure(when, how)
     for base, wrapper in _WRAPPERS.items():
         if isinstance(fn, base):
             return wrapper(fn, failure)
@@ -43,7 +43,7 @@ def failing(fn: Any, when: When, how: str = "fail") -> Any:
 class _Failing(Operation):
     """Passes its life on to the wrapped operation and knows the running attempt."""
 
-    def __init__(self, inner: Any, failure: Failure) -> None:
+    def __init__(self, inner: Any, failure: PlannedFailure) -> None:
         self.inner = inner
         self.failure = failure
         self.context: TridentOperationContext | None = None

@@ -15,7 +15,7 @@ from ..spouts import (
 )
 from ..spouts.inspection import method_of
 from ..tuples import FieldsLike
-from .failures import Failure
+from .failures import PlannedFailure
 
 EMITS = (
     "emitBatch",
@@ -27,7 +27,7 @@ EMITS = (
 )
 
 
-def failing_spout(spout: ITridentDataSource, failure: Failure) -> Any:
+def failing_spout(spout: ITridentDataSource, failure: PlannedFailure) -> Any:
     """The spout, but it fails before it emits."""
     for base, wrapper in _WRAPPERS.items():
         if isinstance(spout, base):
@@ -39,9 +39,9 @@ class _Failing:
     """All that is not emitting is the spout's own."""
 
     inner: Any
-    failure: Failure
+    failure: PlannedFailure
 
-    def __init__(self, inner: Any, failure: Failure) -> None:
+    def __init__(self, inner: Any, failure: PlannedFailure) -> None:
         self.inner = inner
         self.failure = failure
         self.kind = inner.kind
@@ -99,7 +99,7 @@ class _FailingSource(_Failing):
 class _Emit:
     """An emitting method that fails before it emits; its first argument is the attempt."""
 
-    def __init__(self, method: Any, failure: Failure) -> None:
+    def __init__(self, method: Any, failure: PlannedFailure) -> None:
         self.method = method
         self.failure = failure
 

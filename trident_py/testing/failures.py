@@ -19,7 +19,7 @@ _WRITES = ("multiUpdate", "multiPut", "multiRemove", "update", "set")
 _NO_WRITES = ("beginCommit", "commit", "rollback", "close", "cleanup")
 
 
-class Failure:
+class PlannedFailure:
     """When and how: ``when`` is a set of (txid, attempt) or a callable of both."""
 
     def __init__(self, when: When, how: str = "fail") -> None:
@@ -56,7 +56,7 @@ class Crashing(StateFactory):
             raise DefinitionError(f"at={at!r}: it is one of {', '.join(POINTS)}")
         self.factory = factory
         self.at = at
-        self.failure = Failure(when, how)
+        self.failure = PlannedFailure(when, how)
         self.partition = partition
 
     def __getattr__(self, name: str) -> Any:

@@ -5,7 +5,7 @@ helpers are read with what they are handed. Nothing of the user's is executed. I
 does not lead to something known is a finding too.
 """
 
-from .findings import CHANGING, UNSEEN, Finding
+from .findings import CHANGING, UNSEEN, CodeFinding
 from .reader import DECLARED, nearest, read
 
-__all__ = ["CHANGING", "DECLARED", "UNSEEN", "Finding", "nearest", "read"]
+__all__ = ["CHANGING", "DECLARED", "UNSEEN", "CodeFinding", "nearest", "read"]

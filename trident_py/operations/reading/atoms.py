@@ -48,13 +48,13 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownObject:
     """This very object: a module, a function, a class, what a global, a cell or an attribute holds."""
 
     value: Any
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Known) and self.value is other.value
+        return isinstance(other, KnownObject) and self.value is other.value
 
     def __hash__(self) -> int:
         return id(self.value)
@@ -103,13 +103,13 @@ class Super:
 
 
 @dataclass(frozen=True)
-class Given:
+class Argument:
     """What we hand to an operation: "collector", "state", "context" or "attempt"."""
 
     role: str
 
 
-Atom = Data | Known | Made | Bound | Method | Local | Super | Given
+Atom = Data | KnownObject | Made | Bound | Method | Local | Super | Argument
 Value = frozenset[Atom]
 
 PLAIN: Value = frozenset([Data()])
@@ -148,7 +148,7 @@ UNKNOWN = Args(unknown=True)
 
 
 def known(value: Any) -> Value:
-    return frozenset([Known(value)])
+    return frozenset([KnownObject(value)])
 
 
 def held(value: Value) -> Value:
@@ -162,9 +162,9 @@ def inside(atom: Atom) -> Value:
         rest = Data(held=atom.held or atom.inner, container=atom.inner, callables=atom.callables)
         objects = held(atom.holds) if atom.held else atom.holds
         return objects or frozenset([rest])
-    if isinstance(atom, Known) and isinstance(atom.value, CONTAINERS):
+    if isinstance(atom, KnownObject) and isinstance(atom.value, CONTAINERS):
         return elements(atom.value)
-    if isinstance(atom, Known):
+    if isinstance(atom, KnownObject):
         return frozenset([Data(held=not isinstance(atom.value, IMMUTABLE))])
     if isinstance(atom, Made) and ENTRIES in atom.attributes:
         return held(atom.attributes[ENTRIES]) if atom.held else atom.attributes[ENTRIES]
@@ -177,7 +177,7 @@ def elements(container: Any) -> Value:
     found = [each for each in items if not isinstance(each, IMMUTABLE) or isinstance(each, enum.Enum)]
     if len(found) > MOST_ELEMENTS:
         return frozenset([Data(held=True, inner=True, container=True, callables=True)])
-    return frozenset([*map(Known, found), *(PLAIN if len(found) < len(container) or not found else ())])
+    return frozenset([*map(KnownObject, found), *(PLAIN if len(found) < len(container) or not found else ())])
 
 
 def container(found: Value) -> Value:
@@ -198,7 +198,7 @@ def holds_more(atom: Atom) -> bool:
     """Whether it is more than a plain value, so that what holds it must remember it."""
     if isinstance(atom, Data):
         return atom.unordered or bool(atom.holds)
-    return not isinstance(atom, Given | Method)
+    return not isinstance(atom, Argument | Method)
 
 
 def _cut(atom: Atom, depth: int = MOST_DEEP) -> Atom:
@@ -211,13 +211,13 @@ def _cut(atom: Atom, depth: int = MOST_DEEP) -> Atom:
 
 def outlives(atom: Atom) -> bool:
     """Whether a change of it is there in the next call."""
-    if isinstance(atom, Known):
+    if isinstance(atom, KnownObject):
         return not isinstance(atom.value, IMMUTABLE)
     return isinstance(atom, Data | Made) and atom.held
 
 
 def unordered(atom: Atom) -> bool:
-    if isinstance(atom, Known):
+    if isinstance(atom, KnownObject):
         return isinstance(atom.value, set | frozenset)
     return isinstance(atom, Data) and atom.unordered
 

@@ -15,11 +15,11 @@ from .atoms import (
     PLAIN,
     READ,
     Args,
+    Argument,
     Atom,
     Bound,
     Data,
-    Given,
-    Known,
+    KnownObject,
     Local,
     Made,
     Method,
@@ -30,7 +30,7 @@ from .atoms import (
     outlives,
 )
 from .binding import Names
-from .findings import Finding, Place
+from .findings import CodeFinding, CodePlace
 from .sources import generated, is_ours, is_users
 
 _MISSING = object()
@@ -42,49 +42,49 @@ class Attributes:
 
     def __init__(self, trusted: Iterable[str]) -> None:
         self.trusted = tuple(trusted)
-        self.starting: Known | Made | None = None
+        self.starting: KnownObject | Made | None = None
         self.attributes: dict[tuple[Any, str], Value] = {}
         self.prepared: set[tuple[Any, str]] = set()
         self.preparing = False
 
-    report: Callable[[Finding], None]
+    report: Callable[[CodeFinding], None]
     function: Callable[..., Value]
     local: Callable[..., Value]
     construct_users: Callable[..., Value]
-    use: Callable[[Atom, Place | None], None]
-    touch: Callable[[Atom, Place | None], None]
+    use: Callable[[Atom, CodePlace | None], None]
+    touch: Callable[[Atom, CodePlace | None], None]
     origin_in_class: Callable[..., None]
     origin_of_arguments: Callable[[type], None]
-    origin_in_module: Callable[[Names, str, Place], None]
-    origin_of_tag: Callable[[types.FunctionType, str, Place | None], None]
+    origin_in_module: Callable[[Names, str, CodePlace], None]
+    origin_of_tag: Callable[[types.FunctionType, str, CodePlace | None], None]
 
-    def declared(self, thing: Any, place: Place | None) -> bool:
+    def declared(self, thing: Any, place: CodePlace | None) -> bool:
         raise NotImplementedError
 
-    def remember(self, owner: Known, name: str, value: Value) -> None:
+    def remember(self, owner: KnownObject, name: str, value: Value) -> None:
         """An attribute that `__init__` or `prepare` stores: there it may be changed, later it is held."""
         key = (id(owner.value), name)
         self.attributes[key] = self.attributes.get(key, NOTHING) | held(value)
         if self.preparing:
             self.prepared.add(key)
 
-    def attribute(self, owner: Atom, name: str, place: Place | None) -> Value:
+    def attribute(self, owner: Atom, name: str, place: CodePlace | None) -> Value:
         """What ``owner.name`` leads to; nothing of the user's is run for it."""
         if isinstance(owner, Super):
             return self._super(owner, name, place)
-        if isinstance(owner, Known):
+        if isinstance(owner, KnownObject):
             return self._of_known(owner, name, place)
         if isinstance(owner, Made) and is_users(owner.kind):
             return self._of_instance(owner, owner.kind, name, place)
-        if isinstance(owner, Given):
+        if isinstance(owner, Argument):
             if owner.role == "context" and name == "transaction":
-                return frozenset([Given("attempt")])
+                return frozenset([Argument("attempt")])
             return frozenset([Method(owner, name)])
         if isinstance(owner, Bound | Local):
             return PLAIN
         return frozenset([Method(owner, name)])
 
-    def _of_known(self, owner: Known, name: str, place: Place | None) -> Value:
+    def _of_known(self, owner: KnownObject, name: str, place: CodePlace | None) -> Value:
         value = owner.value
         if isinstance(value, types.ModuleType):
             return self._of_module(value, name, place)
@@ -105,7 +105,7 @@ class Attributes:
             return known(own[name]) if name in own else PLAIN
         return frozenset([Method(owner, name)])
 
-    def _of_module(self, module: types.ModuleType, name: str, place: Place | None) -> Value:
+    def _of_module(self, module: types.ModuleType, name: str, place: CodePlace | None) -> Value:
         dotted = f"{tables.ALIASES.get(module.__name__, module.__name__)}.{name}"
         found = vars(module).get(name, _MISSING)
         if found is _MISSING and not is_users(module):
@@ -114,15 +114,15 @@ class Attributes:
             self.report(findings.unseen(place.text if place else dotted, place))
             return READ
         if dotted in ("sys.stdout", "sys.stderr"):
-            return frozenset([Given("stream")])
+            return frozenset([Argument("stream")])
         if machine.of_the_machine(dotted, found):
             self.report(findings.reads(dotted, place))
             return PLAIN
         if is_users(module):
-            self.origin_in_module(Names("", vars(module)), name, place or Place(module.__name__))
+            self.origin_in_module(Names("", vars(module)), name, place or CodePlace(module.__name__))
         return known(found)
 
-    def _of_class(self, kind: type, name: str, place: Place | None) -> Value:
+    def _of_class(self, kind: type, name: str, place: CodePlace | None) -> Value:
         found = inspect.getattr_static(kind, name, _MISSING)
         if found is _MISSING:
             return PLAIN if name.startswith("__") else self._lost(place, name)
@@ -132,11 +132,11 @@ class Attributes:
             found = getattr(kind, name)
         return known(found)
 
-    def _lost(self, place: Place | None, name: str) -> Value:
+    def _lost(self, place: CodePlace | None, name: str) -> Value:
         self.report(findings.unseen(place.text if place else name, place))
         return READ
 
-    def _of_instance(self, owner: Known | Made, kind: type, name: str, place: Place | None) -> Value:
+    def _of_instance(self, owner: KnownObject | Made, kind: type, name: str, place: CodePlace | None) -> Value:
         """An attribute of an object of the user's: a method, a property, what it holds, what its class holds."""
         if name in ("__class__", "__dict__"):
             return known(kind) if name == "__class__" else frozenset([Data(held=outlives(owner), inner=True)])
@@ -155,9 +155,9 @@ class Attributes:
             return self._lost(place, name)
         return frozenset([Data(held=outlives(owner))])
 
-    def _own(self, owner: Known | Made, name: str) -> Value:
+    def _own(self, owner: KnownObject | Made, name: str) -> Value:
         """What the object itself holds: what its attributes are now, and what reading has seen stored."""
-        key = owner.value if isinstance(owner, Known) else None
+        key = owner.value if isinstance(owner, KnownObject) else None
         stored = self.attributes.get((id(key), name), NOTHING)  # by `prepare`, or while `__init__` is read
         if isinstance(owner, Made):
             return owner.attributes.get(name, NOTHING)
@@ -173,7 +173,7 @@ class Attributes:
             return stored or FRESH
         return known(own[name]) | (stored if (id(key), name) in self.prepared else NOTHING)
 
-    def _bound(self, found: Any, owner: Known | Made, kind: type, name: str, place: Place | None) -> Value:
+    def _bound(self, found: Any, owner: KnownObject | Made, kind: type, name: str, place: CodePlace | None) -> Value:
         if isinstance(found, functools.cached_property):
             found = property(found.func)
         if isinstance(found, property):
@@ -188,22 +188,24 @@ class Attributes:
             return known(found.__func__)
         if isinstance(found, classmethod):
             inner = found.__func__
-            return frozenset([Bound(inner, Known(kind))]) if isinstance(inner, types.FunctionType) else known(inner)
+            if isinstance(inner, types.FunctionType):
+                return frozenset([Bound(inner, KnownObject(kind))])
+            return known(inner)
         if isinstance(found, types.MethodDescriptorType | types.WrapperDescriptorType):
             return frozenset([Method(Data(held=outlives(owner)), name)])
         if isinstance(found, types.GetSetDescriptorType | types.MemberDescriptorType | types.ClassMethodDescriptorType):
             return PLAIN
         if type(found).__name__ == "_tuplegetter":  # of a named tuple
-            return known(getattr(owner.value, name)) if isinstance(owner, Known) else PLAIN
+            return known(getattr(owner.value, name)) if isinstance(owner, KnownObject) else PLAIN
         return known(found)
 
-    def _super(self, owner: Super, name: str, place: Place | None) -> Value:
+    def _super(self, owner: Super, name: str, place: CodePlace | None) -> Value:
         kind = owner.owner.kind if isinstance(owner.owner, Made) else getattr(owner.owner, "value", object)
         kind = kind if isinstance(kind, type) else type(kind)
         mro = kind.__mro__
         rest = mro[mro.index(owner.after) + 1 :] if owner.after in mro else ()
         for each in rest:
             if name in vars(each):
-                assert isinstance(owner.owner, Known | Made)
+                assert isinstance(owner.owner, KnownObject | Made)
                 return self._bound(vars(each)[name], owner.owner, each, name, place)
         return self._lost(place, name)

@@ -23,11 +23,11 @@ from .atoms import (
     SET,
     UNKNOWN,
     Args,
+    Argument,
     Atom,
     Bound,
     Data,
-    Given,
-    Known,
+    KnownObject,
     Local,
     Made,
     Method,
@@ -41,7 +41,7 @@ from .atoms import (
     unordered,
 )
 from .attributes import Attributes
-from .findings import Place
+from .findings import CodePlace
 from .results import by_address, hands_callables, is_module, result, union
 from .sources import is_ours, is_users
 
@@ -55,15 +55,15 @@ def shown(name: str) -> str:
     return name.removeprefix("builtins.")
 
 
-class Calls(Attributes):
+class CallReader(Attributes):
     """The part of the reader that knows what calls give."""
 
     # -- calls ------------------------------------------------------------------------------------------------------
 
-    def call(self, atom: Atom, args: Args, place: Place | None) -> Value:
+    def call(self, atom: Atom, args: Args, place: CodePlace | None) -> Value:
         """Calls it: what is wrong with that is reported, what comes back is returned."""
         match atom:
-            case Known():
+            case KnownObject():
                 return self._call_known(atom.value, args, place)
             case Bound():
                 declared = self.declared(atom.function, place)
@@ -80,10 +80,10 @@ class Calls(Attributes):
                 self.report(findings.unseen(place.text if place else "a call", place))
         return READ
 
-    def _call_attribute(self, owner: Atom, name: str, args: Args, place: Place | None) -> Value:
+    def _call_attribute(self, owner: Atom, name: str, args: Args, place: CodePlace | None) -> Value:
         return union(self.call(each, args, place) for each in self.attribute(owner, name, place))
 
-    def _call_known(self, thing: Any, args: Args, place: Place | None) -> Value:
+    def _call_known(self, thing: Any, args: Args, place: CodePlace | None) -> Value:
         if self.declared(thing, place) or self._trusts(thing):
             return READ
         if (chance := tables.changing(thing, args)) is not None:
@@ -104,15 +104,15 @@ class Calls(Attributes):
             return self._call_function(thing, args, place)
         return self._call_object(thing, args, place)
 
-    def _call_method(self, thing: types.MethodType, args: Args, place: Place | None) -> Value:
+    def _call_method(self, thing: types.MethodType, args: Args, place: CodePlace | None) -> Value:
         if is_users(thing.__func__):
-            self.use(Known(thing.__self__), place)
-            return self.function(thing.__func__, args, Known(thing.__self__))
+            self.use(KnownObject(thing.__self__), place)
+            return self.function(thing.__func__, args, KnownObject(thing.__self__))
         if isinstance(thing.__self__, type) or is_ours(thing.__func__):
             return self._call_known(thing.__func__, args, place)
-        return self.method(Known(thing.__self__), thing.__name__, args, place)
+        return self.method(KnownObject(thing.__self__), thing.__name__, args, place)
 
-    def _call_function(self, thing: types.FunctionType, args: Args, place: Place | None) -> Value:
+    def _call_function(self, thing: types.FunctionType, args: Args, place: CodePlace | None) -> Value:
         registry = getattr(thing, "registry", None)
         if isinstance(registry, types.MappingProxyType):  # functools.singledispatch
             return union(self._call_known(each, args, place) for each in registry.values())
@@ -125,7 +125,7 @@ class Calls(Attributes):
             return self._call_known(wrapped, args, place)
         return self._library(thing, args, place)
 
-    def _call_object(self, thing: Any, args: Args, place: Place | None) -> Value:
+    def _call_object(self, thing: Any, args: Args, place: CodePlace | None) -> Value:
         owner = getattr(thing, "__self__", None)
         if isinstance(thing, functools._lru_cache_wrapper):
             return self._call_known(thing.__wrapped__, args, place)
@@ -136,14 +136,14 @@ class Calls(Attributes):
         ):
             if isinstance(owner, type):
                 return self._library(thing, args, place)
-            return self.method(Known(owner), thing.__name__, args, place)
+            return self.method(KnownObject(owner), thing.__name__, args, place)
         if isinstance(thing, types.MethodDescriptorType | types.WrapperDescriptorType):
             rest = args._replace(positional=args.positional[1:])
             owners = args.positional[0] if args.positional else PLAIN
             return union(self.method(each, thing.__name__, rest, place) for each in owners)
         if is_users(type(thing)):
-            self.use(Known(thing), place)
-            return self._call_attribute(Known(thing), "__call__", args, place)
+            self.use(KnownObject(thing), place)
+            return self._call_attribute(KnownObject(thing), "__call__", args, place)
         return READ if is_ours(type(thing)) else self._library(thing, args, place)
 
     def _trusts(self, thing: Any) -> bool:
@@ -152,7 +152,7 @@ class Calls(Attributes):
 
     # -- classes ----------------------------------------------------------------------------------------------------
 
-    def _construct(self, kind: type, args: Args, place: Place | None) -> Value:
+    def _construct(self, kind: type, args: Args, place: CodePlace | None) -> Value:
         if is_ours(kind):
             return PLAIN
         if not is_users(kind):
@@ -162,7 +162,7 @@ class Calls(Attributes):
             self.report(findings.unseen(why, place))
         return self.construct_users(kind, args, place)
 
-    def _construct_library(self, kind: type, args: Args, place: Place | None) -> Value:
+    def _construct_library(self, kind: type, args: Args, place: CodePlace | None) -> Value:
         found = self._library(kind, args, place)
         if issubclass(kind, set | frozenset):
             return SET
@@ -182,7 +182,7 @@ class Calls(Attributes):
             return PLAIN
         return found
 
-    def _by_name(self, kind: type, args: Args, place: Place | None) -> None:
+    def _by_name(self, kind: type, args: Args, place: CodePlace | None) -> None:
         """``methodcaller("now")`` calls what its argument names, ``attrgetter`` may lead to it."""
         names = [each.value for each in args.nodes[:1] if isinstance(each, ast.Constant)]
         for name in names if kind is operator.methodcaller else set(names) & set(tables.CLOCK):
@@ -190,16 +190,16 @@ class Calls(Attributes):
         if not names:
             self.report(findings.unseen(place.text if place else kind.__name__, place))
 
-    def item_of_class(self, atom: Atom, place: Place | None) -> None:
+    def item_of_class(self, atom: Atom, place: CodePlace | None) -> None:
         """``Kind[...]`` of a class of the user's."""
-        if isinstance(atom, Known) and isinstance(atom.value, type) and is_users(atom.value):
+        if isinstance(atom, KnownObject) and isinstance(atom.value, type) and is_users(atom.value):
             found = inspect.getattr_static(atom.value, "__class_getitem__", None)
             if isinstance(found, classmethod) and is_users(found.__func__):
                 self._call_known(getattr(atom.value, "__class_getitem__"), UNKNOWN, place)  # noqa: B009
 
     # -- libraries --------------------------------------------------------------------------------------------------
 
-    def _library(self, thing: Any, args: Args, place: Place | None) -> Value:
+    def _library(self, thing: Any, args: Args, place: CodePlace | None) -> Value:
         name = tables.name_of(thing)
         if name.startswith("numpy.random.") and args.nodes and callable(thing):
             kind = thing if isinstance(thing, type) else np.random.Generator
@@ -215,11 +215,11 @@ class Calls(Attributes):
             return READ
         return result(name, args)
 
-    def _check_arguments(self, name: str, args: Args, place: Place | None) -> None:
+    def _check_arguments(self, name: str, args: Args, place: CodePlace | None) -> None:
         if place is None:
             return
         first = args.positional[0] if args.positional else NOTHING
-        if name in tables.TEXTS and any(isinstance(each, Given) and each.role == "attempt" for each in first):
+        if name in tables.TEXTS and any(isinstance(each, Argument) and each.role == "attempt" for each in first):
             self.report(findings.calls("TransactionAttempt.__str__, which tells the attempt,", place))
         if name in tables.TEXTS and any(map(by_address, deep(first))):
             self.report(findings.calls("object.__repr__, which shows an address,", place))
@@ -236,9 +236,9 @@ class Calls(Attributes):
         if sets and (by_key or not sorting):
             self.report(findings.set_order(place))
 
-    def method(self, owner: Atom, name: str, args: Args, place: Place | None) -> Value:
+    def method(self, owner: Atom, name: str, args: Args, place: CodePlace | None) -> Value:
         """A method of a plain value, or of a library's object."""
-        kind = type(owner.value) if isinstance(owner, Known) else owner.kind if isinstance(owner, Made) else None
+        kind = type(owner.value) if isinstance(owner, KnownObject) else owner.kind if isinstance(owner, Made) else None
         self.touch(owner, place)
         if kind is not None and tables.is_random(kind):
             if outlives(owner):
@@ -248,22 +248,22 @@ class Calls(Attributes):
             if name in tables.FILE_METHODS:
                 self.report(findings.calls(f"Path.{name}", place))
             return frozenset([Made(kind, None)])
-        if isinstance(owner, Given):
+        if isinstance(owner, Argument):
             return self._given(owner, name, args, place)
         self._check_method(owner, name, args, place)
         return self._of_method(owner, name, args)
 
-    def _given(self, owner: Given, name: str, args: Args, place: Place | None) -> Value:
+    def _given(self, owner: Argument, name: str, args: Args, place: CodePlace | None) -> Value:
         if owner.role == "collector" and name == "emit":
             self.emitted(union(args.values), place)
         if owner.role == "context" and name == "transaction":
-            return frozenset([Given("attempt")])
+            return frozenset([Argument("attempt")])
         fine = {"context": ("numPartitions",), "attempt": ("txid", "getTransactionId")}
         if name not in fine.get(owner.role, (name,)):
             self.report(findings.calls(name, place))
         return PLAIN
 
-    def emitted(self, value: Value, place: Place | None) -> None:
+    def emitted(self, value: Value, place: CodePlace | None) -> None:
         """It travels in tuples: a set is in another order elsewhere; a method of an object may pass for that of a
         plain value, where the tuple is read."""
         for atom in deep(value):
@@ -275,7 +275,7 @@ class Calls(Attributes):
                     if isinstance(found, types.FunctionType) and is_users(found):
                         self.function(found, UNKNOWN, atom)
 
-    def _check_method(self, owner: Atom, name: str, args: Args, place: Place | None) -> None:
+    def _check_method(self, owner: Atom, name: str, args: Args, place: CodePlace | None) -> None:
         plain = isinstance(owner, Data) or isinstance(getattr(owner, "value", None), (*_PLAIN_KINDS, np.ndarray))
         fits = name in tables.data_methods() if plain else not name.startswith("_")
         local = machine.method(owner, name, args) if plain else None

@@ -18,7 +18,7 @@ from .atoms import (
     Args,
     Atom,
     Data,
-    Known,
+    KnownObject,
     Local,
     Made,
     Method,
@@ -35,7 +35,7 @@ from .atoms import (
     unordered,
 )
 from .binding import Names
-from .findings import Place
+from .findings import CodePlace
 from .tables import MUTATORS, ORDERLESS, name_of
 
 _SET_OPERATORS = ast.BitAnd | ast.BitOr | ast.BitXor | ast.Sub
@@ -54,8 +54,8 @@ class Expressions(ast.NodeVisitor):
     def store(self, target: ast.expr, value: Value) -> None:
         raise NotImplementedError
 
-    def place(self, node: ast.AST) -> Place:
-        return Place(self.names.file, node)
+    def place(self, node: ast.AST) -> CodePlace:
+        return CodePlace(self.names.file, node)
 
     def raw(self, node: ast.expr) -> Value:
         """What it stands for when it is called, or asked for an attribute: that alone is no mention."""
@@ -131,7 +131,7 @@ class Expressions(ast.NodeVisitor):
             self.store(variable, frozenset(replace(each, holds=each.holds | more, keyed=()) for each in data))
 
     def _args(self, node: ast.Call, function: Value) -> Args:
-        anyhow = any(isinstance(atom, Known) and name_of(atom.value) in ORDERLESS for atom in function)
+        anyhow = any(isinstance(atom, KnownObject) and name_of(atom.value) in ORDERLESS for atom in function)
         positional = tuple(self._argument(each, anyhow) for each in node.args)
         named = [(each.arg or "**", self.visit(each.value)) for each in node.keywords]
         starred = any(isinstance(each, ast.Starred) for each in node.args) or any(n == "**" for n, _ in named)
@@ -145,7 +145,7 @@ class Expressions(ast.NodeVisitor):
 
     def _special(self, function: Value, node: ast.Call) -> Value | None:
         atom = next(iter(function)) if len(function) == 1 else None
-        if not isinstance(atom, Known):
+        if not isinstance(atom, KnownObject):
             return None
         name = name_of(atom.value)
         special = getattr(self, f"_call_{name[9:]}", None) if name.startswith("builtins.") else None
@@ -278,9 +278,10 @@ class Expressions(ast.NodeVisitor):
 
     def _fill(self, owner: Atom, node: ast.Subscript) -> None:
         """A defaultdict gets an entry by being asked."""
-        kind = type(owner.value) if isinstance(owner, Known) else owner.kind if isinstance(owner, Made) else object
+        made = owner.kind if isinstance(owner, Made) else object
+        kind = type(owner.value) if isinstance(owner, KnownObject) else made
         if issubclass(kind, defaultdict) and outlives(owner) and isinstance(node.ctx, ast.Load):
-            self.reader.report(findings.keeps(Place("", node.value).text, self.place(node)))
+            self.reader.report(findings.keeps(CodePlace("", node.value).text, self.place(node)))
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Value:
         value = self.visit(node.value)
@@ -309,7 +310,7 @@ class Expressions(ast.NodeVisitor):
     def visit_FormattedValue(self, node: ast.FormattedValue) -> Value:
         value = self.visit(node.value)
         self.iterate(frozenset(filter(unordered, value)), node.value)
-        self.reader.call(Known(format), Args((value,), (), (node.value,)), self.place(node.value))
+        self.reader.call(KnownObject(format), Args((value,), (), (node.value,)), self.place(node.value))
         if node.format_spec is not None:
             self.visit(node.format_spec)
         return PLAIN
@@ -337,6 +338,6 @@ def _union(values: Iterable[Value]) -> Value:
 def _kind_of(atom: Any) -> Value:
     """The class of an object: of one that is known, or made here."""
     atom = settled(atom) if isinstance(atom, Method) else atom
-    if isinstance(atom, Known):
+    if isinstance(atom, KnownObject):
         return known(type(atom.value))
     return known(atom.kind) if isinstance(atom, Made) else PLAIN

@@ -10,7 +10,7 @@ LONGEST = 60
 
 
 @dataclass(frozen=True)
-class Place:
+class CodePlace:
     """Where in the user's code: the file, the line and the expression."""
 
     file: str
@@ -28,7 +28,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Finding:
+class CodeFinding:
     """One reason why a result may be another: something found (CHANGING), or something not understood (UNSEEN)."""
 
     kind: str
@@ -37,25 +37,25 @@ class Finding:
     seeded: bool = False  # the same in all processes with one PYTHONHASHSEED
 
 
-def calls(name: str, place: Place | None) -> Finding:
-    return Finding(CHANGING, f"calls {name} ({place})" if place else f"is {name}", name, name == "hash")
+def calls(name: str, place: CodePlace | None) -> CodeFinding:
+    return CodeFinding(CHANGING, f"calls {name} ({place})" if place else f"is {name}", name, name == "hash")
 
 
-def reads(name: str, place: Place | None) -> Finding:
-    return Finding(CHANGING, f"reads {name} ({place})", name)
+def reads(name: str, place: CodePlace | None) -> CodeFinding:
+    return CodeFinding(CHANGING, f"reads {name} ({place})", name)
 
 
-def keeps(what: str, place: Place) -> Finding:
-    return Finding(CHANGING, f"keeps {what} from call to call ({place})")
+def keeps(what: str, place: CodePlace) -> CodeFinding:
+    return CodeFinding(CHANGING, f"keeps {what} from call to call ({place})")
 
 
-def changed(name: str, place: Place) -> Finding:
-    return Finding(CHANGING, f"reads {name}, to which its module gives another value ({place})")
+def changed(name: str, place: CodePlace) -> CodeFinding:
+    return CodeFinding(CHANGING, f"reads {name}, to which its module gives another value ({place})")
 
 
-def set_order(place: Place) -> Finding:
-    return Finding(CHANGING, f"depends on the order of a set: {place.text} ({place})", seeded=True)
+def set_order(place: CodePlace) -> CodeFinding:
+    return CodeFinding(CHANGING, f"depends on the order of a set: {place.text} ({place})", seeded=True)
 
 
-def unseen(what: str, place: Place | None) -> Finding:
-    return Finding(UNSEEN, f"{what} ({place})" if place else what)
+def unseen(what: str, place: CodePlace | None) -> CodeFinding:
+    return CodeFinding(UNSEEN, f"{what} ({place})" if place else what)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import findings
-from .atoms import FRESH, PLAIN, READ, Data, Known, Local, Made, Value, holds_more, inside, outlives, settled
+from .atoms import FRESH, PLAIN, READ, Data, KnownObject, Local, Made, Value, holds_more, inside, outlives, settled
 from .binding import Names
 from .expressions import Expressions, nth
-from .findings import Place
+from .findings import CodePlace
 from .sources import FunctionNode
 
 
@@ -82,17 +82,17 @@ class Frame(Expressions):
         for owner in map(settled, self.raw(target.value)):
             if isinstance(owner, Made) and not owner.held:
                 owner.attributes[target.attr] = owner.attributes.get(target.attr, frozenset()) | value
-            elif isinstance(owner, Known) and owner == self.reader.starting:
+            elif isinstance(owner, KnownObject) and owner == self.reader.starting:
                 self.reader.remember(owner, target.attr, value)
             elif outlives(owner):
-                self.reader.report(findings.keeps(Place("", target).text, self.place(target)))
+                self.reader.report(findings.keeps(CodePlace("", target).text, self.place(target)))
 
     def change(self, owners: Value, node: ast.expr) -> None:
         """Something within these is changed in place."""
         for owner in map(settled, owners):
             starting = self.reader.starting and isinstance(owner, Data | Made)  # what `prepare` itself has made
             if outlives(owner) and not starting:
-                self.reader.report(findings.keeps(Place("", node).text, self.place(node)))
+                self.reader.report(findings.keeps(CodePlace("", node).text, self.place(node)))
 
     # -- statements -------------------------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class Frame(Expressions):
             return
         before = self.look_up(node.target.id) or self.raw(ast.Name(node.target.id, ast.Load()))
         for atom in before:
-            in_place = isinstance(atom, Known) or (isinstance(atom, Data) and atom.container)
+            in_place = isinstance(atom, KnownObject) or (isinstance(atom, Data) and atom.container)
             if outlives(atom) and in_place:
                 self.reader.report(findings.keeps(node.target.id, self.place(node)))
         self.store(node.target, before | value)

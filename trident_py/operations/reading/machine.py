@@ -8,7 +8,7 @@ import locale
 import types
 from typing import Any
 
-from .atoms import Args, Atom, Data, Known
+from .atoms import Args, Atom, Data, KnownObject
 
 PLACE = ("__file__", "__path__", "__cached__", "__spec__", "__loader__", "__version__")
 # A topology stays on one kind of machine: the marks of its platform are the same on all of them.
@@ -78,7 +78,7 @@ def method(owner: Atom, name: str, args: Args) -> str | None:
 
 def is_naive(atom: Atom) -> bool:
     """A time without a zone, as far as is known."""
-    value = atom.value if isinstance(atom, Known) else None
+    value = atom.value if isinstance(atom, KnownObject) else None
     if isinstance(value, datetime.datetime):
         return value.tzinfo is None and type(value) is datetime.datetime
     return isinstance(atom, Data) and atom.naive
@@ -108,7 +108,7 @@ def texts(args: Args, place: int) -> list[str]:
     """The texts that this argument may be, as far as they are known."""
     known = args.positional[place] if place < len(args.positional) else ()
     node = args.nodes[place] if known and place < len(args.nodes) else None
-    found = [each.value for each in known if isinstance(each, Known)]
+    found = [each.value for each in known if isinstance(each, KnownObject)]
     return [each for each in (*found, getattr(node, "value", None)) if isinstance(each, str)]
 
 

@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from . import findings, machine, tables
-from .atoms import CONTAINERS, IMMUTABLE, NOTHING, READ, Known, Made, Value, known
+from .atoms import CONTAINERS, IMMUTABLE, NOTHING, READ, KnownObject, Made, Value, known
 from .binding import Names
-from .calling import Calls
-from .findings import Finding, Place
+from .calling import CallReader
+from .findings import CodeFinding, CodePlace
 from .frames import Frame
 from .modules import (
     Function,
@@ -37,17 +37,17 @@ from .modules import (
 from .sources import is_users
 
 
-class Origins(Calls):
+class Origins(CallReader):
     """The part of the reader that knows where values come from."""
 
-    found: dict[Finding, None]
+    found: dict[CodeFinding, None]
     done: dict[Any, Value]
-    starts: Callable[[Known | Made | None], AbstractContextManager[None]]
+    starts: Callable[[KnownObject | Made | None], AbstractContextManager[None]]
 
-    def unnamed(self, name: str, place: Place) -> None:
+    def unnamed(self, name: str, place: CodePlace) -> None:
         self.report(findings.unseen(name, place))
 
-    def module(self, name: str, place: Place, level: int = 0, names: dict[str, Any] | None = None) -> Value:
+    def module(self, name: str, place: CodePlace, level: int = 0, names: dict[str, Any] | None = None) -> Value:
         """A module that a function imports itself. The user's are not imported for this, only looked for."""
         if level:
             name = importlib.util.resolve_name("." * level + name, (names or {}).get("__package__") or "")
@@ -67,7 +67,7 @@ class Origins(Calls):
 
     # -- globals ----------------------------------------------------------------------------------------------------
 
-    def origin_in_module(self, around: Names, name: str, place: Place) -> None:
+    def origin_in_module(self, around: Names, name: str, place: CodePlace) -> None:
         """A value that a module made while it was imported is made anew in each process."""
         names = around.globals
         value = names[name]
@@ -81,13 +81,13 @@ class Origins(Calls):
         if (function := changed_by(text).get(name)) is not None:
             self.report(findings.unseen(f"{name}, which {function} changes", place))
             self.done[("changed", id(names), name)] = NOTHING
-        with self.starts(Known(value)):
+        with self.starts(KnownObject(value)):
             for expression in assigned(text, name):
                 Lenient(self, Names(file, names), None, {}).visit(expression)
         self._unchanged(names, text, name, place)
         self._imported(imported_from(text, name), place)
 
-    def _imported(self, source: tuple[str, str] | None, place: Place) -> None:
+    def _imported(self, source: tuple[str, str] | None, place: CodePlace) -> None:
         if source is None or source[0] not in sys.modules:
             return
         module = sys.modules[source[0]]
@@ -97,7 +97,7 @@ class Origins(Calls):
         elif source[1] in vars(module):
             self.origin_in_module(Names("", vars(module)), source[1], place)
 
-    def _unchanged(self, names: dict[str, Any], text: str, name: str, place: Place) -> None:
+    def _unchanged(self, names: dict[str, Any], text: str, name: str, place: CodePlace) -> None:
         """Nobody else has put another value under this name, or may do so."""
         home, value = str(names.get("__name__")), names[name]
         if ("changed", id(names), name) in self.done:
@@ -120,11 +120,13 @@ class Origins(Calls):
             return True
         found = Frame(self, Names("", names), None, {}).raw(expression)
         owner = next(iter(found), None)
-        return len(found) != 1 or not isinstance(owner, Known) or owner.value is value or bool(owner.value == value)
+        if len(found) != 1 or not isinstance(owner, KnownObject):
+            return True
+        return owner.value is value or bool(owner.value == value)
 
     # -- classes ----------------------------------------------------------------------------------------------------
 
-    def origin_in_class(self, kind: type, name: str, place: Place | None = None) -> None:
+    def origin_in_class(self, kind: type, name: str, place: CodePlace | None = None) -> None:
         for each in kind.__mro__:
             if not is_users(each) or each.__module__ not in sys.modules or not self.once("class", each, name):
                 continue
@@ -135,7 +137,7 @@ class Origins(Calls):
             if name in vars(each) and text and place is not None:
                 self._of_the_class(each, name, text, place)
 
-    def _of_the_class(self, kind: type, name: str, text: str, place: Place) -> None:
+    def _of_the_class(self, kind: type, name: str, text: str, place: CodePlace) -> None:
         value = vars(kind)[name]
         plain = isinstance(value, (*IMMUTABLE, *CONTAINERS)) and not (name[:2] == "__" or isinstance(value, kind))
         if not plain or hasattr(kind, "__dataclass_fields__"):
@@ -145,7 +147,7 @@ class Origins(Calls):
         elif (other := changed_elsewhere(kind.__module__, kind, name, value)) is not None:
             self.report(findings.unseen(f"{place.text}, which module {other} changes", place))
 
-    def origin_of_tag(self, function: types.FunctionType, name: str, place: Place | None) -> None:
+    def origin_of_tag(self, function: types.FunctionType, name: str, place: CodePlace | None) -> None:
         """An attribute that somebody has given to a function."""
         file, text = text_of(function.__globals__)
         values = assigned(text, function.__name__)

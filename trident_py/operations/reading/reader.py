@@ -22,11 +22,11 @@ from .atoms import (
     READ,
     UNKNOWN,
     Args,
+    Argument,
     Atom,
     Bound,
     Data,
-    Given,
-    Known,
+    KnownObject,
     Local,
     Made,
     Method,
@@ -36,7 +36,7 @@ from .atoms import (
 )
 from .binding import Names, bound_names, cells, positional
 from .calling import shown
-from .findings import Finding, Place
+from .findings import CodeFinding, CodePlace
 from .frames import Frame
 from .origins import Lenient, Origins
 from .sources import (
@@ -57,7 +57,7 @@ _ACCUMULATED = ("value", "curr", "val1", "val2", "state")
 _RETURNED = ("execute", "__call__")
 
 
-def read(operation: Any, trusted: Iterable[str] = ()) -> list[Finding]:
+def read(operation: Any, trusted: Iterable[str] = ()) -> list[CodeFinding]:
     """What may give another result each time; empty if all of it was read and gives the same again.
 
     ``trusted`` names modules, classes and functions that are taken as deterministic. Raises nothing: of code at which
@@ -76,15 +76,15 @@ class Reader(Origins):
 
     def __init__(self, trusted: Iterable[str]) -> None:
         super().__init__(trusted)
-        self.found: dict[Finding, None] = {}
+        self.found: dict[CodeFinding, None] = {}
         self.done: dict[Any, Value] = {}
         self.used: dict[int, Any] = {}
         self.accumulated: Value = NOTHING
 
-    def report(self, finding: Finding) -> None:
+    def report(self, finding: CodeFinding) -> None:
         self.found.setdefault(finding)
 
-    def declared(self, thing: Any, place: Place | None) -> bool:
+    def declared(self, thing: Any, place: CodePlace | None) -> bool:
         """Whether its author has said what it is; if it is not deterministic, that is found."""
         kind = type(thing)
         told = getattr(thing, "__dict__", {}).get(DECLARED)
@@ -95,7 +95,7 @@ class Reader(Origins):
         if told is False:
             what = "declared non-deterministic"
             name = getattr(thing, "__qualname__", kind.__qualname__)
-            self.report(findings.Finding(findings.CHANGING, f"calls {name}, {what} ({place})" if place else what))
+            self.report(findings.CodeFinding(findings.CHANGING, f"calls {name}, {what} ({place})" if place else what))
         return told is not None
 
     # -- the operation ----------------------------------------------------------------------------------------------
@@ -106,21 +106,21 @@ class Reader(Origins):
         if isinstance(operation, types.FunctionType) and is_users(operation):
             self._returned(self.function(operation, UNKNOWN, entry=True), operation)
         elif isinstance(operation, types.MethodType) and isinstance(operation.__func__, types.FunctionType):
-            self.use(Known(operation.__self__), None)
-            self.function(operation.__func__, UNKNOWN, Known(operation.__self__), entry=True)
+            self.use(KnownObject(operation.__self__), None)
+            self.function(operation.__func__, UNKNOWN, KnownObject(operation.__self__), entry=True)
         else:
-            self.use(Known(operation), None)
+            self.use(KnownObject(operation), None)
 
     def _returned(self, value: Value, function: types.FunctionType) -> None:
         """What a function returns is gone through by us."""
         source = source_of(function)
         if source is not None:
-            self.emitted(value, Place(source.file, source.node))
+            self.emitted(value, CodePlace(source.file, source.node))
 
     def operation(self, thing: Any) -> None:
         """An object that a cluster calls: its methods, in the order of their calls."""
         kind = type(thing)
-        owner = Known(thing)
+        owner = KnownObject(thing)
         entries = sorted(_entries(kind), key=lambda each: each[0] not in _FIRST)
         for name, function in entries:
             if self.declared(function, None):
@@ -141,15 +141,15 @@ class Reader(Origins):
         roles: dict[int, Value] = {}
         for position, parameter in enumerate(code.co_varnames[: code.co_argcount]):
             if name in _STATE_METHODS and parameter == "state":
-                roles[position] = frozenset([Given("state")])
+                roles[position] = frozenset([Argument("state")])
             elif parameter in _ROLES:
-                roles[position] = frozenset([Given(_ROLES[parameter])])
+                roles[position] = frozenset([Argument(_ROLES[parameter])])
             elif parameter in _ACCUMULATED and self.accumulated:
                 roles[position] = self.accumulated
         return roles
 
     @contextmanager
-    def starts(self, owner: Known | Made | None) -> Iterator[None]:
+    def starts(self, owner: KnownObject | Made | None) -> Iterator[None]:
         before, self.starting = self.starting, owner
         yield
         self.starting = before
@@ -158,13 +158,13 @@ class Reader(Origins):
         if dataclasses.is_dataclass(kind):
             for each in dataclasses.fields(kind):
                 if each.default_factory is not dataclasses.MISSING:
-                    self.use(Known(each.default_factory), Place(f"{kind.__qualname__}.{each.name}"))
+                    self.use(KnownObject(each.default_factory), CodePlace(f"{kind.__qualname__}.{each.name}"))
 
     # -- mentions ---------------------------------------------------------------------------------------------------
 
-    def use(self, atom: Atom, place: Place | None) -> None:
+    def use(self, atom: Atom, place: CodePlace | None) -> None:
         """It is mentioned: whoever gets it may call it, or go through it."""
-        if isinstance(atom, Known):
+        if isinstance(atom, KnownObject):
             self._use_known(atom.value, place)
         elif isinstance(atom, Data) and atom.held and atom.iterator and place is not None:
             self.report(findings.keeps(place.text, place))
@@ -175,8 +175,8 @@ class Reader(Origins):
             if not plain and not isinstance(atom.owner, Made):
                 self.method(atom.owner, atom.name, UNKNOWN, place)
 
-    def _use_known(self, value: Any, place: Place | None) -> None:
-        self.touch(Known(value), place)
+    def _use_known(self, value: Any, place: CodePlace | None) -> None:
+        self.touch(KnownObject(value), place)
         if id(value) in self.used or (isinstance(value, IMMUTABLE) and not isinstance(value, enum.Enum)):
             return
         self.used[id(value)] = value
@@ -184,31 +184,31 @@ class Reader(Origins):
             for each in elements(value):
                 self.use(each, place)
         elif isinstance(value, type | types.FunctionType | types.MethodType | functools.partial):
-            self.call(Known(value), UNKNOWN, place)
+            self.call(KnownObject(value), UNKNOWN, place)
         elif is_ours(type(value)):
             self._parts(value, place)
         elif is_users(type(value)):
             self._instance(value, place)
         elif callable(value):
-            self.call(Known(value), UNKNOWN, place)
+            self.call(KnownObject(value), UNKNOWN, place)
 
-    def _parts(self, value: Any, place: Place | None) -> None:
+    def _parts(self, value: Any, place: CodePlace | None) -> None:
         """An object of ours: what it was handed to call."""
         if self.declared(value, place):
             return
         for each in getattr(value, "__dict__", {}).values():
             if callable(each) or isinstance(each, Operation | CombinerAggregator | ReducerAggregator):
-                self.use(Known(each), place)
+                self.use(KnownObject(each), place)
 
-    def _instance(self, value: Any, place: Place | None) -> None:
+    def _instance(self, value: Any, place: CodePlace | None) -> None:
         if not isinstance(value, enum.Enum) and not self.declared(value, place):
             self.operation(value)
 
-    def touch(self, atom: Atom, place: Place | None) -> None:
+    def touch(self, atom: Atom, place: CodePlace | None) -> None:
         """It is asked for something: what is kept from call to call, or is of the machine, is found by that."""
         if isinstance(atom, Data) and atom.held and atom.iterator and place is not None:
             self.report(findings.keeps(place.text, place))
-        if not isinstance(atom, Known) or place is None:
+        if not isinstance(atom, KnownObject) or place is None:
             return
         value = atom.value
         if (environment := tables.is_environment(value)) is not None:
@@ -242,15 +242,16 @@ class Reader(Origins):
         if source is None or len(self.done) > MOST_CALLS:
             why = f"no source of {function.__qualname__} is found" if source is None else "more than can be read"
             code = function.__code__
-            self.report(findings.unseen(why, Place(f"{Path(code.co_filename).name}:{code.co_firstlineno}")))
+            self.report(findings.unseen(why, CodePlace(f"{Path(code.co_filename).name}:{code.co_firstlineno}")))
             return READ
         names = Names(source.file, function.__globals__, cells(function), owner, source)
         for default in (*source.node.args.defaults, *filter(None, source.node.args.kw_defaults)):
             Lenient(self, Names(source.file, function.__globals__), None, {}).visit(default)
         frame = Frame(self, names, source.node, {})
         frame.env = self._bind(source.node.args, function, args, owner, roles or {}, entry)
+        itself = KnownObject(getattr(owner, "value", None))
         for name, value in frame.env.items():
-            if any(isinstance(each, Known) for each in value) and Known(getattr(owner, "value", None)) not in value:
+            if any(isinstance(each, KnownObject) for each in value) and itself not in value:
                 frame.mention(value, ast.copy_location(ast.Name(name, ast.Load()), source.node))
         self.done[key] = found = frame.run()
         return found
@@ -303,7 +304,7 @@ class Reader(Origins):
         self.done[key] = found or PLAIN
         return found
 
-    def construct_users(self, kind: type, args: Args, place: Place | None) -> Value:
+    def construct_users(self, kind: type, args: Args, place: CodePlace | None) -> Value:
         """A new object of a class of the user's."""
         made = Made(kind, place.node if place else None)
         if issubclass(kind, enum.Enum):
@@ -313,7 +314,7 @@ class Reader(Origins):
             found = next((vars(each)[name] for each in kind.__mro__ if name in vars(each) and is_users(each)), None)
             found = getattr(found, "__func__", found)
             if isinstance(found, types.FunctionType) and not generated(found, kind):
-                owner: Atom = Known(kind) if name == "__new__" else made
+                owner: Atom = KnownObject(kind) if name == "__new__" else made
                 with self.starts(made):
                     self.function(found, args if name != "__post_init__" else Args(), owner)
         self._factories(kind)

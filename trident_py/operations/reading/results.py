@@ -6,7 +6,22 @@ import types
 from collections.abc import Iterable
 
 from . import machine, tables
-from .atoms import NOTHING, PLAIN, SET, Args, Atom, Bound, Data, Given, Known, Local, Made, Value, inside, unordered
+from .atoms import (
+    NOTHING,
+    PLAIN,
+    SET,
+    Args,
+    Argument,
+    Atom,
+    Bound,
+    Data,
+    KnownObject,
+    Local,
+    Made,
+    Value,
+    inside,
+    unordered,
+)
 from .sources import is_users
 
 
@@ -14,21 +29,21 @@ def by_address(atom: Atom) -> bool:
     """An object that says where it is in memory when it is shown."""
     if isinstance(atom, Bound | Local) or (isinstance(atom, Data) and atom.iterator):
         return True
-    if isinstance(atom, Known) and isinstance(atom.value, types.FunctionType | types.MethodType):
+    if isinstance(atom, KnownObject) and isinstance(atom.value, types.FunctionType | types.MethodType):
         return True
-    kind = atom.kind if isinstance(atom, Made) else type(atom.value) if isinstance(atom, Known) else None
+    kind = atom.kind if isinstance(atom, Made) else type(atom.value) if isinstance(atom, KnownObject) else None
     if kind is object:
         return True
     return kind is not None and is_users(kind) and kind.__str__ is object.__str__ and kind.__repr__ is object.__repr__
 
 
 def is_module(atom: Atom) -> bool:
-    return isinstance(atom, Known) and isinstance(atom.value, types.ModuleType)
+    return isinstance(atom, KnownObject) and isinstance(atom.value, types.ModuleType)
 
 
 def hands_callables(args: Args) -> bool:
     handed = [each for value in args.values for each in value]
-    return any(each.callables if isinstance(each, Data) else not isinstance(each, Given) for each in handed)
+    return any(each.callables if isinstance(each, Data) else not isinstance(each, Argument) for each in handed)
 
 
 def result(name: str, args: Args) -> Value:
