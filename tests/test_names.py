@@ -1,7 +1,9 @@
-"""Different names never make one: components, the places of spouts' metadata."""
+"""Different names never make one: components, the places of spouts' metadata. Nor do two classes share a name."""
 
 from __future__ import annotations
 
+import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,20 @@ from trident_py.run.program import compile_plan
 from trident_py.spouts.coordinators import partition_path
 from trident_py.testing import FixedBatchSpout, collect
 
+ROOT = Path(__file__).parent.parent
+# Public classes that share a name, and why.
+SHARED = {
+    "Claim": "to an event, and the fence of appended rows (`states.sql`); users import the first",
+    "PostgreSql": "the database as a server for tests, and as a dialect",
+    "Batch": "the settings of a state, and what is combined (`states`)",
+    "SqlMap": "the settings of a state, and the state (`states`)",
+    "Topic": "the settings of a state, and the state (`states`)",
+    "TransactionalTopic": "the settings of a state, and the state (`states`)",
+    "Fence": "of a Kafka state, and of an SQL state (`states`)",
+    "Owner": "of a place, and of staged rows (`states`)",
+    "Place": "of a Kafka state, and of an SQL state (`states`)",
+    "Writer": "of a Kafka state, and of an SQL state (`states`)",
+}
 PARTS = st.sampled_from(["a", "b", "+", "/", "%", "25", "2B", "2F", "/user/"])
 NAMES = st.lists(PARTS, min_size=1, max_size=5).map("".join)
 
@@ -52,3 +68,12 @@ def test_merged_streams_run_beside_one_that_is_called_like_both(tmp_path: Path, 
             assert running.awaitTermination(60)
         merged, beside = running.collected("merged"), running.collected("beside")
         assert (sum(map(len, merged.values())), sum(map(len, beside.values()))) == ((4, 2) if run == 0 else (0, 0))
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    files = [path for package in ("trident_py", "states") for path in (ROOT / package).rglob("*.py")]
+    classes = Counter(
+        node.name for path in files for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)
+    )
+    twice = {name for name, count in classes.items() if count > 1 and not name.startswith("_")}
+    assert twice - set(SHARED) == set()
