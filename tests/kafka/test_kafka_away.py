@@ -23,8 +23,8 @@ import trident_py.kafka
 from states.kafka import CompactedTopicState, RowUpdater, TopicState, TransactionalTopicState, marks
 from states.kafka import producer as transactions
 from states.kafka import topic_admin as topics
+from states.kafka.compacted import compaction, local_table
 from states.kafka.compacted.backing import CompactedMap
-from states.kafka.compacted.state import compaction, local_table
 from states.kafka.compacted.state import writer as compacted_writer
 from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.cli import trident
