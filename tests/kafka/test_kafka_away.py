@@ -24,8 +24,8 @@ from states.kafka import CompactedTopicState, RowUpdater, TopicState, Transactio
 from states.kafka import producer as transactions
 from states.kafka import topic_admin as topics
 from states.kafka.compacted import compaction, local_table
+from states.kafka.compacted import writer as compacted_writer
 from states.kafka.compacted.backing import CompactedMap
-from states.kafka.compacted.state import writer as compacted_writer
 from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.cli import trident
 from trident_py.errors import FailedException, StateError, TridentError
