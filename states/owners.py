@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from trident_py.context import RunContext
 from trident_py.errors import StateError
 from trident_py.names import joined
 from trident_py.state import Location
@@ -45,8 +46,9 @@ class Tenure:
     @classmethod
     def of(cls, location: Location, conf: dict) -> Tenure:
         """``conf`` as a participant gets it."""
-        own = Owner(conf.get("topology.name") or "", conf.get("trident.state.name") or "", location.shared)
-        return cls(location, own, _replaced(conf), bool(conf.get("trident.command.line")))
+        context = RunContext.of(conf)
+        own = Owner(context.topology, context.state, location.shared)
+        return cls(location, own, _replaced(conf), context.command_line)
 
     def stays(self, found: Owner | None) -> bool:
         """Whether the note may stay as it is, or is to be written. Raises StateError if the place is another one's."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from trident_py.context import RunContext
 from trident_py.errors import StateError
-
-WAY = "trident.way"
 
 
 class Spread(NamedTuple):
@@ -23,7 +22,7 @@ class Spread(NamedTuple):
     @classmethod
     def of(cls, partitions: int, conf: dict) -> Spread:
         """That of a run; ``conf`` as a state or a participant gets it."""
-        return cls(partitions, conf.get(WAY) or "")
+        return cls(partitions, RunContext.of(conf).way)
 
     @property
     def words(self) -> str:

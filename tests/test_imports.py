@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
+from trident_py.context import KEYS
+
 ROOT = Path(__file__).parent.parent
 
 # Each layer may import the layers above it in this list, and itself only within one package. Modules of ``run`` have
@@ -260,6 +262,19 @@ def reachable(imports: dict[str, set[str]], start: str) -> set[str]:
 
 def test_circles_are_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}) == [("b", "c")]
+
+
+def test_one_module_knows_the_keys_of_a_run() -> None:
+    keys = {key for key in KEYS.values() if key != "topology.name"}
+    spelt = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.value}"
+        for package in ("trident_py", "states")
+        for path in sources(package)
+        if path.relative_to(ROOT).as_posix() != "trident_py/context.py"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value in keys
+    ]
+    assert spelt == []
 
 
 def test_examples_use_the_public_names_only() -> None:

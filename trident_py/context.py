@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _OURS = "trident."
-_KEYS = {
+KEYS = {
     "topology": "topology.name",
     "state": "trident.state.name",
     "lineage": "trident.lineage",
@@ -52,12 +52,12 @@ class RunContext:
 
     @classmethod
     def of(cls, conf: Mapping[str, Any]) -> RunContext:
-        return cls(**{name: value for name, key in _KEYS.items() if (value := conf.get(key)) is not None})
+        return cls(**{name: value for name, key in KEYS.items() if (value := conf.get(key)) is not None})
 
 
 def with_context(conf: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
     """The conf with these fields of a RunContext."""
-    return {**conf, **{_KEYS[name]: value for name, value in fields.items()}}
+    return {**conf, **{KEYS[name]: value for name, value in fields.items()}}
 
 
 def without_context(conf: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from trident_py.context import RunContext
 from trident_py.errors import StateError, ZombieError
 
 from .marks import DRIVER, Mark, Place
@@ -26,8 +27,8 @@ class Fence:
 
     @classmethod
     def of(cls, place: Place, conf: dict) -> Fence:
-        generation = conf.get("trident.generation") or 0
-        return cls(place, generation, conf.get("trident.lineage") or "", conf.get("trident.context"))
+        context = RunContext.of(conf)
+        return cls(place, context.generation or 0, context.lineage, context.running)
 
     @property
     def attempt(self) -> int:

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
+from trident_py.context import RunContext
 from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.kafka.clients import Cluster, is_fenced
 from trident_py.state import BatchParticipant, Location, Remembered
@@ -100,9 +101,10 @@ class TopicLedger(BatchParticipant):
             return Remembered(f"topic {self._topic!r}")  # marks of it go a moment after the topic
         self._owner.check(conf)
         found = self._marks(place, topic, settled=self._place is not None)
-        if found.least < conf.get("trident.txid", 0):
+        context = RunContext.of(conf)
+        if found.least < context.txid:
             found = self._marks(place, topic, settled=True)
-        if found.lineage and found.lineage == conf.get("trident.lineage"):
+        if found.lineage and found.lineage == context.lineage:
             return found
         return replace(found, valued=self._in_values(found))
 
@@ -133,8 +135,8 @@ class TopicLedger(BatchParticipant):
         self._admin = self._cluster.admin()
         self.close()
         generation = opened(self._cluster, lambda: self._take_over(place, conf))
-        lineage = conf.get("trident.lineage") or ""
-        self._joins = conf.get("trident.txid", 0), conf.get("trident.forget", False), lineage
+        context = RunContext.of(conf)
+        self._joins = context.txid, context.forget, context.lineage
         self._owner.comes(conf)
         return generation
 

@@ -25,6 +25,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from trident_py.context import RunContext
 from trident_py.errors import DefinitionError, StateError
 from trident_py.kafka.asking import asked, committed
 from trident_py.kafka.clients import ASKING, Cluster, is_passing
@@ -82,7 +83,8 @@ class Place:
     @classmethod
     def of(cls, cluster: Cluster, topic: str, conf: dict) -> Place:
         """``conf`` as a state or a participant gets it. Raises DefinitionError for names that are too long."""
-        found = cls(cluster, topic, conf.get("topology.name") or "", conf.get("trident.state.name") or topic)
+        context = RunContext.of(conf)
+        found = cls(cluster, topic, context.topology, context.state or topic)
         if len(found.transactional_id(DRIVER)) > LONGEST_NAME:
             raise DefinitionError(
                 f"the names of topology {found.topology[:60]!r}... and state {found.state[:60]!r}... make a "

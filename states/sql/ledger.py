@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from trident_py.context import RunContext
 from trident_py.errors import StateError, ZombieError
 from trident_py.state import BatchParticipant, Location, Remembered
 
@@ -112,12 +113,10 @@ class Fence:
     @classmethod
     def of(cls, conf: dict) -> Fence | None:
         """The fence of a run; None where no cluster runs the state (a unit test's makeState)."""
-        generation = conf.get("trident.generation")
-        if generation is None:
+        run = RunContext.of(conf)
+        if run.generation is None:
             return None
-        name = conf.get("trident.state.name", "")
-        lineage, context = conf.get("trident.lineage") or "", conf.get("trident.context")
-        return cls(conf.get("topology.name", ""), name, generation, lineage, context, conf.get("trident.run") or "")
+        return cls(run.topology, run.state, run.generation, run.lineage, run.running, run.run)
 
     @property
     def own(self) -> tuple[str, str]:
@@ -255,8 +254,8 @@ class Ledger(BatchParticipant):
         StateError if another state owns the table."""
         for store in self._places():
             owner.check(Tenure.of(self.location, conf), store)
-        topology, state = conf.get("topology.name", ""), conf.get("trident.state.name", "")
-        traces = [_peek(store, topology, state) for store in self._places()]
+        context = RunContext.of(conf)
+        traces = [_peek(store, context.topology, context.state) for store in self._places()]
         first = traces[0].row
         lineage = "" if first is None else first.lineage
         return Remembered(
@@ -265,7 +264,7 @@ class Ledger(BatchParticipant):
             written=max(map(self._written, traces)),
             whole=min(0 if each.row is None else each.row.txid for each in traces),
             last=max(each.last for each in traces),
-            valued=0 if lineage and lineage == conf.get("trident.lineage") else self._valued(),
+            valued=0 if lineage and lineage == context.lineage else self._valued(),
         )
 
     def _written(self, found: Trace) -> int:
@@ -276,24 +275,25 @@ class Ledger(BatchParticipant):
 
         Raises DefinitionError for a name too long for the ledger.
         """
-        recordable("topology", conf.get("topology.name", ""))
-        recordable("state", conf.get("trident.state.name", ""))
+        context = RunContext.of(conf)
+        recordable("topology", context.topology)
+        recordable("state", context.state)
         for store in self._places():
             store.ready.clear()  # an earlier run of this process may have seen another table there
         stores = list(self._stores())
         with stores[0].errors("open the ledger"):
-            self._fence = patiently(stores[0], lambda: self._take_over(stores, conf))
-        self._joins = conf.get("trident.txid", 0), conf.get("trident.forget", False)
+            self._fence = patiently(stores[0], lambda: self._take_over(stores, context))
+        self._joins = context.txid, context.forget
         self._tenure = Tenure.of(self.location, conf)
         return self._fence.generation
 
-    def _take_over(self, stores: list[Store], conf: dict) -> Fence:
-        topology, state = conf.get("topology.name", ""), conf.get("trident.state.name", "")
+    def _take_over(self, stores: list[Store], context: RunContext) -> Fence:
+        topology, state = context.topology, context.state
         with stores[0].writing() as first:
             found = [read(first, topology, state, stores[0].dialect.exclusive)]
             found += [_peek(store, topology, state).row for store in stores[1:]]
             generation = max((each.generation for each in found if each is not None), default=0) + 1
-            fence = Fence(topology, state, generation, conf.get("trident.lineage") or "")
+            fence = Fence(topology, state, generation, context.lineage)
             for store in stores[1:]:
                 with store.writing() as other:
                     _raise(other, fence)

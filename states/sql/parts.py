@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
+from trident_py.context import RunContext
 from trident_py.errors import StateError
 from trident_py.state import Location, Remembered
 
@@ -114,7 +115,8 @@ def claim_of(conf: dict, table: str) -> Claim:
     found = Claim.of(conf)
     if isinstance(found, Claim):
         return replace(found, way=Spread.of(0, conf).way)
-    return Unfenced(conf.get("topology.name") or "", conf.get("trident.state.name") or table, 0, "")
+    context = RunContext.of(conf)
+    return Unfenced(context.topology, context.state or table, 0, "")
 
 
 class AppendLedger(Ledger):
@@ -135,7 +137,8 @@ class AppendLedger(Ledger):
     def remembered(self, conf: dict) -> Remembered:
         """Raises StateError also if marks of the batch at hand are gone."""
         found, store = super().remembered(conf), self._places()[0]
-        own = conf.get("topology.name", ""), conf.get("trident.state.name", "")
+        context = RunContext.of(conf)
+        own = context.topology, context.state
         if found.last > 0:
             with store.errors("ask the ledger"), store.reading() as connection:
                 row = read(connection, *own)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from trident_py.context import RunContext
 from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
 from trident_py.state import BatchParticipant, Location, StateClass, StateFactory, StatePlace
@@ -133,7 +134,7 @@ class CompactedTopicState(StateFactory):
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> CompactedMap:
         settings = for_producers(pairs(self.topic, self.settings))
         writer = writer_for(self.cluster, self.topic, settings, conf, partitionIndex, numPartitions, self.fence)
-        settle = self.settled if conf.get("trident.generation") is None else None
+        settle = self.settled if RunContext.of(conf).generation is None else None
         return CompactedMap(self._backing(writer), partitionIndex, numPartitions, settle)
 
     @property
