@@ -14,7 +14,7 @@ from typing import Any
 from examples.weather import csv_file
 from trident_py.events.bloom import BloomFilter
 from trident_py.events.fingerprints import ALGORITHMS, Fingerprint
-from trident_py.events.lint_samples import read
+from trident_py.events.linter import read
 
 from .measure import measure
 from .report import Figure, median

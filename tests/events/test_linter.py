@@ -17,9 +17,7 @@ from trident_py.events.canonical import canonical
 from trident_py.events.cli_lint import lint_command
 from trident_py.events.errors import EventError
 from trident_py.events.fingerprints import Fingerprint
-from trident_py.events.lint_fields import MOST_FIELDS, FieldCounts
-from trident_py.events.lint_samples import read
-from trident_py.events.linter import Report, birthday, collision, lint
+from trident_py.events.linter import MOST_FIELDS, FieldCounts, Report, birthday, collision, lint, read
 
 LOCAL = ["origin", "year", "month", "day", "hour"]
 READINGS = 26_115

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from trident_py.events.canonical import canonical
 from trident_py.events.errors import EventError
 from trident_py.events.fingerprints import Fingerprint, instant
-from trident_py.events.lint_samples import read
+from trident_py.events.linter import read
 from trident_py.events.reading import events_of, value_of
 
 SPACE = st.text(" \t\r\n", max_size=3)

@@ -15,9 +15,7 @@ from rich.table import Table
 
 from ..errors import TridentError
 from .fingerprints import ALGORITHMS, Fingerprint
-from .lint_fields import MOST_FIELDS, SAMPLE, Field
-from .lint_samples import read
-from .linter import EXPECTED, Report, lint
+from .linter import EXPECTED, MOST_FIELDS, SAMPLE, Field, Report, lint, read
 
 COLLIDES, WRONG = 1, 2
 SHOWN = 60

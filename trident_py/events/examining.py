@@ -2,16 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from pydantic_core import SchemaValidator, ValidationError
+from pydantic_core import core_schema as core
+
+from ..documents.problems import close
 from .answers import INVALID, Answer
 from .canonical import canonical, digest
 from .claims import MOST_BYTES
 from .errors import EventError
 from .reading import Sent
-from .schema import Schema
-from .settings import Settings
+from .settings import EventSettings, Settings
+
+_KINDS: dict[str, Any] = {
+    "string": core.str_schema(strict=True),
+    "integer": core.int_schema(strict=True),
+    "number": core.float_schema(strict=True),  # an integer is a number too; true is none
+    "boolean": core.bool_schema(strict=True),
+    "object": core.dict_schema(strict=True),
+    "array": core.list_schema(strict=True),
+    "any": core.any_schema(),
+}
+_WANTED = {
+    "string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false",
+    "object": "an object", "array": "an array",
+}  # fmt: skip
+SHOWN = 5
+
+
+class Schema:
+    """The check of one event."""
+
+    def __init__(self, settings: EventSettings) -> None:
+        self._settings = settings
+        required = {name: core.typed_dict_field(_KINDS[kind]) for name, kind in settings.required.items()}
+        optional = {
+            name: core.typed_dict_field(core.nullable_schema(_KINDS[kind]), required=False)
+            for name, kind in settings.optional.items()
+        }
+        others: Any = "allow" if settings.others == "allow" else "forbid"
+        self._validator = SchemaValidator(core.typed_dict_schema({**optional, **required}, extra_behavior=others))
+
+    def problem(self, event: Any) -> str | None:
+        """What is wrong with an event, or None."""
+        if not isinstance(event, Mapping):
+            return f"an event is a JSON object, found {_json_name(event)}"
+        try:
+            self._validator.validate_python(event)
+        except ValidationError as error:
+            found = error.errors(include_url=False, include_input=False, include_context=False)
+            told = [self._words(str(each["loc"][0]), each["type"], event) for each in found[:SHOWN]]
+            more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+            return "; ".join([*told, *more])
+        return None
+
+
+    def _words(self, field: str, kind: str, event: Mapping[str, Any]) -> str:
+        """What is wrong with a field, and what is wanted. The value itself is told to nobody: answers are logged."""
+        needed, more = self._settings.required, self._settings.optional
+        if kind == "missing":
+            return f"{field}: is missing; an event needs: {', '.join(needed)}"
+        if kind == "extra_forbidden":
+            known = [*needed, *more]
+            return f"{field}: an event has no such field; it has: {', '.join(known)}{close(field, known)}"
+        wanted = _WANTED[{**needed, **more}[field]] + ("" if field in needed else " or null")
+        return f"{field}: found {_json_name(event[field])}; {wanted} is wanted"
+
+
+def _json_name(value: Any) -> str:
+    kinds = {str: "a text", bool: "true or false", Mapping: "an object", list: "an array", type(None): "null"}
+    return next((name for kind, name in kinds.items() if isinstance(value, kind)), "a number")
 
 
 @dataclass(frozen=True, slots=True)

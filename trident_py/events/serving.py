@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import math
 import os
@@ -12,10 +13,10 @@ from typing import Any
 
 import uvicorn
 from uvicorn.config import LOGGING_CONFIG
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ..leftovers import own_folder
 from .app import CONFIG
-from .connections import PatientProtocol
 from .metrics import FOLDER
 from .settings import read_settings
 from .stores import store_of
@@ -53,3 +54,36 @@ def _logging() -> dict[str, Any]:
     config["formatters"]["default"]["fmt"] = "%(asctime)s %(levelprefix)s %(message)s"
     config["loggers"]["trident_py"] = {"handlers": ["default"], "level": "INFO", "propagate": False}
     return config
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """uvicorn's, which waits for ever for the first request of a connection and for the rest of a head. As long as it
+    keeps an idle connection (``timeout_keep_alive``) it waits for these too. A body has a time of its own (`bodies`).
+    """
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._late is None and (self.cycle is None or self.cycle.response_complete):
+            self._wait()
+
+    def on_headers_complete(self) -> None:
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._late = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
+
+    def _stop_waiting(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
