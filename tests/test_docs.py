@@ -147,3 +147,16 @@ def test_ci_runs_make_test_and_nothing_more() -> None:
     lines = (ROOT / ".ci" / "run").read_text().splitlines()
     assert [line for line in lines if line.startswith("exec")] == ["exec make test"]
     assert [line for line in lines if not line.startswith(("#!", "set ", "cd ", "exec "))] == []
+
+
+def test_the_architecture_page_has_a_place_for_every_module() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    named = {name.strip("/").split("/")[-1].removesuffix(".py") for name in re.findall(r"`([\w/.]+)`", page)}
+    modules = [path for top in ("trident_py", "states") for path in (ROOT / top).rglob("*.py")]
+    assert sorted(path.stem for path in modules if path.stem not in named | {"__init__", "__main__"}) == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_the_files_that_a_page_names_are_there(page: Path) -> None:
+    named = re.findall(r"`((?:trident_py|states|tests|benchmarks|examples|scripts)/[\w/.-]+)`", page.read_text())
+    assert [name for name in named if not (ROOT / name).exists()] == []
