@@ -68,7 +68,7 @@ class StateFactory:
     when the topology is built and raises DefinitionError where the state cannot work.
 
     ``location`` says where its data is, None if nobody else can write it: a topology is refused in which two states
-    would update one place (`trident_py.topology.owners`). ``key_fields`` are the fields of a map's key, where they have
+    would update one place (`trident_py.topology.places`). ``key_fields`` are the fields of a map's key, where they have
     names: groups are matched with them by name. ``state_type`` is the class of its states, where it is always the same:
     an updater or a query that calls what they do not have is refused when it is defined. ``own_updater`` is what
     partitionPersist updates them with where it gets no updater; None: it must get one.

@@ -1,14 +1,16 @@
-"""What the factories of states are told of their place when a topology is built, for those that ask."""
+"""The places of a topology's states, when it is built: what factories are told of theirs, and one owner for each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 
+from ..errors import DefinitionError
 from ..partitioning import Identity
-from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode
+from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, StateUse
 from ..run.lowering import Lowered
-from ..state import StatePlace
+from ..state import Location, StateFactory, StatePlace
 from ..state.roles import ChecksPlace
 
 
@@ -56,3 +58,39 @@ def _moves(parent: Node, node: Node, counts: dict[int, int]) -> bool:
     if not isinstance(parent, PartitionNode) or isinstance(parent.partitioner, Identity):
         return False
     return counts[parent.parents[0]] > 1 or counts[node.id] > 1
+
+
+def check_owners(plan: Plan) -> None:
+    """Two states that the topology updates neither share a name nor what they update; one that is only asked may lie
+    anywhere. Raises DefinitionError."""
+    for one, other in combinations(_updated(plan), 2):
+        _check_both(one, other)
+        if one.name == other.name:
+            raise DefinitionError(
+                f"two states are named {one.name!r}; the name keeps their txids apart. They keep their data in two "
+                "places, so give one of them another name with stateName="
+            )
+
+
+def _updated(plan: Plan) -> Iterator[StateUse]:
+    uses = [node.state for node in plan.nodes if isinstance(node, ProcessorNode) and node.committer and node.state]
+    yield from {use.id: use for use in uses}.values()
+
+
+def _check_both(one: StateUse, other: StateUse) -> None:
+    here, there = _location(one), _location(other)
+    if here is None or there is None or here.admits(there):
+        return
+    both = f"the states {one.name!r} and {other.name!r} would both"
+    if one.name == other.name:
+        both = f"two states, both named {one.name!r}, would"
+    raise DefinitionError(
+        f"{both} update {there.shown}. Each takes what the other has written there for its own, so tuples would be "
+        "lost or counted twice, and another name does not help. Let one state update it: merge the streams before it "
+        "(topology.merge). Or give one of the two a table, topic or factory of its own. To ask it from another "
+        "stream, use stateQuery, with newStaticState where the stream is in another topology"
+    )
+
+
+def _location(use: StateUse) -> Location | None:
+    return use.factory.location if isinstance(use.factory, StateFactory) else None

@@ -17,8 +17,7 @@ from ..tuples import Fields, FieldsLike
 from .arguments import JoinOutFieldsMode, JoinType, arguments, check_object, not_there_yet
 from .graph import Graph
 from .grouped import GroupedStream
-from .owners import check_owners
-from .places import check_places
+from .places import check_owners, check_places
 from .roles import AnyFactory, AnySpout
 from .stream import Stream, TridentState
 
