@@ -126,17 +126,28 @@ class TransactionalProducer:
         try:
             with kafka_errors(self.place.cluster, f"{doing} as {self.place.name(self.part)!r}"):
                 yield
-        except FailedException:
+        except FailedException as error:  # perhaps only because a record was refused while the call was under way
+            refused, first = self._refused()
             self.close()
-            raise
+            if first is None or self._why_again(first, first):
+                raise
+            raise StateError(f"{self.place.who}: could not {doing}. {refused}") from error.__cause__
         except StateError as error:
-            refused, first = ("", None) if self._sender is None else self._sender.failures.told
+            refused, first = self._refused()
             cause = error.__cause__
             self._give_up(cause)
             again = "" if cause is None else self._why_again(cause, first)
             if again:
                 raise FailedException(f"{error}. {again}; the batch is tried again") from cause
             raise (StateError(f"{error}. {refused}") if refused else error) from cause
+
+    def _refused(self) -> tuple[str, Exception | None]:
+        """The first record that was not taken, in words, and why; also if librdkafka had no time to tell it yet."""
+        if self._sender is None:
+            return "", None
+        with contextlib.suppress(Exception):
+            asked(self._sender.producer.poll, 0)
+        return self._sender.failures.told
 
     def _why_again(self, cause: BaseException, first: BaseException | None) -> str:
         """Why a replay may help after this error, whose ``first`` refused record may be its reason; else nothing."""

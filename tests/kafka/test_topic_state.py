@@ -246,6 +246,17 @@ def test_a_record_that_the_topic_refuses_is_no_case_for_a_replay(kafka: Any) -> 
 # -- TransactionalTopicState
 
 
+def test_a_record_is_refused_for_good_whenever_in_the_commit_that_is_told(kafka: Any) -> None:
+    factory = TransactionalTopicState(kafka.bootstrap, kafka.create_topic(cleanup_policy="compact"), value="v")
+    state = factory.makeState({}, None, 0, 1)
+    for tried in range(60):  # the refusal comes before, between and behind the requests of the commit
+        state.beginCommit(1)
+        state.insert(rows(["v"], ("no key",)), tell=False)
+        state._producer.producer.flush(tried % 15 / 500)
+        with pytest.raises(StateError, match=r"INVALID_RECORD.*takes records with a key only"):
+            state.commit(1)
+
+
 def test_a_header_tells_the_txid_if_it_is_wanted(kafka: Any) -> None:
     factory = TransactionalTopicState(kafka.bootstrap, kafka.create_topic(), value="v", headers="h", txidHeader=True)
     driver = Driver(factory, RowUpdater())
