@@ -18,7 +18,7 @@ import pyarrow.csv as csv
 
 from states.columns.values import Column
 from states.sql import SqlMapState
-from states.sql.ledger import Fence, Ledger
+from states.sql.ledger import Ledger, SqlFence
 from states.sql.store import parsed, store_of
 from trident_py.chunks import Chunk, TupleList
 from trident_py.operations import CombinerAggregator
@@ -132,7 +132,11 @@ def _state(factory: SqlMapState, agg: CombinerAggregator, fenced: bool) -> Calla
 def ledgers_time() -> Iterator[list[float]]:
     """Seconds that each batch spends in its fence and ledger (all that is not done without them)."""
     spent: list[float] = []
-    inner = {(Fence, "check"): Fence.check, (Fence, "wrote"): Fence.wrote, (Ledger, "publish"): Ledger.publish}
+    inner = {
+        (SqlFence, "check"): SqlFence.check,
+        (SqlFence, "wrote"): SqlFence.wrote,
+        (Ledger, "publish"): Ledger.publish,
+    }
 
     def timed(method: Any, starts: bool) -> Any:
         def call(*args: Any, **more: Any) -> Any:

@@ -12,21 +12,21 @@ from typing import Any
 from trident_py.context import RunContext
 from trident_py.errors import StateError, ZombieError
 
-from .marks import DRIVER, Mark, Place
+from .marks import DRIVER, Mark, MarkPlace
 from .producer import TransactionalProducer
 
 
 @dataclass(frozen=True)
-class Fence:
+class TopicFence:
     """Generation and lineage of the run that a partition writes for; generation 0 without a driver (unit tests)."""
 
-    place: Place
+    place: MarkPlace
     generation: int
     lineage: str
     context: Any = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, place: Place, conf: dict) -> Fence:
+    def of(cls, place: MarkPlace, conf: dict) -> TopicFence:
         context = RunContext.of(conf)
         return cls(place, context.generation or 0, context.lineage, context.running)
 

@@ -23,7 +23,7 @@ from trident_py.state import BatchParticipant, Location, Remembered
 
 from ..spread import Spread, check_whole
 from .fence import newer_driver
-from .marks import DRIVER, Mark, Place
+from .marks import DRIVER, Mark, MarkPlace
 from .owner import TopicOwner
 from .partitions import Partitions
 from .producer import TransactionalProducer
@@ -43,7 +43,7 @@ class Layout:
     there, and the run ends with the way on.
     """
 
-    def __init__(self, place: Place, settings: Mapping[str, Any], way: str) -> None:
+    def __init__(self, place: MarkPlace, settings: Mapping[str, Any], way: str) -> None:
         self._place = place
         self._settings = settings
         self._way = way
@@ -82,7 +82,7 @@ class TopicLedger(BatchParticipant):
         self._settings = settings
         self._counted = counted
         self._create = create
-        self._place: Place | None = None
+        self._place: MarkPlace | None = None
         self._producer: TransactionalProducer | None = None
         self._admin: Any = None
         self._mark = Mark()
@@ -94,7 +94,7 @@ class TopicLedger(BatchParticipant):
     def remembered(self, conf: dict) -> Remembered:
         """What the marks say. Before `open` an older driver may have transactions open, which nobody waits for here,
         unless the checkpoint is ahead of what can be seen without them."""
-        place = Place.of(self._cluster, self._topic, conf)
+        place = MarkPlace.of(self._cluster, self._topic, conf)
         reach(self._cluster)
         topic = id_of(place, self._cluster.admin())
         if not topic:
@@ -108,7 +108,7 @@ class TopicLedger(BatchParticipant):
             return found
         return replace(found, valued=self._in_values(found))
 
-    def _marks(self, place: Place, topic: str, settled: bool) -> Remembered:
+    def _marks(self, place: MarkPlace, topic: str, settled: bool) -> Remembered:
         driver = place.read(DRIVER, settled) or Mark()
         where = f"topic {self._topic!r}"
         if driver.topic not in ("", topic):
@@ -131,7 +131,7 @@ class TopicLedger(BatchParticipant):
 
     def open(self, conf: dict) -> int:
         """Raises the generation and returns it; waits for brokers that are busy."""
-        place = self._place = Place.of(self._cluster, self._topic, conf)
+        place = self._place = MarkPlace.of(self._cluster, self._topic, conf)
         self._admin = self._cluster.admin()
         self.close()
         generation = opened(self._cluster, lambda: self._take_over(place, conf))
@@ -140,7 +140,7 @@ class TopicLedger(BatchParticipant):
         self._owner.comes(conf)
         return generation
 
-    def _take_over(self, place: Place, conf: dict) -> int:
+    def _take_over(self, place: MarkPlace, conf: dict) -> int:
         check_there(place, self._admin, self._create)
         self._producer = TransactionalProducer(place, DRIVER, self._settings)
         self._producer.open()
@@ -216,7 +216,7 @@ class TopicLedger(BatchParticipant):
             self._producer.close()
 
     @property
-    def _known_place(self) -> Place:
+    def _known_place(self) -> MarkPlace:
         if self._place is None:
             raise StateError("the ledger does not know its run: open comes first")
         return self._place
@@ -276,7 +276,7 @@ class AppendedTopic:
         self._due = 0.0
 
     def open(self, conf: dict) -> None:
-        check_there(Place.of(self.cluster, self._topic, conf), self.cluster.admin(), self._create)
+        check_there(MarkPlace.of(self.cluster, self._topic, conf), self.cluster.admin(), self._create)
         self._due = time.monotonic() + RENEWED
 
     def unchanged(self) -> bool:

@@ -72,7 +72,7 @@ class Mark(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Place:
+class MarkPlace:
     """The marks of one state of one topology. Their offsets name partition 0 of the state's topic."""
 
     cluster: Cluster
@@ -81,7 +81,7 @@ class Place:
     state: str
 
     @classmethod
-    def of(cls, cluster: Cluster, topic: str, conf: dict) -> Place:
+    def of(cls, cluster: Cluster, topic: str, conf: dict) -> MarkPlace:
         """``conf`` as a state or a participant gets it. Raises DefinitionError for names that are too long."""
         context = RunContext.of(conf)
         found = cls(cluster, topic, context.topology, context.state or topic)
@@ -133,7 +133,7 @@ class Place:
         return [TopicPartition(self.topic, 0, mark.txid, metadata=mark.text())]
 
 
-def committed_in(place: Place, part: int | str, settled: bool) -> Any:
+def committed_in(place: MarkPlace, part: int | str, settled: bool) -> Any:
     """The offset of a group, with its metadata. Raises StateError."""
     with kafka_errors(place.cluster, f"read the mark of {place.who}"):
         found = _committed(place.cluster, place.name(part), place.topic, settled)

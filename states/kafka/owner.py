@@ -20,7 +20,7 @@ from trident_py.state import Location
 
 from ..owners import Owner, Tenure
 from .advice import kafka_errors
-from .marks import DRIVER, Mark, Place, committed_in
+from .marks import DRIVER, Mark, MarkPlace, committed_in
 from .partitions import Partitions
 from .producer import TransactionalProducer
 
@@ -38,7 +38,7 @@ class Note(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NotePlace(Place):
+class NotePlace(MarkPlace):
     """Where a topic's note is, whoever writes it."""
 
     def name(self, part: int | str) -> str:
@@ -128,7 +128,7 @@ class TopicOwner:
 
     def _shut_out(self, old: Owner) -> None:
         """As a newer driver of that one would: its mark first, then its partitions."""
-        place = Place(self._place.cluster, self._place.topic, old.topology, old.state)
+        place = MarkPlace(self._place.cluster, self._place.topic, old.topology, old.state)
         writer = TransactionalProducer(place, DRIVER, self._settings)
         try:
             writer.open()

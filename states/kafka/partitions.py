@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from trident_py.errors import FailedException
 from trident_py.kafka.clients import is_fenced
 
-from .marks import Mark, Place
+from .marks import Mark, MarkPlace
 from .producer import TransactionalProducer
 
 AT_ONCE = 8
@@ -19,7 +19,7 @@ T = TypeVar("T")
 class Partitions:
     """A context manager; its producers live within it."""
 
-    def __init__(self, place: Place, settings: Mapping[str, Any]) -> None:
+    def __init__(self, place: MarkPlace, settings: Mapping[str, Any]) -> None:
         self._place = place
         self._settings = settings
         self._producers: list[TransactionalProducer] = []

@@ -20,7 +20,7 @@ from trident_py.kafka.codes import Meaning
 from trident_py.patience import again_for
 
 from .advice import kafka_errors
-from .marks import ANSWER, Mark, Place
+from .marks import ANSWER, Mark, MarkPlace
 from .sending import Sender
 from .settings import TRANSACTIONAL, UNLIMITED, Room
 
@@ -36,7 +36,7 @@ class TransactionalProducer:
     again.
     """
 
-    def __init__(self, place: Place, part: int | str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, place: MarkPlace, part: int | str, settings: Mapping[str, Any]) -> None:
         self.place = place
         self.part = part
         self._settings = {**TRANSACTIONAL, **settings, **UNLIMITED, "transactional.id": place.transactional_id(part)}

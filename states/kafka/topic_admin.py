@@ -13,7 +13,7 @@ from trident_py.patience import again_for
 
 from ..findings import Finding
 from .advice import kafka_errors
-from .marks import ANSWER, Place
+from .marks import ANSWER, MarkPlace
 
 PATIENCE = 5.0
 PAUSE = 0.1
@@ -38,7 +38,7 @@ def patiently(call: Callable[[], T]) -> T:
 
 
 def check_there(
-    place: Place, admin: Any, create: int | None = None, config: Mapping[str, str] | None = None
+    place: MarkPlace, admin: Any, create: int | None = None, config: Mapping[str, str] | None = None
 ) -> list[int]:
     """The topic's partitions. Raises StateError for a missing topic, unless ``create`` says how many to make."""
     found = _described(place, admin)
@@ -52,7 +52,7 @@ def check_there(
 
 def look(cluster: Cluster, topic: str, create: int | None) -> list[Finding]:
     """What is there, or would be made, before the start. Writes nothing."""
-    found = _described(Place(cluster, topic, "", topic), reach(cluster))
+    found = _described(MarkPlace(cluster, topic, "", topic), reach(cluster))
     if found is not None:
         return [Finding("ok", f"topic {topic!r} has {len(found)} partitions")]
     if create is not None:
@@ -64,7 +64,7 @@ def _missing(topic: str) -> str:
     return f"there is no topic {topic!r}. Create it, or let the state make it with partitions=<number>"
 
 
-def _described(place: Place, admin: Any) -> list[int] | None:
+def _described(place: MarkPlace, admin: Any) -> list[int] | None:
     from confluent_kafka import KafkaException
 
     with kafka_errors(place.cluster, f"look at topic {place.topic!r}"):
@@ -106,7 +106,7 @@ def partitions_of(admin: Any, topic: str) -> list[int]:
     return sorted(partition.id for partition in _told(admin, topic).partitions)
 
 
-def id_of(place: Place, admin: Any) -> str:
+def id_of(place: MarkPlace, admin: Any) -> str:
     """The id that the brokers gave the topic when it was made; "" if there is none. Raises FailedException if the
     brokers are away."""
     from confluent_kafka import KafkaException

@@ -21,7 +21,7 @@ from . import kinds, ledger
 from .connection import Connection, driver_connection
 from .dialects.sqlite.table import unopenable
 from .store import Store, store_of
-from .table import ROUTING, Place, Shape, column_problems, key_problems, nearest, table_problems, unknown_column
+from .table import ROUTING, Shape, TablePlace, column_problems, key_problems, nearest, table_problems, unknown_column
 
 
 class ReadOnlyFile(Store):
@@ -52,7 +52,7 @@ LAYOUT = "trident_layout"
 class _Look:
     """What a state needs of its store."""
 
-    place: Place
+    place: TablePlace
     keys: Fields
     others: Fields | None
     beside: tuple[str, ...]
@@ -60,7 +60,7 @@ class _Look:
 
 
 def check(
-    place: Place, keys: Fields, others: Fields | None, beside: Sequence[str] = (), stages: bool = False
+    place: TablePlace, keys: Fields, others: Fields | None, beside: Sequence[str] = (), stages: bool = False
 ) -> list[Finding]:
     """The findings of a state whose table has these columns; None: the first rows decide about the others.
 
@@ -188,14 +188,14 @@ def _unfilled(described: list[Any], shape: Shape) -> list[str]:
     ]  # fmt: skip
 
 
-def _kinds(store: Store, inspector: Any, place: Place, shape: Shape) -> list[str]:
+def _kinds(store: Store, inspector: Any, place: TablePlace, shape: Shape) -> list[str]:
     if not inspector.has_table(kinds.TABLE):
         return []
     with store.reading() as connection:
         return kinds.key_problems(store, connection, place.table, shape.keys)
 
 
-def _layout(place: Place, store: Store) -> Iterator[Finding]:
+def _layout(place: TablePlace, store: Store) -> Iterator[Finding]:
     with store.reading() as connection:
         text = f"SELECT files, routing FROM {LAYOUT} WHERE name = ?"
         found = connection.execute(text, (place.table,)).fetchone()

@@ -100,7 +100,7 @@ def trace(connection: Connection, topology: str, state: str) -> Trace:
 
 
 @dataclass(frozen=True)
-class Fence:
+class SqlFence:
     """What a partition must find in the ledger before it writes."""
 
     topology: str
@@ -111,7 +111,7 @@ class Fence:
     run: str = field(default="", compare=False, repr=False)
 
     @classmethod
-    def of(cls, conf: dict) -> Fence | None:
+    def of(cls, conf: dict) -> SqlFence | None:
         """The fence of a run; None where no cluster runs the state (a unit test's makeState)."""
         run = RunContext.of(conf)
         if run.generation is None:
@@ -239,12 +239,12 @@ class Ledger(BatchParticipant):
         self._stores = stores
         self._places = places
         self._valued = valued
-        self._fence: Fence | None = None
+        self._fence: SqlFence | None = None
         self._joins: tuple[int, bool] | None = None
         self._tenure: Tenure | None = None
 
     @property
-    def fence(self) -> Fence:
+    def fence(self) -> SqlFence:
         if self._fence is None:
             raise StateError("the ledger does not know its run: open comes first")
         return self._fence
@@ -287,13 +287,13 @@ class Ledger(BatchParticipant):
         self._tenure = Tenure.of(self.location, conf)
         return self._fence.generation
 
-    def _take_over(self, stores: list[Store], context: RunContext) -> Fence:
+    def _take_over(self, stores: list[Store], context: RunContext) -> SqlFence:
         topology, state = context.topology, context.state
         with stores[0].writing() as first:
             found = [read(first, topology, state, stores[0].dialect.exclusive)]
             found += [_peek(store, topology, state).row for store in stores[1:]]
             generation = max((each.generation for each in found if each is not None), default=0) + 1
-            fence = Fence(topology, state, generation, context.lineage)
+            fence = SqlFence(topology, state, generation, context.lineage)
             for store in stores[1:]:
                 with store.writing() as other:
                     _raise(other, fence)
@@ -351,7 +351,7 @@ def _peek(store: Store, topology: str, state: str) -> Trace:
             return trace(connection, topology, state)
 
 
-def _raise(connection: Connection, fence: Fence) -> None:
+def _raise(connection: Connection, fence: SqlFence) -> None:
     changed = connection.execute(
         f"UPDATE trident_fence SET generation = ?, attempt = 0, time = ? {_OWN}",
         (fence.generation, _now(), *fence.own),

@@ -21,7 +21,7 @@ from trident_py.state import Location, Remembered
 from ..spread import Spread, check_whole
 from .connection import Connection
 from .dialects.base import Dialect
-from .ledger import LAYOUT_PART, Fence, FenceRow, Ledger, read
+from .ledger import LAYOUT_PART, FenceRow, Ledger, SqlFence, read
 from .store import Store
 
 _OPEN = ""
@@ -29,7 +29,7 @@ _PART = "WHERE topology = ? AND state = ? AND txid = ? AND part = ?"
 
 
 @dataclass(frozen=True)
-class Claim(Fence):
+class Claim(SqlFence):
     """A fence whose partitions claim their part before they write it; the part's row keeps the count of its rows.
 
     ``way`` is that of the tuples in this run.

@@ -25,7 +25,7 @@ ROUTING = "crc32-1"
 
 
 @dataclass(frozen=True)
-class Place:
+class TablePlace:
     """Where a table is: a database, or a fixed number of files of one."""
 
     url: str = field(repr=False)
@@ -63,7 +63,7 @@ class Shape:
         return [column for column in self.columns if not column.key]
 
 
-def shape_of(place: Place, keys: Fields, others: Fields) -> Shape:
+def shape_of(place: TablePlace, keys: Fields, others: Fields) -> Shape:
     """The columns with their types, from the declaration or, where one is missing, from the table that is there.
 
     Raises StateError if a type is neither declared nor known.
@@ -115,7 +115,7 @@ def _described(store: Store, table: str) -> dict[str, str] | None:
     return store.dialect.type_names(store.engine, table)
 
 
-def prepare(place: Place, shape: Shape) -> Shape:
+def prepare(place: TablePlace, shape: Shape) -> Shape:
     """Makes and checks the table in every file, once per process and shape. Safe in several processes.
 
     Returns the shape with the limits of the table that is there: how long its texts may be.
@@ -124,7 +124,7 @@ def prepare(place: Place, shape: Shape) -> Shape:
     return first
 
 
-def _prepared(store: Store, place: Place, shape: Shape, index: int) -> Shape:
+def _prepared(store: Store, place: TablePlace, shape: Shape, index: int) -> Shape:
     known = store.ready.get((place, shape))
     if known is None:
         with store.errors(f"prepare table {place.table!r}"):
@@ -133,7 +133,7 @@ def _prepared(store: Store, place: Place, shape: Shape, index: int) -> Shape:
     return known
 
 
-def prepare_ledger(place: Place) -> None:
+def prepare_ledger(place: TablePlace) -> None:
     """The ledger alone, for a table whose columns the first rows will decide."""
     for store in place.stores():
         with store.errors("prepare the ledger"):
@@ -162,7 +162,7 @@ def _refuse_unfit(store: Store, table: str) -> None:
         raise StateError(f"table {table!r} in {store.shown} {problems[0]}")
 
 
-def _make(store: Store, place: Place, shape: Shape, index: int) -> None:
+def _make(store: Store, place: TablePlace, shape: Shape, index: int) -> None:
     _refuse_unfit(store, place.table)
     _make_ledger(store)
     with store.writing() as connection:
@@ -186,7 +186,7 @@ def _make_ledger(store: Store) -> None:
     store.ready["ledger"] = True
 
 
-def _known_layout(store: Store, connection: Connection, place: Place) -> bool:
+def _known_layout(store: Store, connection: Connection, place: TablePlace) -> bool:
     """Whether this table was made or used before. Raises StateError if it is not as it was."""
     layout = sa.Table(
         "trident_layout",
@@ -213,7 +213,7 @@ def _known_layout(store: Store, connection: Connection, place: Place) -> bool:
     return found is not None
 
 
-def _check(store: Store, place: Place, shape: Shape) -> Shape:
+def _check(store: Store, place: TablePlace, shape: Shape) -> Shape:
     found = _described(store, place.table) or {}
     problems = column_problems(store, place.table, shape, found)
     if problems := problems or key_problems(store, place.table, shape):
@@ -270,7 +270,7 @@ def key_problems(store: Store, table: str, shape: Shape) -> list[str]:
     return problems
 
 
-def location_of(place: Place, beside: Sequence[str] = (), shared: str = "") -> Location:
+def location_of(place: TablePlace, beside: Sequence[str] = (), shared: str = "") -> Location:
     """Opens nothing. ``beside`` are the suffixes of the state's further tables."""
     urls = place.urls()
     names = (place.table, *(f"{place.table}{suffix}" for suffix in beside))
@@ -278,7 +278,7 @@ def location_of(place: Place, beside: Sequence[str] = (), shared: str = "") -> L
     return Location(frozenset(map(dialect.address, urls)), frozenset(map(dialect.folded, names)), shared, where)
 
 
-def one_key(place: Place, shape: Shape) -> Shape:
+def one_key(place: TablePlace, shape: Shape) -> Shape:
     """The shape, once it is sure that an upsert can only hit the row that has its key.
 
     Asked when the table is prepared, once per process and shape. Raises StateError for a further unique index.

@@ -16,7 +16,7 @@ from trident_py.patience import again_for
 from ..columns.values import Column
 from .connection import Connection
 from .kinds import settled
-from .ledger import Fence
+from .ledger import SqlFence
 from .store import ConnectionLost, Store
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class Transaction:
     several, each begins when it is first touched, always in the order of the files (no deadlocks).
     """
 
-    def __init__(self, stores: list[Store], fence: Fence | None, partition: int = 0) -> None:
+    def __init__(self, stores: list[Store], fence: SqlFence | None, partition: int = 0) -> None:
         self.stores = stores
         self.fence = fence
         self.partition = partition
@@ -153,7 +153,7 @@ class Transaction:
         except refused:
             return False
 
-    def _written(self, store: Store, fence: Fence, txid: int) -> bool:
+    def _written(self, store: Store, fence: SqlFence, txid: int) -> bool:
         with store.writing() as connection:  # the fence row is free when the old transaction has ended
             fence.row(connection, store.dialect.exclusive)
             return fence.has(connection, txid, self.partition, self._token)

@@ -12,7 +12,7 @@ from crashing import POINTS, Worker
 from servers.waiting import soon
 
 from states.kafka import CompactedTopicState
-from states.kafka.marks import Place
+from states.kafka.marks import MarkPlace
 from states.kafka.topic_admin import make
 from trident_py.errors import DefinitionError, LineageError, StateError
 
@@ -59,7 +59,7 @@ class KafkaContract:
 
     def gone(self: Any, factory: Any) -> None:
         """The topic is deleted, and its marks with it."""
-        admin, place = factory.cluster.admin(), Place(factory.cluster, factory.topic, "contract", "s")
+        admin, place = factory.cluster.admin(), MarkPlace(factory.cluster, factory.topic, "contract", "s")
         admin.delete_topics([factory.topic])[factory.topic].result(30)
         assert soon(lambda: factory.topic not in admin.list_topics().topics)
         assert soon(lambda: all(place.read(part) is None for part in ("driver", 0, 1)))

@@ -14,7 +14,7 @@ from topic_reading import read
 from states.kafka import RowUpdater, TransactionalTopicState
 from states.kafka import producer as transactions
 from states.kafka.ledger import TopicLedger
-from states.kafka.marks import DRIVER, Mark, Place
+from states.kafka.marks import DRIVER, Mark, MarkPlace
 from states.kafka.producer import TransactionalProducer
 from states.kafka.settings import cluster_of
 from trident_py.errors import DefinitionError, FailedException, StateError, ZombieError
@@ -40,8 +40,8 @@ def driver(factory: TransactionalTopicState, lineage: str = "first", **more: Any
     return Driver(factory, RowUpdater(), lineage, **more)
 
 
-def place(factory: TransactionalTopicState) -> Place:
-    return Place(factory.cluster, factory.topic, "contract", "s")
+def place(factory: TransactionalTopicState) -> MarkPlace:
+    return MarkPlace(factory.cluster, factory.topic, "contract", "s")
 
 
 def state(factory: TransactionalTopicState, of: Driver, txid: int, attempt: int = 0, partitions: int = 1) -> Any:
@@ -222,7 +222,7 @@ def test_a_mark_that_is_not_ours_is_told(factory: TransactionalTopicState) -> No
         driver(factory)
 
 
-class Foreign(Place):
+class Foreign(MarkPlace):
     def offsets(self, mark: Mark) -> list[Any]:
         return [TopicPartition(self.topic, 0, mark.txid, metadata=json.dumps({"mine": 1}))]
 

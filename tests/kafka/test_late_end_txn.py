@@ -16,7 +16,7 @@ from crashing import Driver, in_attempt
 from topic_reading import values
 
 from states.kafka import RowUpdater, TransactionalTopicState
-from states.kafka.marks import Place
+from states.kafka.marks import MarkPlace
 from states.kafka.sending import Witness
 from trident_py.errors import FailedException, StateError
 from trident_py.state import SILENT, persist
@@ -43,7 +43,7 @@ class Run:
         self.proxy: CuttingProxy = broker.proxy
         topic = broker.create_topic()
         self.factory = TransactionalTopicState(broker.bootstrap, topic, value="v", settings=settings)
-        self.end_txn = end_txn_of(Place(self.factory.cluster, topic, "contract", "s").transactional_id(0))
+        self.end_txn = end_txn_of(MarkPlace(self.factory.cluster, topic, "contract", "s").transactional_id(0))
         self.start()
 
     def start(self) -> None:

@@ -18,7 +18,7 @@ import pytest
 from crashing import POINTS, Driver, Plan, Worker, in_child, main, run_tasks
 
 from states.sql import RowUpdater
-from states.sql.table import Place
+from states.sql.table import TablePlace
 from trident_py.errors import LineageError, StateError, ZombieError
 from trident_py.operations.builtin import Sum
 from trident_py.run.agreement import Standing
@@ -220,7 +220,7 @@ class StateContract:
 
     def erase(self, factory: Any) -> None:
         """Lets the store forget the state, as if it had been deleted or replaced."""
-        for store in Place(factory.url, factory.table, factory.files).stores():
+        for store in TablePlace(factory.url, factory.table, factory.files).stores():
             with store.writing() as connection:
                 for table in ("trident_fence", "trident_part"):
                     connection.execute(f"DELETE FROM {table}")

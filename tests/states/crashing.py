@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from states.sql.ledger import Fence
+from states.sql.ledger import SqlFence
 from trident_py.operations import TridentOperationContext
 from trident_py.run.agreement import Standing, agree
 from trident_py.state import SILENT, persist
@@ -60,7 +60,7 @@ class Driver:
     def batch(self, rows: list, txid: int, of: int = 2, attempt: int = 0, point: str = "") -> None:
         """One whole attempt."""
         receipts = self.run(rows, txid, of, attempt, point=point)
-        with dying_in(Fence, "complete") if point == "inside publish" else _nothing():
+        with dying_in(SqlFence, "complete") if point == "inside publish" else _nothing():
             self.publish(txid, attempt, receipts)
         die_if(point == "after publish")
 

@@ -17,7 +17,7 @@ import pytest
 
 from states.columns.values import Column, Refused, decoded
 from states.sql.store import Store, parsed, store_of
-from states.sql.table import Place, Shape, existing, prepare
+from states.sql.table import Shape, TablePlace, existing, prepare
 from trident_py.errors import DefinitionError, StateError
 
 K = Column("k", "bigint", True)
@@ -64,7 +64,7 @@ class DialectContract:
 
     def table(self, store: Store, *columns: Column, name: str = "t") -> tuple[list[Column], list[Column]]:
         url = store.url.render_as_string(hide_password=False)
-        shape = prepare(Place(url, name), Shape(columns))
+        shape = prepare(TablePlace(url, name), Shape(columns))
         return shape.keys, shape.others
 
     @contextmanager
@@ -166,7 +166,7 @@ class DialectContract:
         known = existing(store, "t")
         assert known is not None
         for each in (Column("v", known["v"]), column):
-            prepare(Place(store.url.render_as_string(hide_password=False), "t"), Shape((K, each)))
+            prepare(TablePlace(store.url.render_as_string(hide_password=False), "t"), Shape((K, each)))
         other = Column("v", "bigint" if column.family != "integer" else "string")
         with pytest.raises(StateError, match="does not hold"):
             self.table(store, K, other)

@@ -18,7 +18,7 @@ from states.sql.rows.append import AppendState
 from states.sql.rows.batch import BatchState
 from states.sql.rows.insert_ignore import InsertIgnoreState
 from states.sql.store import close_stores, parsed, store_of
-from states.sql.table import Place
+from states.sql.table import TablePlace
 from trident_py.errors import DefinitionError, StateError
 from trident_py.state import ValueUpdater
 from trident_py.testing.servers.databases import connection
@@ -181,7 +181,7 @@ def refused(url: str, type_name: str, ddl: str, words: str) -> None:
     with pytest.raises(StateError, match="has the column 'v' as ") as told:
         InsertIgnoreState(url, "r", "id", ["id bigint", f"v {ddl}"]).makeState({}, None, 0, 1)
     assert words in str(told.value)
-    (finding,) = [each.text for each in check(Place(url, "r"), Fields("id bigint"), Fields(f"v {ddl}"))
+    (finding,) = [each.text for each in check(TablePlace(url, "r"), Fields("id bigint"), Fields(f"v {ddl}"))
                   if each.level == "error"]  # fmt: skip
     assert words in finding
 
@@ -266,15 +266,15 @@ def test_every_other_name_works(database: str, kind: str) -> None:
 def test_the_check_refuses_the_names_that_the_state_refuses(name: str, tmp_path: Any) -> None:
     url = f"sqlite:///{tmp_path}/c.db"
     with pytest.raises(DefinitionError, match="cannot name a table"):
-        Place(url, name)
+        TablePlace(url, name)
     with pytest.raises(DefinitionError, match="cannot name a column"):
-        check(Place(url, "t"), Fields("k"), Fields([name.partition(" ")[0]]))
+        check(TablePlace(url, "t"), Fields("k"), Fields([name.partition(" ")[0]]))
 
 
 def test_the_check_passes_over_columns_that_the_state_does_not_use(tmp_path: Any) -> None:
     url = f"sqlite:///{tmp_path}/c.db"
     sql(url, 'CREATE TABLE t (k TEXT PRIMARY KEY, "100%" BIGINT, v BIGINT)')
-    assert check(Place(url, "t"), Fields("k"), None)[0].text == "table 't' (k text, v bigint), key (k)"
+    assert check(TablePlace(url, "t"), Fields("k"), None)[0].text == "table 't' (k text, v bigint), key (k)"
 
 
 @pytest.mark.parametrize("names", [("x" * 191, "s"), ("t", "ß" * 191)])
@@ -300,7 +300,7 @@ def test_a_table_without_transactions_is_refused(database: str, name: str, kind:
     with pytest.raises(StateError, match=f"engine {name}, which has no transactions.*ENGINE = InnoDB"):
         put(kind, made(kind, database, "t", "c"), "c")
     keys, others = (Fields(), Fields("c bigint", "v bigint")) if kind == "append" else (Fields("c bigint"), Fields("v"))
-    errors = [] if kind == "sequence" else check(Place(database, "t"), keys, others)
+    errors = [] if kind == "sequence" else check(TablePlace(database, "t"), keys, others)
     for each in [each for each in errors if each.level == "error"]:
         assert f"engine {name}, which has no transactions" in each.text
     assert kind == "sequence" or errors
@@ -309,7 +309,7 @@ def test_a_table_without_transactions_is_refused(database: str, name: str, kind:
 @MARIADB
 def test_a_further_table_without_transactions_is_told(database: str) -> None:
     sql(database, "CREATE TABLE t_staged (v BIGINT) ENGINE = MyISAM")
-    found = check(Place(database, "t"), Fields(), Fields("v bigint"), ["t_staged", "t_rejected"])
+    found = check(TablePlace(database, "t"), Fields(), Fields("v bigint"), ["t_staged", "t_rejected"])
     assert [each.text.partition(",")[0] for each in found if each.level == "error"] == [
         "table 't_staged' has the engine MyISAM"
     ]
@@ -330,7 +330,7 @@ def test_a_state_that_stages_needs_temporary_tables(database: str) -> None:
             sql(database, f"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON {where} TO {whom}")
         else:
             sql(database, f"REVOKE TEMPORARY ON {where} FROM PUBLIC", f"GRANT CREATE ON SCHEMA public TO {user}")
-        place = Place(url.set(username=user, password="p").render_as_string(hide_password=False), "t")
+        place = TablePlace(url.set(username=user, password="p").render_as_string(hide_password=False), "t")
         look = (place, Fields("k bigint"), Fields("v bigint"))
         errors = [each.text for each in check(*look, stages=True) if each.level == "error"]
         assert len(errors) == 1 and word in errors[0], errors

@@ -18,7 +18,7 @@ from states.columns.values import Column, Refused
 from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SqlMapState
 from states.sql.inspect import check
 from states.sql.store import close_stores, parsed, store_of
-from states.sql.table import Place
+from states.sql.table import TablePlace
 from trident_py import Fields
 from trident_py.canonical import identity
 from trident_py.chunks import Chunk, TupleList
@@ -182,7 +182,7 @@ def test_a_key_is_one_of_whole_columns_and_all_rows(database: str) -> None:
             continue
         with pytest.raises(StateError, match=f"table 't{number}'"):
             factory.makeState({}, None, 0, 1)
-        found = check(Place(database, f"t{number}"), Fields("k string"), Fields("v bigint"))
+        found = check(TablePlace(database, f"t{number}"), Fields("k string"), Fields("v bigint"))
         assert "error" in [each.level for each in found]
 
 
@@ -210,7 +210,7 @@ def test_what_is_no_plain_table_is_refused(database: str) -> None:
         for factory in (AppendState(database, name, "v bigint"), BatchState(database, name, "v bigint")):
             with pytest.raises(StateError, match=f"table '{name}' .*{why}"):
                 factory.makeState({"topology.name": "t"}, None, 0, 1)
-        assert "error" in [each.level for each in check(Place(database, name), Fields(), Fields("v bigint"))]
+        assert "error" in [each.level for each in check(TablePlace(database, name), Fields(), Fields("v bigint"))]
 
 
 @POSTGRES
@@ -271,7 +271,7 @@ def test_two_users_who_see_a_table_through_other_schemas_have_one_ledger_or_are_
             factory = SqlMapState.nonTransactional(url.render_as_string(), "counts", "word string", "n bigint")
             with pytest.raises(StateError, match=r"is in the schema 'public', while .* Name the one schema in the URL"):
                 factory.makeState({}, None, 0, 1)
-            [found] = [each for each in check(Place(factory.url, "counts"), factory.keys, factory.value)
+            [found] = [each for each in check(TablePlace(factory.url, "counts"), factory.keys, factory.value)
                        if each.level == "error"]  # fmt: skip
             assert "?options=-csearch_path%3Dpublic" in found.text
         assert run(database, "SELECT count(*) FROM pg_tables WHERE schemaname IN ('one', 'two')") == [(0,)]

@@ -12,14 +12,14 @@ import pytest
 from asking import POSTGRES, run
 
 from states.sql import AppendState, InsertIgnoreState, RowUpdater
-from states.sql.ledger import Fence
+from states.sql.ledger import SqlFence
 from states.sql.rows.rejects import Reject, Rejects, shortened
 from states.sql.store import parsed, store_of
 from trident_py.errors import StateError
 from trident_py.state import SILENT, persist
 from trident_py.tuples import TridentTuple
 
-FENCE = Fence("top", "st", 1, "")
+FENCE = SqlFence("top", "st", 1, "")
 
 
 def letters(url: str, table: str = "t_rejected") -> list[tuple]:

@@ -14,7 +14,7 @@ from trident_py.tuples import TridentTuple
 
 from ..advice import kafka_errors
 from ..ledger import AppendedTopic, UnfencedLedger
-from ..marks import Place
+from ..marks import MarkPlace
 from ..sending import Sender
 from ..settings import SETTINGS, UNLIMITED, Room, for_producers
 from ..topic_admin import check_there
@@ -23,7 +23,7 @@ from .base import RecordFactory
 DELIVERED = {"message.timeout.ms": 60_000}
 
 
-class Topic(State):
+class TopicRecords(State):
     """One partition of a TopicState: an idempotent producer of its own.
 
     On replay: the records are written again.
@@ -32,7 +32,7 @@ class Topic(State):
     def __init__(self, factory: TopicState, conf: dict) -> None:
         self.factory = factory
         self.rows = 0
-        self._place = Place.of(factory.cluster, factory.topic, conf)
+        self._place = MarkPlace.of(factory.cluster, factory.topic, conf)
         self._sender: Sender | None = None
 
     def beginCommit(self, txid: int | None) -> None:
@@ -116,10 +116,10 @@ class TopicState(RecordFactory):
 
     @property
     def state_type(self) -> StateClass:
-        return Topic
+        return TopicRecords
 
-    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Topic:
-        return Topic(self, conf)
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> TopicRecords:
+        return TopicRecords(self, conf)
 
     def participant(self) -> BatchParticipant:
         """The driver's side, for one run: waits for the brokers, looks at the topic or makes it, and notes whose it is.

@@ -13,9 +13,9 @@ from trident_py.state import BatchParticipant, State, StateClass, StatePlace
 from trident_py.tuples import TridentTuple
 
 from ...spread import Spread
-from ..fence import Fence
+from ..fence import TopicFence
 from ..ledger import TopicLedger
-from ..marks import Mark, Place, group_metadata
+from ..marks import Mark, MarkPlace, group_metadata
 from ..producer import TransactionalProducer
 from ..settings import for_producers
 from ..topic_admin import check_there
@@ -64,7 +64,7 @@ class Consuming:
 TXID_HEADER = "trident-txid"
 
 
-class TransactionalTopic(State):
+class TransactionalTopicRecords(State):
     """One partition of a TransactionalTopicState.
 
     On replay: the mark that was committed with the records tells that they are there, and nothing is written. It is
@@ -72,12 +72,12 @@ class TransactionalTopic(State):
     """
 
     def __init__(self, factory: TransactionalTopicState, conf: dict, partition: int, partitions: int) -> None:
-        place = Place.of(factory.cluster, factory.topic, conf)
+        place = MarkPlace.of(factory.cluster, factory.topic, conf)
         self.factory = factory
         self.partition = partition
         self.partitions = partitions
         self.rows = self.written = 0
-        self._fence = Fence.of(place, conf)
+        self._fence = TopicFence.of(place, conf)
         self._spread = Spread.of(partitions, conf)
         self._producer = TransactionalProducer(place, partition, for_producers(factory.settings))
         self._consuming = Consuming(factory.cluster, factory.consumed, conf) if factory.consumed else None
@@ -206,10 +206,10 @@ class TransactionalTopicState(RecordFactory):
 
     @property
     def state_type(self) -> StateClass:
-        return TransactionalTopic
+        return TransactionalTopicRecords
 
-    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> TransactionalTopic:
-        return TransactionalTopic(self, conf, partitionIndex, numPartitions)
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> TransactionalTopicRecords:
+        return TransactionalTopicRecords(self, conf, partitionIndex, numPartitions)
 
     def participant(self) -> BatchParticipant:
         """The driver's side, for one run."""

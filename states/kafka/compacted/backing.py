@@ -28,7 +28,7 @@ from ..append.records import chunks_of
 from ..marks import ANSWER
 from .codec import GLOBAL_KEY, Codec, as_bytes
 from .local_table import SETTLES, LocalTable, Row, table_of
-from .writer import Writer
+from .writer import KeyWriter
 
 PLAIN = "plain"
 _MAPS: dict[str, Any] = {
@@ -43,7 +43,7 @@ class TopicBacking(BackingMap):
     On replay: nothing of its own; the map above it keeps the txids.
     """
 
-    def __init__(self, codec: Codec, kind: str, cluster: Cluster, writer: Writer) -> None:
+    def __init__(self, codec: Codec, kind: str, cluster: Cluster, writer: KeyWriter) -> None:
         self.codec = codec
         self.kind = kind
         self.writer = writer

@@ -20,7 +20,7 @@ from trident_py.state import Location, Remembered
 from ...findings import Finding
 from ..advice import kafka_errors
 from ..ledger import RENEWED, TopicLedger
-from ..marks import ANSWER, Mark, Place
+from ..marks import ANSWER, Mark, MarkPlace
 from ..topic_admin import make, opened, partitions_of, reach, settings_of
 from .local_table import table_of
 
@@ -125,14 +125,14 @@ class KeyedTopic:
     def __init__(self, cluster: Cluster, compaction: Compaction) -> None:
         self.cluster = cluster
         self._compaction = compaction
-        self._place: Place | None = None
+        self._place: MarkPlace | None = None
         self._admin: Any = None
         self._partitions = 0
         self._written = 0.0
 
     def open(self, conf: dict) -> None:
         """Raises StateError for a topic that cannot serve, or whose partitions are not as many as they were."""
-        self._place = Place.of(self.cluster, self._compaction.topic, conf)
+        self._place = MarkPlace.of(self.cluster, self._compaction.topic, conf)
         self._partitions = self._compaction.settled(self.cluster)
         self._admin = self.cluster.admin()
         known = self._place.read(KEYS)

@@ -21,7 +21,7 @@ from ..topic_admin import partition_count
 from .backing import PLAIN, CompactedMap, TopicBacking
 from .codec import Codec
 from .compaction import HOUR, CompactedLedger, Compaction, KeyedTopic
-from .writer import PlainWriter, Writer, writer_for
+from .writer import KeyWriter, PlainWriter, writer_for
 
 _KINDS = {
     PLAIN: "upsert", "non-transactional": "non-transactional", "transactional": "transactional", "opaque": "opaque",
@@ -169,7 +169,7 @@ class CompactedTopicState(StateFactory):
         """Looks at the topic and writes nothing."""
         return self._compaction.look(self.cluster)
 
-    def _backing(self, writer: Writer) -> TopicBacking:
+    def _backing(self, writer: KeyWriter) -> TopicBacking:
         return TopicBacking(self.codec, self.type, self.cluster, writer)
 
     @property

@@ -11,8 +11,8 @@ from trident_py.kafka.asking import asked
 from trident_py.kafka.clients import Cluster, errors
 
 from ..advice import kafka_errors
-from ..fence import Fence
-from ..marks import ANSWER, Mark, Place
+from ..fence import TopicFence
+from ..marks import ANSWER, Mark, MarkPlace
 from ..producer import TransactionalProducer
 from ..sending import Sender
 from ..settings import SETTINGS, UNLIMITED, Room
@@ -22,7 +22,7 @@ from .local_table import GENERATION, PREV, TXID
 Headers = list[tuple[str, bytes]]
 
 
-class Writer(Protocol):
+class KeyWriter(Protocol):
     """`begin`, `send` as often as wanted, `commit` or `rollback`. ``opened`` counts the producers: after a new one
     others may have written meanwhile."""
 
@@ -38,7 +38,7 @@ class Writer(Protocol):
 class FencedWriter:
     """One Kafka transaction for each batch, under the fixed transactional id of the state partition."""
 
-    def __init__(self, fence: Fence, part: int, of: int, settings: Mapping[str, Any]) -> None:
+    def __init__(self, fence: TopicFence, part: int, of: int, settings: Mapping[str, Any]) -> None:
         self._fence = fence
         self._part = part
         self._of = of
@@ -146,11 +146,11 @@ class PlainWriter:
 
 def writer_for(
     cluster: Cluster, topic: str, settings: Mapping[str, Any], conf: dict, part: int, of: int, fence: bool
-) -> Writer:  # fmt: skip
+) -> KeyWriter:  # fmt: skip
     """The writer of a state partition; it opens nothing before its first batch."""
     if not fence:
         return PlainWriter(cluster, topic, settings)
-    return FencedWriter(Fence.of(Place.of(cluster, topic, conf), conf), part, of, settings)
+    return FencedWriter(TopicFence.of(MarkPlace.of(cluster, topic, conf), conf), part, of, settings)
 
 
-__all__ = ["FencedWriter", "PlainWriter", "Writer", "writer_for"]
+__all__ = ["FencedWriter", "KeyWriter", "PlainWriter", "writer_for"]

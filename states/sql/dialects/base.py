@@ -11,7 +11,7 @@ from sqlalchemy.engine import URL, Engine
 from ...columns.keyed import KeyedRows
 from ...columns.values import Column
 from ..connection import Connection
-from ..maps.combining import Batch, Recipe
+from ..maps.combining import PartialResults, Recipe
 
 
 class Dialect(Protocol):
@@ -210,7 +210,7 @@ class Dialect(Protocol):
         """All rows into a table (of this connection alone: ``temporary``) that objects to none, as fast as it goes."""
         ...
 
-    def combine(self, connection: Connection, recipe: Recipe, batch: Batch, wanted: bool) -> list[Any] | None:
+    def combine(self, connection: Connection, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
         """Combines every row of the batch with that of its key, under the rules of `combining.Recipe`.
 
         Returns the new values in the order of the batch, an empty list unless they are ``wanted``. None where a

@@ -20,9 +20,9 @@ from trident_py.state.updates import Combination
 
 from ...columns.arrow import arrow_array
 from ...columns.values import Column, Refused, decoded, refusal, transposed
-from ..table import Place, Shape
+from ..table import Shape, TablePlace
 from ..transaction import Transaction
-from .combining import Batch, Recipe, key_array, sorted_arrays
+from .combining import PartialResults, Recipe, key_array, sorted_arrays
 
 _WRAP: dict[StateType, Callable[[Any], Any]] = {
     StateType.NON_TRANSACTIONAL: itemgetter(0),
@@ -38,7 +38,7 @@ class SqlBackingMap(BackingMap):
     """
 
     def __init__(
-        self, place: Place, shape: Shape, width: int, kind: StateType, transaction: Transaction
+        self, place: TablePlace, shape: Shape, width: int, kind: StateType, transaction: Transaction
     ) -> None:
         self.place = place
         self.table = place.table
@@ -120,7 +120,7 @@ class SqlBackingMap(BackingMap):
             self.written += len(keys)
         return news
 
-    def _combined(self, recipe: Recipe, batches: dict[int, Batch], wanted: bool) -> list[Any] | None:
+    def _combined(self, recipe: Recipe, batches: dict[int, PartialResults], wanted: bool) -> list[Any] | None:
         """All files or none; a savepoint takes back what a refused one has done."""
         news: list[Any] = [None] * sum(map(len, batches.values())) if wanted else []
         for index in batches:
@@ -134,7 +134,7 @@ class SqlBackingMap(BackingMap):
                 connection.execute("RELEASE SAVEPOINT trident")
         return news if done else None
 
-    def _combine_one(self, recipe: Recipe, index: int, batch: Batch, news: list[Any]) -> bool:
+    def _combine_one(self, recipe: Recipe, index: int, batch: PartialResults, news: list[Any]) -> bool:
         with self.transaction.using(index) as connection:
             found = self.dialect.combine(connection, recipe, batch, bool(news))
         if found:
@@ -150,13 +150,13 @@ class SqlBackingMap(BackingMap):
 
     def _batches(
         self, recipe: Recipe, txid: int | None, keys: Sequence[Sequence[Any]], amounts: Any
-    ) -> dict[int, Batch] | None:
+    ) -> dict[int, PartialResults] | None:
         """What goes to each file, in the order of its tree; None if a key comes twice."""
         if self.dialect.columnar:
             typed = self._key_columns(keys, decides=True, takes=True)
             arrays = [self._encode(c, v, keys, key_array) for c, v in typed]
             found = sorted_arrays([*arrays, arrow_array(recipe.value, amounts)])
-            return None if found is None else {0: Batch(txid, *found)}
+            return None if found is None else {0: PartialResults(txid, *found)}
         order = self._sorted(keys, decides=True)
         if len(set(order.encoded)) != len(keys):
             return None
@@ -164,7 +164,7 @@ class SqlBackingMap(BackingMap):
         made = {}
         for index, positions in order.files.items():
             columns = transposed([order.encoded[i] for i in positions], len(self.keys)) or []
-            made[index] = Batch(txid, [*columns, [numbers[i] for i in positions]], partial(list, positions))
+            made[index] = PartialResults(txid, [*columns, [numbers[i] for i in positions]], partial(list, positions))
         return made
 
     def rows(self) -> Iterable[tuple[tuple, Any]]:

@@ -121,7 +121,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Batch:
+class PartialResults:
     """Partial results in the order of the table's tree: a column for each key column, then the numbers.
 
     The columns are Arrow arrays for a dialect that is ``columnar``, else lists. ``positions`` tells where rows stood.

@@ -26,9 +26,9 @@ from trident_py.tuples import Fields, FieldsLike
 
 from ...columns.values import nameable
 from ...rows import check_asked_behind, shared
-from ..ledger import Fence, Ledger
+from ..ledger import Ledger, SqlFence
 from ..store import parsed, shown
-from ..table import Place, Shape, existing, location_of, one_key, prepare, shape_of
+from ..table import Shape, TablePlace, existing, location_of, one_key, prepare, shape_of
 from ..transaction import Transaction
 from .backing import SqlBackingMap
 
@@ -41,7 +41,7 @@ _MAPS: dict[StateType, Any] = {
 }
 
 
-class SqlMap(SnapshottableMap, ITupleCollection):
+class SqlMapRows(SnapshottableMap, ITupleCollection):
     """One partition of a SqlMapState.
 
     On replay: transactional keeps what the batch has written, opaque starts again from the value before,
@@ -195,19 +195,19 @@ class SqlMapState(StateFactory):
 
     @property
     def state_type(self) -> StateClass:
-        return SqlMap
+        return SqlMapRows
 
     @property
     def location(self) -> Location:
         return location_of(self.place)
 
     @property
-    def place(self) -> Place:
-        return Place(self.url, self.table, self.files)
+    def place(self) -> TablePlace:
+        return TablePlace(self.url, self.table, self.files)
 
-    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlMap:
-        backing = self._backing(Fence.of(conf), partitionIndex)
-        return SqlMap(backing, self.type, partitionIndex, numPartitions, self.key is None)
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlMapRows:
+        backing = self._backing(SqlFence.of(conf), partitionIndex)
+        return SqlMapRows(backing, self.type, partitionIndex, numPartitions, self.key is None)
 
     def check_place(self, place: StatePlace) -> None:
         """Raises DefinitionError for a query that could not see what its batch has written."""
@@ -230,13 +230,13 @@ class SqlMapState(StateFactory):
         self._backing(None)
         return self.place.stores()
 
-    def _backing(self, fence: Fence | None, partition: int = 0) -> SqlBackingMap:
+    def _backing(self, fence: SqlFence | None, partition: int = 0) -> SqlBackingMap:
         place = self.place
         transaction = Transaction(place.stores(), fence, partition)
         shape = one_key(place, prepare(place, self._shape(place)))
         return SqlBackingMap(place, shape, len(self.value), self.type, transaction)
 
-    def _shape(self, place: Place) -> Shape:
+    def _shape(self, place: TablePlace) -> Shape:
         keys, others = self._fields()
         return shape_of(place, keys, others)
 

@@ -15,7 +15,7 @@ from ...columns.values import Column, decoded
 from ...rows import RowUpdater, check_asked_behind, shared
 from ..dialects.base import names
 from ..store import Store
-from ..table import Place, Shape, described, existing, location_of, prepare, prepare_ledger, shape_of
+from ..table import Shape, TablePlace, described, existing, location_of, prepare, prepare_ledger, shape_of
 
 
 class RowFactory(StateFactory):
@@ -41,8 +41,8 @@ class RowFactory(StateFactory):
         return ""
 
     @property
-    def place(self) -> Place:
-        return Place(self.url, self.table, self.files)
+    def place(self) -> TablePlace:
+        return TablePlace(self.url, self.table, self.files)
 
     @property
     def stateName(self) -> str:
@@ -66,12 +66,12 @@ class RowFactory(StateFactory):
         return self.place.stores()
 
 
-def row_shape(place: Place, columns: Fields | None, key: Fields, fields: Fields) -> Shape:
+def row_shape(place: TablePlace, columns: Fields | None, key: Fields, fields: Fields) -> Shape:
     """The table's columns, made now if it is missing; ``fields`` are those of the tuples."""
     return keyed_shape(place, declared(place, columns, fields), key)
 
 
-def declared(place: Place, columns: Fields | None, fields: Fields) -> Fields:
+def declared(place: TablePlace, columns: Fields | None, fields: Fields) -> Fields:
     """The fields of a row: ``columns``, else those of the tuples. Raises StateError for one that the table has not."""
     if columns is not None:
         return columns
@@ -81,7 +81,7 @@ def declared(place: Place, columns: Fields | None, fields: Fields) -> Fields:
     return fields
 
 
-def keyed_shape(place: Place, fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> Shape:
+def keyed_shape(place: TablePlace, fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> Shape:
     """The table of these fields, made now if it is missing; a type is the key's, the field's, or a ``usual`` one."""
     types = {**(usual or {}), **fields.types, **key.types}
     both = Fields([f"{name} {types[name]}" if name in types else name for name in fields])
@@ -101,13 +101,13 @@ def fields_of(tuples: Sequence[Any]) -> Fields:
     return tuples.fields if isinstance(tuples, TupleList) else tuples[0].getFields()
 
 
-def stored_rows(place: Place, columns: Fields | None) -> Counter[tuple]:
+def stored_rows(place: TablePlace, columns: Fields | None) -> Counter[tuple]:
     """All rows of a table and how often each is there; json columns as text. For tests."""
     return Counter(_rows(place, _fields(place, columns), as_text=("json",)))
 
 
 def rows_of(
-    place: Place, columns: Fields | None, key: Fields, partition: int, of: int
+    place: TablePlace, columns: Fields | None, key: Fields, partition: int, of: int
 ) -> Iterator[list[Any]]:
     """This partition's share of a table's rows, for `TupleCollectionGet`; the key's columns come first."""
     fields = _fields(place, columns)
@@ -116,7 +116,7 @@ def rows_of(
         yield list(row)
 
 
-def _fields(place: Place, columns: Fields | None) -> Fields:
+def _fields(place: TablePlace, columns: Fields | None) -> Fields:
     """Those declared, else those of the table; none without a table."""
     known = existing(place.stores()[0], place.table)
     if known is None:
@@ -124,7 +124,7 @@ def _fields(place: Place, columns: Fields | None) -> Fields:
     return Fields(list(known)) if columns is None else columns
 
 
-def _rows(place: Place, fields: Fields, as_text: Sequence[str] = ()) -> Iterator[tuple]:
+def _rows(place: TablePlace, fields: Fields, as_text: Sequence[str] = ()) -> Iterator[tuple]:
     """The rows of all files; columns of the families ``as_text`` as they are stored."""
     if len(fields) == 0:
         return

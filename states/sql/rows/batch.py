@@ -15,13 +15,13 @@ from trident_py.state import BatchParticipant, ITupleCollection, State, StateCla
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.values import Column
-from ..ledger import Fence, Ledger, Trace
+from ..ledger import Ledger, SqlFence, Trace
 from ..store import ConnectionLost, parsed, shown
 from ..table import Shape, existing, one_key
 from ..transaction import Transaction
 from .base import RowFactory, columns_of, fields_of, row_shape, rows_of, stored_rows
 from .checking import checked
-from .staged import SUFFIX, Owner, Staged
+from .staged import SUFFIX, Staged, StagedBy
 
 log = logging.getLogger("trident_py")
 _SETTLE_SECONDS = 60.0
@@ -34,7 +34,7 @@ class BatchRows(State, ITupleCollection):
     On replay: the rows are laid down again, under another token; which of them are shown is the driver's to say.
     """
 
-    def __init__(self, factory: BatchState, fence: Fence | None, partition: int, of: int) -> None:
+    def __init__(self, factory: BatchState, fence: SqlFence | None, partition: int, of: int) -> None:
         self.factory = factory
         self.partition = partition
         self.of = of
@@ -95,10 +95,10 @@ class BatchRows(State, ITupleCollection):
             self._staged.prepare(self._shape)
         return columns_of(self.factory.table, self._shape, fields)
 
-    def _owner(self) -> Owner:
+    def _owner(self) -> StagedBy:
         fence, txid = self._fence, self._transaction.txid
         assert fence is not None and txid is not None
-        return Owner(*fence.own, txid, self._token, fence.generation, fence.attempt, self.partition)
+        return StagedBy(*fence.own, txid, self._token, fence.generation, fence.attempt, self.partition)
 
     def _is_shown(self) -> bool:
         """Whether the store has this batch already; the transaction is over then."""
@@ -226,7 +226,7 @@ class BatchState(RowFactory):
         return BatchRows
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> BatchRows:
-        state = BatchRows(self, Fence.of(conf), partitionIndex, numPartitions)
+        state = BatchRows(self, SqlFence.of(conf), partitionIndex, numPartitions)
         if self._fields is not None:
             state._columns(self._fields)
         return state

@@ -16,14 +16,14 @@ from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.keyed import KeyedRows
 from ...columns.values import Column, decoded
-from ..ledger import Fence, Ledger
+from ..ledger import Ledger, SqlFence
 from ..store import parsed, shown
 from ..table import Shape, existing
 from ..transaction import Transaction
 from .base import RowFactory, columns_of, fields_of, row_shape, rows_of
 from .checking import Checked, checked, transmissible
 from .rejects import SUFFIX, Reject, Rejects, shortened
-from .writing import Wanted, Writer, Written, conflict_text, row_text
+from .writing import TableWriter, Wanted, Written, conflict_text, row_text
 
 LOG = logging.getLogger("states.sql")
 
@@ -34,7 +34,7 @@ class InsertIgnoreRows(State, ITupleCollection):
     On replay: rows that an earlier attempt inserted are ignored, by their key.
     """
 
-    def __init__(self, factory: InsertIgnoreState, fence: Fence | None, partition: int, of: int) -> None:
+    def __init__(self, factory: InsertIgnoreState, fence: SqlFence | None, partition: int, of: int) -> None:
         stores = factory.place.stores()
         self.factory = factory
         self.partition = partition
@@ -43,7 +43,7 @@ class InsertIgnoreRows(State, ITupleCollection):
         self._shape: Shape | None = None
         self._calls = 0
         self._transaction = Transaction(stores, fence, partition)
-        self._writers = [Writer(store, factory.table) for store in stores]
+        self._writers = [TableWriter(store, factory.table) for store in stores]
         self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
         if self._rejects is not None:
             for store in stores:
@@ -240,7 +240,7 @@ class InsertIgnoreState(RowFactory):
     def makeState(
         self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int
     ) -> InsertIgnoreRows:
-        state = InsertIgnoreRows(self, Fence.of(conf), partitionIndex, numPartitions)
+        state = InsertIgnoreRows(self, SqlFence.of(conf), partitionIndex, numPartitions)
         if self._fields is not None:
             self.shape(self._fields)
         return state

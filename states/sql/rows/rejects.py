@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ...columns.values import Column
 from ..connection import Connection
-from ..ledger import Fence
+from ..ledger import SqlFence
 from ..store import Store, patiently
 from ..table import create
 
@@ -37,7 +37,7 @@ class Rejects:
     the partition that wrote it last. A batch without a txid is written as batch 0.
     """
 
-    def __init__(self, table: str, fence: Fence | None) -> None:
+    def __init__(self, table: str, fence: SqlFence | None) -> None:
         self.table = f"{table}{SUFFIX}"
         self._own = ("", table) if fence is None else fence.own
         self._store: Store | None = None

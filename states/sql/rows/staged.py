@@ -15,9 +15,9 @@ from ...columns.keyed import KeyedRows
 from ...columns.values import Column
 from ..connection import Connection
 from ..dialects.base import marks, names
-from ..ledger import Fence
+from ..ledger import SqlFence
 from ..store import Store, patiently
-from ..table import Place, Shape, create, existing
+from ..table import Shape, TablePlace, create, existing
 
 SUFFIX = "_staged"
 _OWN = [
@@ -29,7 +29,7 @@ _OWN = [
 _MINE = "WHERE trident_topology = ? AND trident_state = ?"
 
 
-class Owner(NamedTuple):
+class StagedBy(NamedTuple):
     """The task whose rows they are, in the order of the columns."""
 
     topology: str
@@ -44,7 +44,7 @@ class Owner(NamedTuple):
 class Staged:
     """``<table>_staged`` of one table. Every call but `prepare` and `exists` is part of the caller's transaction."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: TablePlace) -> None:
         self.table = place.table
         self.name = f"{place.table}{SUFFIX}"
         self.store: Store = place.stores()[0]
@@ -71,14 +71,14 @@ class Staged:
             self.store.ready[self.name] = True
         return True
 
-    def stage(self, connection: Connection, owner: Owner, first: int, rows: KeyedRows) -> None:
+    def stage(self, connection: Connection, owner: StagedBy, first: int, rows: KeyedRows) -> None:
         """Lays down rows of one task; ``first`` is the number of the first of them."""
         own = [pa.repeat(pa.scalar(each, _type(each)), len(rows)) for each in owner]
         own.insert(4, pa.array(range(first, first + len(rows)), pa.int64()))
         self.store.dialect.fill(connection, self.name, [*_OWN, *rows.columns], [*own, *rows.arrays])
 
     def show(
-        self, connection: Connection, fence: Fence, txid: int, stages: dict[str, int], columns: Sequence[str],
+        self, connection: Connection, fence: SqlFence, txid: int, stages: dict[str, int], columns: Sequence[str],
         keys: Sequence[str],
     ) -> None:  # fmt: skip
         """Moves the rows of these stages (token to count) into the table.
@@ -101,7 +101,7 @@ class Staged:
                 "a rule keeps rows out. Nothing of the batch is shown. Remove it"
             )
 
-    def sweep(self, connection: Connection, fence: Fence, which: str, *values: int) -> None:
+    def sweep(self, connection: Connection, fence: SqlFence, which: str, *values: int) -> None:
         """Removes staged rows of this state: ``which`` names a column and a comparison."""
         connection.execute(f'DELETE FROM "{self.name}" {_MINE} AND trident_{which}', (*fence.own, *values))
 

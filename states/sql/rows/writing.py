@@ -37,7 +37,7 @@ class Written(NamedTuple):
     examples: list[Conflict]
 
 
-class Writer:
+class TableWriter:
     """Writes into one table of one store, for one partition."""
 
     def __init__(self, store: Store, table: str) -> None:

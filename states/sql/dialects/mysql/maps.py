@@ -14,7 +14,7 @@ from trident_py.state import StateType
 
 from ....columns.arrow import arrow_array
 from ....columns.values import Column, transposed
-from ...maps.combining import Batch, Recipe
+from ...maps.combining import PartialResults, Recipe
 from ..base import insert_text, names
 from ..bulk import blocks, insertions
 from .bulk import ROOM, MySqlBulk, code_of
@@ -37,7 +37,7 @@ class MySqlMaps(MySqlBulk):
 
     columnar = True
 
-    def combine(self, connection: Any, recipe: Recipe, batch: Batch, wanted: bool) -> list[Any] | None:
+    def combine(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
         if recipe.value.family == "double" and _has_negative_zero(batch.columns[-1]):
             return None
         try:
@@ -71,7 +71,7 @@ class MySqlMaps(MySqlBulk):
                 connection.stages = error.__cause__ is None  # an odd row says nothing of the server
         self._insert(connection, table, whole, arrays, tail)
 
-    def _combine_staged(self, connection: Any, recipe: Recipe, batch: Batch, wanted: bool) -> list[Any] | None:
+    def _combine_staged(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
         """One load, one statement. The rows stand in the order of the key, and are read as they stand."""
         columns, arrays = recipe.columns, list(batch.columns)
         if wanted:
@@ -85,7 +85,7 @@ class MySqlMaps(MySqlBulk):
             )
             return _news(connection, recipe, staged, len(batch)) if wanted else []
 
-    def _combine_rows(self, connection: Any, recipe: Recipe, batch: Batch, wanted: bool) -> list[Any]:
+    def _combine_rows(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any]:
         columns, arrays = recipe.columns, list(batch.columns)
         if recipe.kind is not StateType.NON_TRANSACTIONAL:
             columns = [*columns, Column("txid", "bigint")]

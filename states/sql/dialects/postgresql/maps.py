@@ -13,7 +13,7 @@ from trident_py.state import StateType
 
 from ....columns.arrow import arrow_array
 from ....columns.values import Column, transposed
-from ...maps.combining import Batch, Recipe
+from ...maps.combining import PartialResults, Recipe
 from ..base import names, upsert_text
 from ..bulk import blocks
 from .bulk import PostgreSqlBulk
@@ -32,7 +32,7 @@ class PostgreSqlMaps(PostgreSqlBulk):
 
     columnar = True
 
-    def combine(self, connection: Any, recipe: Recipe, batch: Batch, wanted: bool) -> list[Any] | None:
+    def combine(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
         try:
             if len(batch) < _ROWS_TO_STAGE:
                 written = self._combine_rows(connection, recipe, batch)
@@ -66,7 +66,7 @@ class PostgreSqlMaps(PostgreSqlBulk):
             text = f'INSERT INTO "{table}" ({names(whole)}) SELECT {names(whole)} FROM {staged}{tail}'
             connection.execute(text)
 
-    def _combine_rows(self, connection: Any, recipe: Recipe, batch: Batch) -> int:
+    def _combine_rows(self, connection: Any, recipe: Recipe, batch: PartialResults) -> int:
         arrays = ", ".join(f"?::{CASTS[each.family]}" for each in recipe.columns)
         source = f"unnest({arrays}) AS q({names(recipe.columns)})"
         values = [_texts(array).to_pylist() for array in batch.columns]
@@ -86,7 +86,7 @@ class PostgreSqlMaps(PostgreSqlBulk):
         connection.execute(f"DROP TABLE {self.aside}{_STAGED}")
 
 
-def _txid(recipe: Recipe, batch: Batch) -> tuple:
+def _txid(recipe: Recipe, batch: PartialResults) -> tuple:
     return () if recipe.kind is StateType.NON_TRANSACTIONAL else (batch.txid,)
 
 

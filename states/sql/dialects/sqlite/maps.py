@@ -11,7 +11,7 @@ from typing import Any
 from trident_py.state import StateType
 
 from ...connection import Connection
-from ...maps.combining import Batch, Recipe
+from ...maps.combining import PartialResults, Recipe
 from ..base import names
 
 _SIZES = (100, 10, 1)
@@ -22,7 +22,7 @@ class SqliteMaps:
 
     columnar = False
 
-    def combine(self, connection: Connection, recipe: Recipe, batch: Batch, wanted: bool) -> list[Any] | None:
+    def combine(self, connection: Connection, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
         """One statement for many rows; what it returns shows whether the result is the map's."""
         if sqlite3.sqlite_version_info < (3, 35):  # RETURNING
             return None
@@ -43,7 +43,7 @@ class SqliteMaps:
         return _in_order(news, rows, batch) if wanted else []
 
 
-def _in_order(news: list[Any], rows: list[tuple], batch: Batch) -> list[Any]:
+def _in_order(news: list[Any], rows: list[tuple], batch: PartialResults) -> list[Any]:
     """SQL promises no order."""
     keys = list(zip(*batch.columns[:-1], strict=True))
     if all(row[1:] == key for row, key in zip(rows, keys, strict=True)):

@@ -17,7 +17,7 @@ from ....columns.values import Column, Refused, decoded, nameable, refusal, tran
 from ....rows import shared
 from ...connection import Connection
 from ...dialects.base import names
-from ...ledger import Fence, Ledger
+from ...ledger import Ledger, SqlFence
 from ...store import parsed, shown
 from ...table import existing
 from ...transaction import Transaction
@@ -35,7 +35,7 @@ class SequenceRows(State, ITupleCollection):
     On replay: numbers that an earlier attempt applied or held back are dropped, so each is stored once.
     """
 
-    def __init__(self, factory: SequenceState, fence: Fence | None, partition: int, of: int) -> None:
+    def __init__(self, factory: SequenceState, fence: SqlFence | None, partition: int, of: int) -> None:
         self.factory = factory
         self.partition = partition
         self.of = of
@@ -273,7 +273,7 @@ class SequenceState(RowFactory):
         return SequenceRows
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SequenceRows:
-        state = SequenceRows(self, Fence.of(conf), partitionIndex, numPartitions)
+        state = SequenceRows(self, SqlFence.of(conf), partitionIndex, numPartitions)
         if self._fields is not None:
             state.prepare(self._fields)
         return state

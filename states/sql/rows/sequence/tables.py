@@ -20,7 +20,7 @@ from ....columns.values import Column, decoded
 from ...connection import Connection
 from ...dialects.base import Dialect, insert_text, marks, names
 from ...store import Store
-from ...table import Place, Shape, prepare
+from ...table import Shape, TablePlace, prepare
 from .numbers import Decided, Gap, Key, Known
 
 BESIDE = ("_senders", "_held", "_gaps")
@@ -187,11 +187,11 @@ class Tables:
         return [row for row in found if row is not None]
 
 
-def make_beside(place: Place, tables: Tables, onGap: str) -> None:
+def make_beside(place: TablePlace, tables: Tables, onGap: str) -> None:
     """Makes and checks the further tables, once per process. Raises StateError for rows of the other ``onGap``."""
     store = place.stores()[0]
     for name, columns in tables.beside(onGap).items():
-        prepare(Place(place.url, name), Shape(tuple(columns)))
+        prepare(TablePlace(place.url, name), Shape(tuple(columns)))
     done = (place, "sequence", onGap)
     if done not in store.ready:
         with store.errors(f"look for what onGap={onGap!r} does not read"):
