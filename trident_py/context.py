@@ -55,6 +55,11 @@ class RunContext:
         return cls(**{name: value for name, key in KEYS.items() if (value := conf.get(key)) is not None})
 
 
+def attempt_of(running: Any) -> int:
+    """The attempt at hand, of a `RunContext`'s ``running``; 0 where no run counts them."""
+    return 0 if running is None or running.transaction is None else int(running.transaction.attemptId)
+
+
 def with_context(conf: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
     """The conf with these fields of a RunContext."""
     return {**conf, **{KEYS[name]: value for name, value in fields.items()}}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from trident_py.context import RunContext
+from trident_py.context import RunContext, attempt_of
 from trident_py.errors import StateError, ZombieError
 
 from .marks import DRIVER, Mark, MarkPlace
@@ -33,8 +33,7 @@ class TopicFence:
     @property
     def attempt(self) -> int:
         """The attempt that this task runs for."""
-        transaction = getattr(self.context, "transaction", None)
-        return 0 if transaction is None else int(transaction.attemptId)
+        return attempt_of(self.context)
 
     def take_over(self, producer: TransactionalProducer, part: int, txid: int | None) -> tuple[Mark, Mark]:
         """Opens the partition's producer for a batch; the driver's mark, and the partition's own.

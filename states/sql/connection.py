@@ -21,8 +21,11 @@ class FormatConnection:
     """A connection of a driver that wants ``%s``."""
 
     packet: int = 0
-    """How many bytes the server takes at once, and whether it takes files: MySQL's."""
+    """How many bytes the server takes at once, whether it takes files and temporary tables, and for how many seconds it
+    waits for a lock: MySQL's."""
     takes_files: bool = False
+    stages: bool = True
+    wait: int = 0
 
     def __init__(self, raw: Any) -> None:
         self.raw = raw

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from trident_py.context import RunContext
+from trident_py.context import RunContext, attempt_of
 from trident_py.errors import StateError, ZombieError
 from trident_py.state import BatchParticipant, Location, Remembered
 
@@ -125,8 +125,7 @@ class SqlFence:
     @property
     def attempt(self) -> int:
         """The attempt that this task runs for."""
-        transaction = getattr(self.context, "transaction", None)
-        return 0 if transaction is None else int(transaction.attemptId)
+        return attempt_of(self.context)
 
     def row(self, connection: Connection, lock: str = "") -> FenceRow:
         """The state's row, locked until the transaction ends. Raises ZombieError for an older driver."""

@@ -87,7 +87,7 @@ class MySql(ServerDialect, MySqlMaps, MySqlBulk):
 
     def begin(self, connection: Any, seconds: float) -> None:
         wait = max(int(seconds), 1)  # for rows and for tables: the server's own for those is a day
-        if getattr(connection, "wait", None) != wait:
+        if connection.wait != wait:
             connection.execute(f"SET SESSION innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}")
             connection.wait = wait
         connection.execute("START TRANSACTION")

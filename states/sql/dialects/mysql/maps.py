@@ -41,7 +41,7 @@ class MySqlMaps(MySqlBulk):
         if recipe.value.family == "double" and _has_negative_zero(batch.columns[-1]):
             return None
         try:
-            if len(batch) >= _ROWS_TO_STAGE and _stages(connection):
+            if len(batch) >= _ROWS_TO_STAGE and connection.stages:
                 try:
                     return self._combine_staged(connection, recipe, batch, wanted)
                 except NotStaged as error:
@@ -61,7 +61,7 @@ class MySqlMaps(MySqlBulk):
             return
         whole = [*keys, *columns]
         arrays = [_stored(arrow_array(c, v)) for c, v in zip(whole, transposed(rows, len(whole)) or [], strict=True)]
-        if len(rows) >= _ROWS_TO_WRITE_STAGED and _stages(connection):
+        if len(rows) >= _ROWS_TO_WRITE_STAGED and connection.stages:
             try:
                 with self._staged(connection, table, whole, arrays) as staged:
                     text = f'INSERT INTO "{table}" ({names(whole)}) SELECT {names(whole)} FROM "{staged}"{tail}'
@@ -123,10 +123,6 @@ class MySqlMaps(MySqlBulk):
         finally:
             with contextlib.suppress(Exception):
                 connection.execute(f'DROP TEMPORARY TABLE IF EXISTS "{_STAGED}"')
-
-
-def _stages(connection: Any) -> bool:
-    return getattr(connection, "stages", True)
 
 
 def _create(connection: Any, table: str, columns: Sequence[Column]) -> None:

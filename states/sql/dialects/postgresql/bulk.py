@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy.engine import Engine
 
+from trident_py.sqlcodes import sqlstate_of
+
 from ....columns.keyed import KeyedRows
 from ....columns.values import Column
 from ..base import OnConflict, names
@@ -59,10 +61,10 @@ class PostgreSqlBulk(OnConflict):
                 data = _missing_lines(self, connection, table, rows) if look else _unique_lines(rows)
                 inserted = self.load(connection, table, rows.columns, data).records
             except Exception as error:
-                if not self.refuses(error) and getattr(error, "sqlstate", None) != _UNSUPPORTED:
+                if not self.refuses(error) and sqlstate_of(error) != _UNSUPPORTED:
                     raise
                 connection.execute("ROLLBACK TO SAVEPOINT trident_direct")
-                if getattr(error, "sqlstate", None) != _DUPLICATE:
+                if sqlstate_of(error) != _DUPLICATE:
                     return None
             else:
                 connection.execute("RELEASE SAVEPOINT trident_direct")
@@ -86,7 +88,7 @@ class PostgreSqlBulk(OnConflict):
 
     def refuses(self, error: BaseException) -> bool:
         """Whether the table objected to a row (and not the server to the work)."""
-        state = getattr(error, "sqlstate", None) or ""
+        state = sqlstate_of(error)
         return state[:2] in _OBJECTIONS or state in (_RAISED, _LIMIT)
 
 

@@ -11,7 +11,7 @@ from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
 from trident_py.sessions import local_postgresql, pin_postgresql
-from trident_py.sqlcodes import lost_a_lock_on_postgresql, postgresql_is_away
+from trident_py.sqlcodes import lost_a_lock_on_postgresql, postgresql_is_away, sqlstate_of
 
 from ....columns.values import DECODERS, Column
 from ...connection import Connection, driver_connection, pinned
@@ -87,18 +87,18 @@ class PostgreSql(ServerDialect, PostgreSqlMaps, PostgreSqlBulk):
         connection.execute(local_postgresql(max(int(seconds * 1000), 1)))
 
     def is_lock(self, error: BaseException) -> bool:
-        return lost_a_lock_on_postgresql(getattr(error, "sqlstate", None) or "")
+        return lost_a_lock_on_postgresql(sqlstate_of(error))
 
     def is_lost(self, error: BaseException) -> bool:
-        state = getattr(error, "sqlstate", None)
-        if state is not None:
+        state = sqlstate_of(error)
+        if state:
             return postgresql_is_away(state)
         if _FINAL.search(str(error)) and not _PASSING.search(str(error)):
             return False  # a wrong password, an unknown database: the server is there and says no
         return type(error).__name__ in ("OperationalError", "InterfaceError") or isinstance(error, OSError)
 
     def is_duplicate(self, error: BaseException) -> bool:
-        return getattr(error, "sqlstate", None) in _DUPLICATES
+        return sqlstate_of(error) in _DUPLICATES
 
     def storage(self, column: Column) -> Any:
         sizes = column.sizes

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from trident_py.sqlcodes import sqlstate_of
 from trident_py.state import StateType
 
 from ....columns.arrow import arrow_array
@@ -40,7 +41,7 @@ class PostgreSqlMaps(PostgreSqlBulk):
                 with self._staged(connection, recipe.table, recipe.columns, batch.columns) as staged:
                     written = connection.execute(_text(recipe, staged), _txid(recipe, batch)).rowcount
         except Exception as error:
-            if (getattr(error, "sqlstate", None) or "")[:2] in ("22", "23"):
+            if sqlstate_of(error)[:2] in ("22", "23"):
                 return None
             raise
         if written != len(batch):
