@@ -83,7 +83,7 @@ async def post_events(request: Request) -> Response:
     gateway: Gateway = request.app.state.gateway
     packed = request.headers.get("content-encoding", "identity")
     if packed != "identity":
-        raise RequestRefused(415, f"the body is packed ({packed[:50]}); send it as it is")
+        raise RequestRefused(415, f"Content-Encoding {packed[:50]} is not supported; send the body uncompressed")
     try:
         async with request.app.state.bodies.read(request.stream()) as body:
             return await _answered(gateway, *_parsed(body))

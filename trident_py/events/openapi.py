@@ -51,7 +51,7 @@ POST: dict[str, Any] = {
         "409": _json("Another event has this fingerprint (conflict)", _ANSWER),
         "408": _json("The body did not come in time", _REASON),
         "413": _json("Too many bytes, or too many events", _REASON),
-        "415": _json("The body is packed", _REASON),
+        "415": _json("The Content-Encoding is not supported", _REASON),
         "422": _json("The event is not as it has to be (invalid)", _ANSWER, _REASON),
         "503": _LATER,
     },

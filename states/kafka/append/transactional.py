@@ -133,8 +133,8 @@ class TransactionalTopicRecords(State):
         if driver.generation > 0 and driver.partitions == 0:
             self._producer.close()
             raise StateError(
-                f"{self._fence.place.who}: its driver has not told in how many partitions batch {txid} runs; the "
-                "driver's prepare comes first. Run the topology on a cluster of trident_py"
+                f"{self._fence.place.who}: batch {txid} runs before the driver's prepare(), which records the number "
+                "of partitions. Run the topology on a cluster of trident_py"
             )
         self._counts_only = driver.generation > 0 and driver.spread != self._spread
 

@@ -38,7 +38,7 @@ def checked(
     """
     values = gathered(tuples, fields, [column.name for column in columns])
     if values is None:
-        raise StateError(f"table {table!r}: a tuple has not the values of {fields}")
+        raise StateError(f"table {table!r}: a tuple lacks values for {fields}")
     arrays, asked = [], settle(columns, values)
     for column, given in zip(asked, values, strict=True):
         try:

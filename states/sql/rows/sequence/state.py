@@ -149,7 +149,7 @@ class SequenceRows(State, ITupleCollection):
             raise StateError(f"table {table!r} needs the columns {', '.join(missing)}; the tuples have {fields}")
         values = transposed(tuples, len(fields))
         if values is None:
-            raise StateError(f"table {table!r}: a tuple has not the values of {fields}")
+            raise StateError(f"table {table!r}: a tuple lacks values for {fields}")
         wanted = [values[fields.fieldIndex(column.name)] for column in columns]
         done = []
         for column, given in zip(self._transaction.settled(table, columns, wanted), wanted, strict=True):
