@@ -40,6 +40,7 @@ class Transaction:
         self._token = ""
         self._open: dict[int, Connection] = {}
         self._lazily = False
+        self._worked = False
         if fence is not None:
             for store in stores:
                 store.used_by(fence.run)
@@ -50,6 +51,7 @@ class Transaction:
             self.rollback()  # what a failed attempt left behind
         self.txid = txid
         self.active = True
+        self._worked = False
         self._token = secrets.token_hex(8)
         self._lazily = lazily
         if len(self.stores) == 1 and not lazily:
@@ -91,19 +93,26 @@ class Transaction:
             with store.reading() as connection, store.errors("read"):
                 yield connection
 
-    def repeated(self, work: Callable[[], T]) -> T:
-        """Runs the only work of the transaction; if it loses a deadlock, all of it again, after a pause."""
-        for tried in range(1, _TRIES + 1):  # counted, at random times, and in a new transaction: not `again_for`
+    def repeated(self, work: Callable[[], T], restart: Callable[[], None] = lambda: None) -> T:
+        """Runs the work; the first work of the transaction again if it loses a deadlock, after a pause and ``restart``.
+
+        Later work builds on the first, which cannot be repeated here: then the batch is replayed.
+        """
+        tries = _TRIES if self.active and not self._worked else 1
+        self._worked = True
+        for tried in range(1, tries):  # counted, at random times, and in a new transaction: not `again_for`
             try:
                 return work()
             except FailedException as error:
-                if tried == _TRIES or not self.active or not self._deadlocked(error):
+                if not self.active or not self._deadlocked(error):
                     raise
                 txid, lazily = self.txid, self._lazily
                 self.rollback()
                 time.sleep(random.uniform(0.5, 1.5) * 0.01 * 2**tried)
                 self.begin(txid, lazily)
-        raise AssertionError("unreachable")
+                self._worked = True
+                restart()
+        return work()
 
     def commit(self) -> None:
         """Durable when it returns. Raises FailedException if that is unknown: the replay finds out."""

@@ -60,18 +60,37 @@ class _Written:
         return [self._values[n] if own else v for n, own, v in zip(names, mine, found, strict=True)], mine
 
 
-class _TxidMap(MapState):
-    """What the transactional and the opaque map share: the running txid and the values of this commit."""
+class _BackedMap(MapState):
+    """What the three maps share: the backing map, and combining in the store."""
 
     def __init__(self, backing: BackingMap) -> None:
         self.backing = backing
-        self.txid: int | None = None
-        self._written = _Written()
 
     @classmethod
     def build(cls, backing: BackingMap) -> MapState:
         """Storm's constructor."""
         return cls(backing)
+
+    def _combined(
+        self, txid: int | None, keys: Sequence[Key], updaters: Sequence[ValueUpdater]
+    ) -> list[Any] | None:
+        """The new values, if the store combines by itself and the update fits; None if it did nothing."""
+        if len(keys) == 0 or not isinstance(self.backing, CombinesInStore):
+            return None
+        combination = combination_of(updaters)
+        return None if combination is None else self.backing.multiCombine(txid, keys, combination)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.backing!r})"
+
+
+class _TxidMap(_BackedMap):
+    """What the transactional and the opaque map share: the running txid and the values of this commit."""
+
+    def __init__(self, backing: BackingMap) -> None:
+        super().__init__(backing)
+        self.txid: int | None = None
+        self._written = _Written()
 
     def beginCommit(self, txid: int | None) -> None:
         self.txid = txid
@@ -81,11 +100,11 @@ class _TxidMap(MapState):
         self.txid = None
         self._written.reset()
 
-    def _combined(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any] | None:
-        """The new values, if the store itself can combine under the txid's rules; None if it did nothing."""
+    def _in_store(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any] | None:
+        """As `_combined`, where the running commit has written nothing that the store could not know of."""
         if self.txid is None or self._written.anything:
             return None
-        news = _combined(self.backing, self.txid, keys, updaters)
+        news = self._combined(self.txid, keys, updaters)
         if news is not None:
             self._written.add(keys, None)
         return news
@@ -94,39 +113,18 @@ class _TxidMap(MapState):
         self.backing.multiPut(keys, vals)
         self._written.add(keys, vals)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.backing!r})"
 
-
-def _combined(
-    backing: BackingMap, txid: int | None, keys: Sequence[Key], updaters: Sequence[ValueUpdater]
-) -> list[Any] | None:
-    """What the store answers, where it combines by itself and the update fits; else None."""
-    if not isinstance(backing, CombinesInStore) or len(keys) == 0:
-        return None
-    combination = combination_of(updaters)
-    return None if combination is None else backing.multiCombine(txid, keys, combination)
-
-
-class NonTransactionalMap(MapState):
+class NonTransactionalMap(_BackedMap):
     """Keeps plain values.
 
     On replay: every update is applied again, so a replayed batch counts twice.
     """
 
-    def __init__(self, backing: BackingMap) -> None:
-        self.backing = backing
-
-    @classmethod
-    def build(cls, backing: BackingMap) -> MapState:
-        """Storm's constructor."""
-        return cls(backing)
-
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
         return self.backing.multiGet(keys)
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        combined = _combined(self.backing, None, keys, updaters)
+        combined = self._combined(None, keys, updaters)
         if combined is not None:
             return combined
         news = applied(updaters, self.backing.multiGet(keys))
@@ -142,9 +140,6 @@ class NonTransactionalMap(MapState):
     def commit(self, txid: int | None) -> None:
         """Nothing: a plain value knows no txid."""
 
-    def __repr__(self) -> str:
-        return f"NonTransactionalMap({self.backing!r})"
-
 
 class TransactionalMap(_TxidMap):
     """Keeps each value with the txid that wrote it. Needs batches with the same content on replay.
@@ -159,7 +154,7 @@ class TransactionalMap(_TxidMap):
         return [None if value is None else value[1] for value in found]
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        combined = self._combined(keys, updaters)
+        combined = self._in_store(keys, updaters)
         if combined is not None:
             return combined
         found, mine = self._written.read(self.backing, keys)
@@ -211,7 +206,7 @@ class OpaqueMap(_TxidMap):
         return self._olds(*self._written.read(self.backing, keys))
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        combined = self._combined(keys, updaters)
+        combined = self._in_store(keys, updaters)
         if combined is not None:
             return combined
         found, mine = self._written.read(self.backing, keys)

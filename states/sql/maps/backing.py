@@ -115,32 +115,31 @@ class SqlBackingMap(BackingMap):
         if batches is None:
             return None
         self.transaction.touch(list(batches))
-        news = self._combined(recipe, batches, combination.wanted)
+        news = self._in_all_files(recipe, batches, combination.wanted)
         if news is not None:
             self.written += len(keys)
         return news
 
-    def _combined(self, recipe: Recipe, batches: dict[int, PartialResults], wanted: bool) -> list[Any] | None:
-        """All files or none; a savepoint takes back what a refused one has done."""
+    def _in_all_files(self, recipe: Recipe, batches: dict[int, PartialResults], wanted: bool) -> list[Any] | None:
+        """All files or none: a savepoint undoes what was done before a file that refused."""
         news: list[Any] = [None] * sum(map(len, batches.values())) if wanted else []
         for index in batches:
             with self.transaction.using(index) as connection:
                 connection.execute("SAVEPOINT trident")
-        done = all(self._combine_one(recipe, index, batch, news) for index, batch in batches.items())
+        for index, batch in batches.items():
+            with self.transaction.using(index) as connection:
+                values = self.dialect.combine(connection, recipe, batch, wanted)
+            if values is None:
+                break
+            for position, new in zip(batch.positions() if wanted else (), values, strict=True):
+                news[position] = new
+        done = values is not None
         for index in batches:
             with self.transaction.using(index) as connection:
                 if not done:
                     connection.execute("ROLLBACK TO SAVEPOINT trident")
                 connection.execute("RELEASE SAVEPOINT trident")
         return news if done else None
-
-    def _combine_one(self, recipe: Recipe, index: int, batch: PartialResults, news: list[Any]) -> bool:
-        with self.transaction.using(index) as connection:
-            found = self.dialect.combine(connection, recipe, batch, bool(news))
-        if found:
-            for position, new in zip(batch.positions(), found, strict=True):
-                news[position] = new
-        return found is not None
 
     def _recipe(self, sql: str) -> Recipe | None:
         if sql not in self._recipes:

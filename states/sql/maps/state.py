@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from trident_py.errors import DefinitionError
 from trident_py.state import (
@@ -32,7 +32,6 @@ from ..table import Shape, TablePlace, existing, location_of, one_key, prepare, 
 from ..transaction import Transaction
 from .backing import SqlBackingMap
 
-T = TypeVar("T")
 GLOBAL_KEY = ("$GLOBAL$",)
 _MAPS: dict[StateType, Any] = {
     StateType.NON_TRANSACTIONAL: NonTransactionalMap,
@@ -54,17 +53,15 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
         self.partition = partition
         self.of = of
         self.single = single
-        self._first = True
 
     def beginCommit(self, txid: int | None) -> None:
         """Locks the store for this partition. Raises ZombieError, FailedException if it stays locked."""
-        self._first = True
         self.backing.transaction.begin(txid)
-        self._start(txid)
+        self._restart()
 
-    def _start(self, txid: int | None) -> None:
+    def _restart(self) -> None:
         self.backing.written = 0
-        self.delegate.beginCommit(txid)
+        self.delegate.beginCommit(self.backing.transaction.txid)
 
     def commit(self, txid: int | None) -> Any:
         super().commit(txid)
@@ -76,29 +73,13 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
         self.backing.transaction.rollback()
 
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
-        return self._repeated(lambda: self.delegate.multiGet(keys))
+        return self.backing.transaction.repeated(lambda: self.delegate.multiGet(keys), self._restart)
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        return self._repeated(lambda: self.delegate.multiUpdate(keys, updaters))
+        return self.backing.transaction.repeated(lambda: self.delegate.multiUpdate(keys, updaters), self._restart)
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
-        self._repeated(lambda: self.delegate.multiPut(keys, vals))
-
-    def _repeated(self, work: Callable[[], T]) -> T:
-        """Runs the first work of a transaction again, all of it, if it loses a deadlock.
-
-        A later one stands on what came before it, and nobody can repeat that here: the batch is replayed.
-        """
-        transaction, first = self.backing.transaction, self._first
-        self._first = False
-        if not (first and transaction.active):
-            return work()
-
-        def again() -> T:
-            self._start(transaction.txid)
-            return work()
-
-        return transaction.repeated(again)
+        self.backing.transaction.repeated(lambda: self.delegate.multiPut(keys, vals), self._restart)
 
     def get(self) -> Any:
         self._one()

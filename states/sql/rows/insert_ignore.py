@@ -41,7 +41,6 @@ class InsertIgnoreRows(State, ITupleCollection):
         self.of = of
         self.inserted = self.ignored = self.conflicts = self.rejected = 0
         self._shape: Shape | None = None
-        self._calls = 0
         self._transaction = Transaction(stores, fence, partition)
         self._writers = [TableWriter(store, factory.table) for store in stores]
         self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
@@ -51,7 +50,7 @@ class InsertIgnoreRows(State, ITupleCollection):
 
     def beginCommit(self, txid: int | None) -> None:
         """Locks the store, once the columns are known. Raises ZombieError, FailedException if it stays locked."""
-        self.inserted = self.ignored = self.conflicts = self.rejected = self._calls = 0
+        self.inserted = self.ignored = self.conflicts = self.rejected = 0
         self._transaction.begin(txid, lazily=self._shape is None)
 
     def commit(self, txid: int | None) -> Any:
@@ -87,8 +86,7 @@ class InsertIgnoreRows(State, ITupleCollection):
             batch = checked(self.factory.table, columns, fields, tuples, self._rejects is not None, settle)
             return self._written(batch, tell)
 
-        self._calls += 1
-        new = self._transaction.repeated(work) if self._calls == 1 else work()
+        new = self._transaction.repeated(work)
         return [row for position, row in enumerate(tuples) if position in new] if new else []
 
     def _columns(self, fields: Fields) -> list[Column]:

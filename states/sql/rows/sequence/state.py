@@ -43,7 +43,6 @@ class SequenceRows(State, ITupleCollection):
         self.found: list[tuple[tuple, Gap]] = []
         self._tables: Tables | None = None
         self._txid: int | None = None
-        self._first = True
         self._transaction = Transaction(factory.place.stores(), fence, partition)
 
     def prepare(self, fields: Fields) -> Tables:
@@ -53,7 +52,7 @@ class SequenceRows(State, ITupleCollection):
 
     def beginCommit(self, txid: int | None) -> None:
         """Locks the store, once the columns are known. Raises ZombieError, FailedException if it stays locked."""
-        self.counts, self.found, self._txid, self._first = Counter(), [], txid, True
+        self.counts, self.found, self._txid = Counter(), [], txid
         self._transaction.begin(txid, lazily=self._tables is None)
 
     def commit(self, txid: int | None) -> Any:
@@ -91,8 +90,7 @@ class SequenceRows(State, ITupleCollection):
             arrived = Arrived.of(rows, len(tables.sender))
             return arrived, *self._apply(tables, rows, arrived, tell)
 
-        first, self._first = self._first, False  # what the first call wrote would be lost with the transaction
-        arrived, decided, waited = self._transaction.repeated(work) if first else work()
+        arrived, decided, waited = self._transaction.repeated(work)
         if not tell:
             return []
         new = {key: tuples[arrived.position(key)] for key in decided.applied}
