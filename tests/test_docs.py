@@ -160,3 +160,11 @@ def test_the_architecture_page_has_a_place_for_every_module() -> None:
 def test_the_files_that_a_page_names_are_there(page: Path) -> None:
     named = re.findall(r"`((?:trident_py|states|tests|benchmarks|examples|scripts)/[\w/.-]+)`", page.read_text())
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_prose_is_at_most_120_columns_wide_and_a_table_cell_at_most_25_words_long(page: Path) -> None:
+    text = BLOCK.sub("", page.read_text())
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert [line for line in text.splitlines() if len(line) > 120 and line not in rows] == []
+    assert [cell for row in rows for cell in row.strip("|").split("|") if len(cell.split()) > 25] == []
