@@ -1,4 +1,4 @@
-"""Where batches come from: the spout interfaces, the spouts that ship, and what drives them."""
+"""Sources of batches: the spout interfaces, the built-in spouts, and the code that drives them."""
 
 from .collectors import SpoutOutputCollector, WrongNumberOfValues
 from .coordination import Coordination

@@ -1,4 +1,4 @@
-"""What spouts emit into. Each checks the number of values: a spout that gets it wrong is told at once."""
+"""The collectors that spouts emit into. Each checks the number of values of every tuple."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class WrongNumberOfValues(SpoutError, ValueError):
 
 
 def checked(spout: str, fields: Fields, append: Emit) -> Emit:
-    """`append`, for tuples of the right length only. Raises WrongNumberOfValues."""
+    """Wraps `append`: raises WrongNumberOfValues unless the values of a tuple are as many as the fields."""
     expected = len(fields)
 
     def emit(values: Any) -> None:
@@ -36,7 +36,7 @@ def checked(spout: str, fields: Fields, append: Emit) -> Emit:
 
 
 class SpoutOutputCollector:
-    """What an `IRichSpout` emits into; remembers the message ids of the running batch."""
+    """The collector of an `IRichSpout`. Remembers the message ids of the running batch."""
 
     def __init__(self) -> None:
         self.ids: list[Any] = []
@@ -44,13 +44,13 @@ class SpoutOutputCollector:
         self._target: TridentCollector | None = None
 
     def start(self, target: TridentCollector) -> None:
-        """A new batch: nothing emitted yet."""
+        """Starts a new batch."""
         self._target = target
         self.ids = []
         self.emitted = 0
 
     def emit(self, values: Any, messageId: Any = None) -> list[int]:
-        """One tuple; messageId is acked or failed with its batch. Returns no task ids, as in Trident."""
+        """Emits one tuple; messageId is acked or failed with its batch. Returns no task ids, as in Trident."""
         if self._target is None:
             raise SpoutError("a rich spout emitted outside of nextTuple(); emit only while it is called")
         self._target.emit(values)

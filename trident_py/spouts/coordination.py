@@ -1,7 +1,7 @@
-"""The driver side of spouts: which txid starts, what its batch is, and what its success means.
+"""The driver side of spouts: which txid starts, what its batch is, and what happens after its commit.
 
-One Coordination serves one component: all its spouts share a txid sequence. It lives in the user's driver
-process. Source in Storm: MasterBatchCoordinator, TridentSpoutCoordinator.
+One Coordination serves one component: its spouts share one txid sequence. It lives in the user's driver process.
+Source in Storm: MasterBatchCoordinator, TridentSpoutCoordinator.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Report = Callable[[str, BaseException], Any]
 class Coordination:
     """The coordinators of one component, and the spouts that emit in the driver process.
 
-    Opens them at once. Everything but `ready` and `exhausted` is called for strictly increasing txids, apart
-    from replays. ``report`` gets what spouts pass to ``collector.reportError``.
+    The constructor opens all coordinators. All methods but `ready` and `exhausted` are called with strictly increasing
+    txids, apart from replays. ``report`` receives the errors that spouts pass to ``collector.reportError``.
     """
 
     def __init__(
@@ -48,12 +48,11 @@ class Coordination:
             raise
 
     def restore(self, txid: int, metadata: dict | None, begun: dict | None = None) -> None:
-        """A run goes on after ``txid``, whose metadata this is. Called once, before anything else.
+        """Continues a run after ``txid``, whose metadata is ``metadata``. Called once, before anything else.
 
-        ``begun`` is the metadata of the txid behind it, where that one has been begun: it stays that batch.
-
-        Without it a spout that knows its position only by metadata (FileSpout) takes an ended run for a
-        new one until the next `initialize`, and one empty batch may run.
+        ``begun`` is the metadata of the next txid if it has already begun: that batch stays as it is. Without it a
+        spout that knows its position only from metadata (FileSpout) cannot tell an ended run from a new one before the
+        next `initialize`, and one empty batch may run.
         """
         self._next = txid + 1
         if begun is not None:
@@ -62,28 +61,27 @@ class Coordination:
             coordinator.restore(txid, (metadata or {}).get(info.id))
 
     def ready(self, txid: int) -> bool:
-        """Whether a batch can start: any spout that has not ended is ready."""
+        """Returns whether a batch can start: any spout that has not ended is ready."""
         self._next = max(self._next, txid)
         return any(not c.ended(txid) and c.ready(txid) for c in self._coordinators)
 
     def pending(self) -> bool:
-        """Whether a spout that is not ready knows of tuples to come, or cannot tell at the moment."""
+        """Returns whether a spout that is not ready expects tuples, or cannot tell at the moment."""
         return any(coordinator.pending() for coordinator in self._coordinators)
 
     def exhausted(self, txid: int | None = None) -> bool:
-        """Whether all spouts are finite and have ended: neither txid nor a later one has any tuple.
+        """Returns whether all spouts are finite and have ended: neither txid nor any later one has a tuple.
 
-        Without a txid: the one after the last that was initialized, asked for or restored.
+        Without a txid: the one after the last txid that was initialized, asked for or restored.
         """
         at = self._next if txid is None else txid
         return all(coordinator.ended(at) for coordinator in self._coordinators)
 
     def initialize(self, txid: int, attempt: int, previous: dict | None, current: dict | None) -> dict:
-        """The metadata of a batch, a JSON value by spout id. All coordinators are asked, ready or not.
+        """Returns the metadata of a batch, a JSON value by spout id. Asks every coordinator, ready or not.
 
-        ``previous`` is the metadata of the txid before, ``current`` what this txid had at an earlier attempt
-        or before a restart (what this object remembers is used where it is None). May run for a txid that
-        never starts.
+        ``previous`` is the metadata of the txid before. ``current`` is what this txid had at an earlier attempt or
+        before a restart; None: what this object remembers. May be called for a txid that never starts.
         """
         self._next = max(self._next, txid + 1)
         current = self._initialized.get(txid) if current is None else current
@@ -91,15 +89,15 @@ class Coordination:
         for info, coordinator in self._each():
             before, now = (previous or {}).get(info.id), (current or {}).get(info.id)
             metadata = coordinator.initialize(TransactionAttempt(txid, attempt), before, now)
-            # What emitters see must not depend on whether it came from the log or straight from here.
+            # Emitters must get the same value whether the metadata comes from the log or directly from here.
             made[info.id] = json.loads(to_json(metadata, f"spout {info.id!r}, txid {txid}"))
         self._initialized[txid] = made
         return made
 
     def descriptors(self, txid: int, attempt: int, metadata: dict) -> list[Descriptor]:
-        """One for each spout partition. Spouts in the driver process emit here, once for each attempt.
+        """Returns one descriptor per spout partition. Spouts in the driver process emit here, once per attempt.
 
-        Raises what they raise; a FailedException means: replay the batch.
+        Raises whatever the spouts raise; a FailedException replays the batch.
         """
         last = self._emitted.get(txid)
         if last is not None and last[:2] == (attempt, metadata):
@@ -125,10 +123,10 @@ class Coordination:
             raise
 
     def commit(self, txid: int, attempt: int, reports: Sequence[Any]) -> None:
-        """All states have committed: committer spouts commit, then metadata of opaque spouts is written.
+        """Commits the spouts after all states: committer spouts commit, then opaque spouts' metadata is written.
 
-        ``reports`` are what the task emitters of this attempt returned, in any order, Nones among them.
-        Raises FailedException when a spout cannot commit: the batch must be replayed.
+        ``reports`` are the return values of the task emitters of this attempt, in any order; some are None.
+        Raises FailedException if a spout cannot commit: the batch is replayed.
         """
         of_spout: dict[str, list] = {info.id: [] for info in self._spouts}
         for report in reports:
@@ -139,7 +137,7 @@ class Coordination:
             coordinator.commit(tx, of_spout[info.id])
 
     def success(self, txid: int) -> None:
-        """The batch is over: spouts are told, older metadata is dropped. A FailedException is only logged."""
+        """Ends the batch: notifies the spouts, drops older metadata. Only logs a FailedException."""
         for over in (self._initialized, self._emitted):
             for known in [known for known in over if known <= txid]:
                 del over[known]
@@ -150,7 +148,7 @@ class Coordination:
                 log.warning("spout %s failed after the commit of txid %d: %s", info.id, txid, error)
 
     def backlog(self) -> dict[str, dict[str, int]]:
-        """What still waits, by spout and partition, of the spouts that know. Never raises."""
+        """Returns the waiting tuples by spout and partition, for spouts that know them. Never raises."""
         found: dict[str, dict[str, int]] = {}
         for info, coordinator in self._each():
             try:
@@ -160,7 +158,7 @@ class Coordination:
         return {spout: waiting for spout, waiting in found.items() if waiting}
 
     def close(self) -> None:
-        """Closes every spout, also after one that fails to; then raises the first error."""
+        """Closes every spout, even if one fails to close; then raises the first error."""
         errors = []
         for coordinator in self._coordinators:
             try:

@@ -1,4 +1,4 @@
-"""What Coordination does for each kind of spout. Source in Storm: the *Executor classes of trident.spout."""
+"""One coordinator class per kind of spout. Source in Storm: the *Executor classes of trident.spout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpou
 def make_coordinator(
     info: SpoutNodeInfo, conf: dict, store: MetadataStore, report: Callable[..., Any] | None = None
 ) -> SpoutCoordinator:
-    """The coordinator of a spout, opened. Raises DefinitionError for what cannot run here (SparkSpout)."""
+    """Opens the coordinator of a spout. Raises DefinitionError for a spout that cannot run here (SparkSpout)."""
     conf = conf | configuration(info.spout)
     if isinstance(info.spout, IBatchSpout):
         return BatchSpoutCoordinator(info, conf, report)
@@ -40,7 +40,7 @@ def make_coordinator(
 
 
 class TridentSpoutCoordinator(SpoutCoordinator):
-    """ITridentSpout, and with its emitters here ICommitterTridentSpout and the feeders."""
+    """Drives an ITridentSpout. Holds the emitters of spouts that emit here: ICommitterTridentSpout and the feeders."""
 
     def __init__(self, info: SpoutNodeInfo, conf: dict, report: Callable[..., Any] | None) -> None:
         self.home = is_home(info.spout)
@@ -100,10 +100,10 @@ class TridentSpoutCoordinator(SpoutCoordinator):
 
 
 class PartitionedCoordinator(SpoutCoordinator):
-    """Partitioned spouts. Transactional: the list of partitions is frozen for each txid.
+    """Drives a partitioned spout.
 
-    Opaque: it is asked for on every attempt, and the metadata that tasks report is written at commit.
-    Positions are in the metadata store: nothing is to be restored.
+    Transactional: the list of partitions is fixed for each txid. Opaque: the list is read on every attempt, and the
+    metadata that tasks report is written at commit. Positions live in the metadata store: `restore` does nothing.
     """
 
     def __init__(self, info: SpoutNodeInfo, conf: dict, store: MetadataStore) -> None:
@@ -141,7 +141,7 @@ class PartitionedCoordinator(SpoutCoordinator):
             self._drop_removed(tx.txid, reports[0]["partitions"])
 
     def _drop_removed(self, txid: int, valid: list[str]) -> None:
-        """A failed commit may have written this txid for a partition that is gone by now."""
+        """Removes this txid from partitions that no longer exist: a failed commit may have written it there."""
         if valid == self._valid:
             return
         self._valid = valid
@@ -163,5 +163,5 @@ def _other_attempt(spout: str, tx: TransactionAttempt) -> FailedException:
 
 
 def partition_path(spout: str, partition: str) -> str:
-    """Where the metadata of one partition is kept, that of no other spout. Storm: <txStateId>/user/<partition>."""
+    """Returns the metadata path of one partition, unique to its spout. Storm: <txStateId>/user/<partition>."""
     return f"{escaped('/', spout)}/user/{partition}"

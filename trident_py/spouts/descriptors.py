@@ -1,4 +1,4 @@
-"""What passes between the driver side and the task side of a spout."""
+"""The values that pass between the driver side and the task side of a spout."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..tuples import Fields
 class Descriptor(NamedTuple):
     """What one spout partition must emit for a batch.
 
-    ``payload`` is the rows already emitted (an encoded Chunk) for a spout in the driver process, else the
-    coordinator's metadata (a JSON value).
+    ``payload`` is an encoded Chunk, the emitted rows, for a spout in the driver process, else the coordinator's
+    metadata (a JSON value).
     """
 
     spout: int
@@ -28,7 +28,7 @@ class Descriptor(NamedTuple):
 
 
 class SpoutNodeInfo(NamedTuple):
-    """A spout as it stands in a program: its id in the topology, the declaration, how many partitions."""
+    """A spout in a program: its id in the topology, its declaration and its number of partitions."""
 
     id: str
     spout: Any

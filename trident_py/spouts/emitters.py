@@ -1,7 +1,7 @@
 """The task side of spouts: what one partition of a spout emits for a batch.
 
-A TaskEmitter serves one partition of one run; it is cached by the task's process (or by LocalCluster) and may
-die with it at any time. Source in Storm: TridentSpoutExecutor and the *Executor classes of trident.spout.
+A TaskEmitter serves one partition of one run. The task's process (or LocalCluster) caches it; it may die with that
+process at any time. Source in Storm: TridentSpoutExecutor and the *Executor classes of trident.spout.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpou
 class TaskEmitter:
     """Emits one partition of one spout.
 
-    Ask `chunks` first: an iterator of columns, or None when the spout emits tuples; then call `emit`.
+    Call `chunks` first: it returns an iterator of columns, or None if the spout emits tuples; then call `emit`.
     """
 
     columnar = False
@@ -36,31 +36,31 @@ class TaskEmitter:
     def chunks(
         self, attempt: TransactionAttempt, payload: Any, wanted: Iterable[str] | None = None
     ) -> Iterator[Chunk] | None:
-        """The batch by columns, a part at a time: the wanted fields at least. None if it comes as tuples."""
+        """Returns the batch as columns, a part at a time, with at least the wanted fields. None: it comes as tuples."""
         return None
 
     def emit_chunk(self, payload: Any) -> Chunk | None:
-        """The whole batch of a spout that emitted in the driver process; None for others."""
+        """Returns the whole batch of a spout that emitted in the driver process; None for other spouts."""
         return None
 
     def emit(self, attempt: TransactionAttempt, payload: Any, collector: TridentCollector) -> Any | None:
         """Emits the batch into the collector. Returns a report for `Coordination.commit`, or None.
 
-        Raises WrongNumberOfValues, and what the user's emitter raises (FailedException: replay).
+        Raises WrongNumberOfValues, and whatever the user's emitter raises (FailedException: replay).
         """
         raise NotImplementedError
 
     def report_to(self, report: Callable[[BaseException], Any]) -> None:
-        """Where errors go that become events; called once, before the first batch."""
+        """Sets the receiver of errors that become events. Called once, before the first batch."""
 
     def success(self, txid: int) -> None:
-        """The batch is committed. Not guaranteed."""
+        """Called after the batch is committed. A call may be lost."""
 
     def close(self) -> None: ...
 
 
 def make_emitter(info: SpoutNodeInfo, index: int, conf: dict) -> TaskEmitter:
-    """The emitter of partition ``index``; opens what the user's emitter opens."""
+    """Returns the emitter of partition ``index``, and opens the user's emitter."""
     if is_home(info.spout):
         return HomeEmitter(info)
     if index >= partitions_of(info.spout, info.partitions):
@@ -76,7 +76,7 @@ def make_emitter(info: SpoutNodeInfo, index: int, conf: dict) -> TaskEmitter:
 
 
 class HomeEmitter(TaskEmitter):
-    """Unpacks what a spout emitted in the driver process."""
+    """Decodes the rows that a spout emitted in the driver process."""
 
     columnar = True
 
@@ -101,7 +101,7 @@ class HomeEmitter(TaskEmitter):
 
 
 class TridentEmitter(TaskEmitter):
-    """An ITridentSpout's emitter. Success of a batch reaches it with the next one at the latest."""
+    """Drives an ITridentSpout's emitter. It learns of a batch's success with the next batch at the latest."""
 
     def __init__(self, info: SpoutNodeInfo, index: int, conf: dict) -> None:
         context = SpoutContext(info.id, index, partitions_of(info.spout, info.partitions))
@@ -127,7 +127,7 @@ class TridentEmitter(TaskEmitter):
         return None
 
     def _begin(self, attempt: TransactionAttempt) -> None:
-        # Batches run one after the other: a later txid means that the pending one has been committed.
+        # Batches run one after the other, so a later txid means that the pending one is committed.
         if self._pending is not None and self._pending.txid < attempt.txid:
             self.success(self._pending.txid)
         self._pending = attempt
@@ -186,14 +186,14 @@ class _Partitions(TaskEmitter):
         return partition_path(self._info.id, partition)
 
     def has(self, new: str, old: str) -> bool:
-        """Whether the user's emitter has the method of Storm 2.7, rather than the one of Storm up to 2.6."""
+        """Returns whether the user's emitter defines the method of Storm 2.7 rather than that of Storm up to 2.6."""
         interfaces = IPartitionedTridentSpout.Emitter, IOpaquePartitionedTridentSpout.Emitter
         method = method_of(type(self._emitter), new)
         own = method is not None and method not in [method_of(interface, new) for interface in interfaces]
         return own or method_of(self._emitter, old) is None
 
     def returned(self, metadata: Any) -> dict[str, Any]:
-        """Metadata by partition id; users return it by partition, or by id."""
+        """Returns metadata by partition id; users return it by partition or by id."""
         named = {}
         for partition, value in (metadata or {}).items():
             key = self._id(partition)
@@ -211,7 +211,7 @@ class _Partitions(TaskEmitter):
 
 
 class PartitionedEmitter(_Partitions):
-    """Transactional: stored metadata is emitted again, new metadata stored at once."""
+    """Transactional: emits again from stored metadata, and stores new metadata at once."""
 
     def emit(self, attempt: TransactionAttempt, payload: Any, collector: TridentCollector) -> Any | None:
         self.refresh(payload)
@@ -238,7 +238,7 @@ class PartitionedEmitter(_Partitions):
         return self._emitter.reEmitPartitionBatch if new else self._emitter.emitPartitionBatch
 
     def _each_by_itself(self, attempt: TransactionAttempt, out: TridentCollector) -> None:
-        """The rule of Storm up to 2.6; a partition without metadata is skipped once a later txid has some."""
+        """Follows Storm up to 2.6: skips a partition without metadata if a later txid of it has some."""
         for key, partition in self.mine.items():
             path = self.path(key)
             metadata = self._store.get(path, attempt.txid)
@@ -252,7 +252,7 @@ class PartitionedEmitter(_Partitions):
 
 
 class OpaqueEmitter(_Partitions):
-    """Opaque: always a new batch from the last committed metadata; its own is reported, not stored."""
+    """Opaque: always emits a new batch from the last committed metadata; reports its own instead of storing it."""
 
     def emit(self, attempt: TransactionAttempt, payload: Any, collector: TridentCollector) -> Any | None:
         self.refresh(payload)

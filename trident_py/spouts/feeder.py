@@ -1,7 +1,7 @@
 """Feeders: spouts that a test or a program feeds by hand, in the process that runs the coordination.
 
-A feeder is a handle: copies made in this process are the feeder itself; one unpickled in another process is
-inert. Source in Storm: org.apache.storm.trident.testing.FeederBatchSpout, FeederCommitterBatchSpout.
+A feeder is a handle. A copy in the same process is the feeder itself; a feeder unpickled in another process is inert.
+Source in Storm: org.apache.storm.trident.testing.FeederBatchSpout, FeederCommitterBatchSpout.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LARGEST_METADATA = 1_000_000
 
 
 class _Fed:
-    """One batch on its way: queued, then under a txid, then done."""
+    """One fed batch: first queued, then assigned to a txid, then done."""
 
     def __init__(self, tuples: Tuples) -> None:
         self.done = False
@@ -42,7 +42,7 @@ class _Fed:
                 raise SpoutError(f"feed: {values!r} is not a tuple of values; feed a list of tuples")
 
     def parts(self, count: int) -> list[Rows]:
-        """The tuples of each partition: as given, or dealt round robin."""
+        """Returns the tuples of each partition: as given by partition, or dealt round robin."""
         if self._by_partition is None:
             return [self._tuples[index::count] for index in range(count)]
         beyond = [index for index in self._by_partition if index not in range(count)]
@@ -52,10 +52,10 @@ class _Fed:
 
 
 class FeederBatchSpout(ITridentSpout):
-    """Each `feed` is one batch. Emits in the driver process.
+    """A spout whose batches are fed by `feed`, one per call. Emits in the driver process.
 
-    A batch is kept until its success, so replays are identical; tuples of JSON values (up to 1 MB) also
-    survive a restart of the process, with the metadata of their txid. `close` makes the feeder finite.
+    A batch is kept until it is committed, so replays are identical. Batches whose values are JSON values (up to 1 MB)
+    also survive a restart of the process, in the metadata of their txid. `close` makes the feeder finite.
     """
 
     kind = TRANSACTIONAL
@@ -86,14 +86,14 @@ class FeederBatchSpout(ITridentSpout):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._fields})"
 
-    # What the user's code calls.
+    # Called by the user.
 
     def feed(self, tuples: Tuples, timeout: float | None = None, wait: bool = True) -> None:
         """Queues one batch and waits until it is committed.
 
-        ``tuples`` are dealt round robin over the partitions, or given as {partition: tuples}. Raises
-        SpoutError after ``timeout`` seconds, or when the run ends first; the batch then stays queued for the
-        next run: do not feed it again. ``wait=False`` only queues it.
+        ``tuples`` is a list, dealt round robin over the partitions, or {partition: tuples}. ``wait=False`` only queues.
+        Raises SpoutError after ``timeout`` seconds, or if the run ends first. The batch then stays queued for the next
+        run: do not feed it again.
         """
         fed = _Fed(tuples)
         with self._changed:
@@ -114,12 +114,12 @@ class FeederBatchSpout(ITridentSpout):
             raise SpoutError("feed: the run has ended; start it again first, or feed(..., wait=False)")
 
     def setWaitToEmit(self, wait: bool) -> None:
-        """Whether a batch starts only when something was fed (so it is at first); else empty ones run too."""
+        """True (the default): a batch starts only after a `feed`. False: empty batches run too."""
         with self._changed:
             self._wait = wait
 
     def close(self) -> None:
-        """Nothing more will be fed: the feeder ends when all is emitted."""
+        """Declares the end of the input: the feeder ends when all batches are emitted."""
         with self._changed:
             self._closed = True
 
@@ -127,7 +127,7 @@ class FeederBatchSpout(ITridentSpout):
         with self._changed:
             return self._closed and not self._queue and not self._left
 
-    # What the coordination calls.
+    # Called by the coordination.
 
     def getOutputFields(self) -> Fields:
         return self._fields
@@ -143,12 +143,12 @@ class FeederBatchSpout(ITridentSpout):
         return _FeederEmitter(self, context.getPartitionIndex(), context.numPartitions())
 
     def assign(self, txid: int, logged: bool) -> _Fed | None:
-        """The batch of a txid: what it had before, else the next of the queue. None if there is none."""
+        """Returns the batch of a txid: the one assigned before, else the next of the queue; None if there is none."""
         with self._changed:
             if txid not in self._assigned and logged and txid in self._left:
                 self._assigned[txid] = self._left.pop(txid)
             if txid not in self._assigned and not logged:
-                # What an earlier run took but this run's log does not know was never emitted: first of all.
+                # Batches that an earlier run took but this run's log lacks were never emitted: they come first.
                 self._queue.extendleft(self._left[known] for known in sorted(self._left, reverse=True))
                 self._left = {}
                 if self._queue:
@@ -164,7 +164,7 @@ class FeederBatchSpout(ITridentSpout):
             return not self._wait or bool(self._queue) or bool(self._left)
 
     def succeeded(self, txid: int) -> None:
-        """The batch is committed, and so are all before it."""
+        """Marks the batch and all earlier ones as committed."""
         with self._changed:
             for batches in (self._assigned, self._left):
                 for known in [known for known in batches if known <= txid]:
@@ -172,14 +172,14 @@ class FeederBatchSpout(ITridentSpout):
             self._changed.notify_all()
 
     def ended(self) -> None:
-        """The run is over: nobody waits any longer."""
+        """Ends the run: wakes every waiting `feed`."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()
 
 
 class FeederCommitterBatchSpout(FeederBatchSpout, ICommitterTridentSpout):
-    """A feeder that takes part in the commit, and does nothing in it."""
+    """A feeder that takes part in the commit and does nothing there."""
 
     def getEmitter(self, txStateId: str, conf: dict, context: SpoutContext) -> _FeederCommitter:
         return _FeederCommitter(self, context.getPartitionIndex(), context.numPartitions())
@@ -220,7 +220,7 @@ class _FeederEmitter(ITridentSpout.Emitter):
             parts = fed.parts(self._partitions)
         else:
             parts = (coordinatorMeta or {}).get("rows", [])
-        # Parts beyond the partitions come from a log written when the feeder had more of them.
+        # A log written with more partitions has more parts than there are partitions now.
         for part in parts[self._index :: self._partitions]:
             for values in part:
                 collector.emit(values)
@@ -231,7 +231,7 @@ class _FeederCommitter(_FeederEmitter, ICommitterTridentSpout.Emitter):
 
 
 def _described(parts: list[Rows]) -> dict:
-    """Metadata that holds the rows if JSON keeps them exactly, else says that they are in this process."""
+    """Returns the rows as metadata if JSON keeps them exactly, else a marker that this process holds them."""
     if all(_plain(value) for part in parts for row in part for value in row):
         rows = [[list(row) for row in part] for part in parts]
         if len(json.dumps(rows)) <= _LARGEST_METADATA:

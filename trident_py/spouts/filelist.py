@@ -1,4 +1,4 @@
-"""Which files a FileSpout reads: found once, frozen with size, time and inode."""
+"""The list of files that a FileSpout reads: found once, frozen with size, time and inode."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".lz4", ".snappy")
 
 
 class SourceFile(NamedTuple):
-    """A file as it was when the run first saw it; in metadata it is the list of these values."""
+    """A file as the run first saw it. In metadata it is the list of these values."""
 
     path: str
     size: int
@@ -41,7 +41,7 @@ class SourceFile(NamedTuple):
         return cls(path, stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
     def check(self, txid: int) -> None:
-        """Raises SpoutError if the file is not what it was: the batch could not be emitted unchanged."""
+        """Raises SpoutError if the file has changed: the batch could not be emitted unchanged."""
         now = SourceFile.of(self.path)
         if now != self:
             what = f"{self.size} bytes, now {now.size}" if now.size != self.size else "rewritten"
@@ -53,10 +53,10 @@ class SourceFile(NamedTuple):
 
 
 def find_files(paths: Iterable[str]) -> list[str]:
-    """The files of each path in turn: a file, all of a folder, all of a glob; each sorted, each file once.
+    """Returns the files of each path in turn: the file, all files of a folder, or all matches of a glob.
 
-    Names that begin with a dot or an underscore are left out of folders. Raises SpoutError for a path without
-    files.
+    The files of one path are sorted; each file is listed once. Skips names in folders that begin with a dot or an
+    underscore. Raises SpoutError for a path without files.
     """
     found: dict[str, None] = {}
     for path in paths:
@@ -80,7 +80,7 @@ def _files_of(path: str) -> list[str]:
 
 
 def format_of(paths: Iterable[str]) -> str:
-    """The format that the names say. Raises DefinitionError for several, or one that cannot be read."""
+    """Returns the format by the file names. Raises DefinitionError for several formats, or a compressed file."""
     formats: dict[str, str] = {}
     for path in paths:
         suffix = Path(path).suffix.lower()

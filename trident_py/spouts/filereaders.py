@@ -21,16 +21,16 @@ BLOCK = 4 << 20
 
 
 class RangeReader(Protocol):
-    """Reads ranges of one format; lives as long as its emitter."""
+    """Reads ranges of one format. Lives as long as its emitter."""
 
     def read(self, path: str, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
-        """The rows between two positions. Raises SpoutError naming file and place."""
+        """Returns the rows between two positions. Raises SpoutError that names file and place."""
 
     def close(self) -> None: ...
 
 
 def blocks(path: str, start: int, end: int, size: int) -> Iterator[tuple[int, bytes]]:
-    """The bytes of whole lines between two offsets, about ``size`` at a time, each with its offset."""
+    """Returns whole lines between two offsets, about ``size`` bytes at a time, each block with its offset."""
     with open(path, "rb") as file:  # noqa: PTH123
         file.seek(start)
         at, rest = start, b""
@@ -51,7 +51,7 @@ def sliced(columns: dict[str, Any], length: int) -> Iterator[Chunk]:
 
 
 class LineReader:
-    """Lines as one text column, without their line ends."""
+    """Reads lines as one text column, without line ends."""
 
     def read(self, path: str, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
         for at, block in blocks(path, start, end, BLOCK):
@@ -69,7 +69,7 @@ class LineReader:
 
 
 class CsvReader:
-    """CSV rows; typed fields are parsed as their type, untyped ones stay text."""
+    """Reads CSV rows. Typed fields are parsed as their type, untyped ones stay text."""
 
     def __init__(self, nulls: tuple[str, ...], delimiter: str, multiline: bool) -> None:
         self._nulls = list(nulls)
@@ -92,7 +92,7 @@ class CsvReader:
             null_values=self._nulls,
             strings_can_be_null=True,
         )
-        # Inside quotes a newline ends no row, so such a range is one block.
+        # Inside quotes a newline does not end a row, so the whole range is one block.
         size = end - start if self._multiline else BLOCK
         for at, block in blocks(path, start, end, size):
             if block.strip():
@@ -145,7 +145,7 @@ class CsvReader:
 
 
 def _read_as(wanted: pa.DataType) -> pa.DataType:
-    """Arrow's CSV reader overflows in long decimals without a word: they are parsed by `decimals`."""
+    """Decimals are read as text and parsed by `decimals`: Arrow's CSV reader overflows silently in long ones."""
     return pa.string() if pa.types.is_decimal(wanted) else wanted
 
 
@@ -154,7 +154,7 @@ def _has_infinite(column: pa.ChunkedArray) -> bool:
 
 
 def _check_infinite(table: pa.Table, texts: pa.Table) -> None:
-    """Arrow makes an infinity of a number that is too large; only what is written as one may be one."""
+    """Raises ArrowInvalid for a number too large for its type, which Arrow reads as infinity."""
     for name in texts.column_names:
         written = pc.match_substring_regex(texts.column(name), r"(?i)^\s*[+-]?inf")
         grown = pc.and_not(pc.is_inf(table.column(name)), written)
@@ -164,7 +164,7 @@ def _check_infinite(table: pa.Table, texts: pa.Table) -> None:
 
 
 def lines_before(path: str, offset: int) -> int:
-    """How many lines end before an offset."""
+    """Returns the number of lines that end before an offset."""
     return sum(block.count(b"\n") for _, block in blocks(path, 0, offset, BLOCK))
 
 
@@ -174,7 +174,7 @@ def single(column: pa.ChunkedArray) -> pa.Array:
 
 
 class JsonReader:
-    """An object in each line. Values are Python's; typed fields become their type; a missing key is None."""
+    """Reads one JSON object per line. Untyped values are Python's; a missing key is None."""
 
     def read(self, path: str, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
         for at, block in blocks(path, start, end, BLOCK):
@@ -195,9 +195,9 @@ def _told(path: str, at: int, lines: list[tuple[int, bytes]], number: int, what:
 
 
 def objects_in(block: bytes) -> int | None:
-    """How many lines hold something, if each looks like one object, in UTF-8; else None.
+    """Returns the number of non-blank lines if each looks like one object and the block is UTF-8; else None.
 
-    Arrow's reader takes the lines as one stream: what begins in one line must not be able to end in another.
+    Arrow's reader takes the lines as one stream, so a value that begins in one line must not end in another.
     """
     body = block.strip()
     newlines = body.count(b"\n")

@@ -1,6 +1,6 @@
-"""Positions in files: where a given number of rows ends, without parsing the rows.
+"""Row positions in files: finds where a given number of rows ends, without parsing them.
 
-A position is a byte offset in text files and a row number in Parquet files.
+A position is a byte offset in a text file and a row number in a Parquet file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BLOCK = 4 << 20
 
 
 class RowPositions(Protocol):
-    """One file, for the coordinator. ``begin`` is where its first row is, ``end`` is behind the last."""
+    """The positions in one file, for the coordinator: ``begin`` of the first row, ``end`` of the last."""
 
     @property
     def begin(self) -> int: ...
@@ -29,17 +29,17 @@ class RowPositions(Protocol):
     def end(self) -> int: ...
 
     def advance(self, start: int, rows: int) -> tuple[int, int]:
-        """The position at most so many rows behind start, and how many rows there were."""
+        """Returns the position at most ``rows`` rows after start, and the number of rows up to it."""
 
     def near(self, start: int, rows: int, slack: int) -> tuple[int, int]:
-        """As `advance`, but up to ``slack`` rows off where that makes reading cheaper."""
+        """As `advance`, but up to ``slack`` rows off if that makes reading cheaper."""
 
     def columns(self) -> list[str] | None:
-        """The names of the columns, None where rows bring their own."""
+        """Returns the column names; None if each row names its own."""
 
 
 class TextRows:
-    """Lines. With a delimiter the first names the columns; with ``quoted`` a field may hold newlines."""
+    """Lines. With a delimiter, the first line names the columns; with ``quoted``, a field may hold newlines."""
 
     def __init__(self, file: SourceFile, delimiter: str | None = None, quoted: bool = False) -> None:
         self._file = file
@@ -81,7 +81,7 @@ class TextRows:
         return self.advance(start, rows)
 
     def _rows_in(self, block: bytes, rows: int, inside: bool) -> tuple[int, int, bool]:
-        """How many bytes of the block hold at most so many rows, how many rows, whether a quote is open."""
+        """Returns the bytes that hold at most ``rows`` rows, the number of rows, and whether a quote is open."""
         if self._quoted:
             return _quoted_rows(block, rows, inside)
         found = block.count(b"\n")
@@ -115,7 +115,7 @@ def header_line(path: str) -> bytes:
 
 
 def header_names(line: bytes, delimiter: str, path: str) -> list[str]:
-    """The column names in a header line. Raises SpoutError for a file without one."""
+    """Returns the column names of a header line. Raises SpoutError for a file without one."""
     text = line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
     if not text:
         raise SpoutError(f"FileSpout: {path} has no header line; a CSV file must begin with its column names")
@@ -123,7 +123,7 @@ def header_names(line: bytes, delimiter: str, path: str) -> list[str]:
 
 
 class ParquetRows:
-    """Rows of a Parquet file, by its footer."""
+    """Rows of a Parquet file, from its footer."""
 
     def __init__(self, file: SourceFile) -> None:
         self._file = file
@@ -151,7 +151,7 @@ class ParquetRows:
         return end, end - start
 
     def near(self, start: int, rows: int, slack: int) -> tuple[int, int]:
-        """Ends at the border of a row group if one is close: half a group costs as much as a whole one."""
+        """Ends at a row group's border if one is close: reading half a group costs as much as a whole one."""
         end, taken = self.advance(start, rows)
         border = min(self._borders, key=lambda known: abs(known - end))
         close = abs(border - end) <= slack and border > start

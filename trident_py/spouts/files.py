@@ -1,9 +1,9 @@
-"""FileSpout: files as a transactional spout, read by columns.
+"""FileSpout: a transactional spout that reads files by columns.
 
-The coordinator describes a batch as ranges of files, one list for each task; the emitters in the tasks read
-the ranges straight into Arrow. Its metadata, a JSON value:
+The coordinator describes a batch as ranges of files, one list per task. The emitters in the tasks read the ranges
+straight into Arrow. The metadata of a batch, a JSON value:
 
-    files   [[path, size, mtime, inode], ...]      what is not read yet, frozen when the run began
+    files   [[path, size, mtime, inode], ...]      the files not yet read, frozen when the run began
     tasks   [[[file, start, end], ...], ...]       the ranges of this batch, by index into files
     next    [file, position]                       where the next batch begins
 """
@@ -28,17 +28,17 @@ PathsLike = str | os.PathLike | Iterable[str | os.PathLike]
 
 
 class FileSpout(ITridentSpout):
-    """Files as batches of batchSize rows, over all partitions; ends with the last file.
+    """Reads files as batches of batchSize rows over all partitions; ends with the last file.
 
-    ``paths``: files, folders or globs, in this order, each sorted; the list of files is frozen when the run
-    begins and stays so over restarts. ``format``: "lines" (one field), "csv" (with a header), "json" (an
-    object in each line) or "parquet"; None takes the names' suffixes. ``fields`` name columns; typed ones
-    (``Fields("temp double")``) become that type, untyped ones are text in CSV and what the file has in JSON
-    and Parquet. CSV: ``nulls`` are the texts that mean no value, ``multiline`` lets quotes hold newlines.
-    JSON: a missing key is None.
+    ``paths``: files, folders or globs, read in this order; the files of each are sorted. The list of files is frozen
+    when the run begins and survives restarts. ``format``: "lines" (one field), "csv" (with a header), "json" (one
+    object per line) or "parquet"; None: by the file names' suffixes. ``fields`` name columns. A typed field
+    (``Fields("temp double")``) becomes that type; an untyped one is text in CSV and the file's value in JSON and
+    Parquet. ``nulls``: the CSV texts that mean null. ``multiline``: quoted CSV values may hold newlines. A missing JSON
+    key is None.
 
-    Batches are a pure function of the files and batchSize, so replays are identical; a file that changed
-    since raises SpoutError, as do a missing file or column and a row that cannot be read (file and line).
+    Batches depend only on the files and batchSize, so replays are identical. Raises SpoutError for a file that has
+    changed since, a missing file or column, and a row that cannot be read (naming file and line).
     On Spark every executor must see the files under the same paths.
     """
 
@@ -91,7 +91,7 @@ class FileSpout(ITridentSpout):
         return FileEmitter(self, context.getPartitionIndex(), context.numPartitions())
 
     def format_of(self, files: Iterable[SourceFile]) -> str:
-        """The format of these files. Raises DefinitionError where the fields do not suit it."""
+        """Returns the format of these files. Raises DefinitionError if the fields do not suit it."""
         kind = self.format or format_of(file.path for file in files)
         if kind == "lines":
             check_lines(self.fields)
@@ -99,13 +99,13 @@ class FileSpout(ITridentSpout):
 
 
 def check_lines(fields: Fields) -> None:
-    """Lines are one text field. Raises DefinitionError."""
+    """Raises DefinitionError unless there is one field, of type string or untyped."""
     if len(fields) != 1 or set(fields.types.values()) - {"string"}:
         raise DefinitionError(f"FileSpout: lines are one field of type string, got {fields.declarations()}")
 
 
 class Segment(NamedTuple):
-    """Rows of one file; ``file`` is an index into the files of the batch."""
+    """A range of rows of one file; ``file`` is an index into the files of the batch."""
 
     file: int
     start: int
@@ -114,7 +114,7 @@ class Segment(NamedTuple):
 
 
 class FileCoordinator(ITridentSpout.BatchCoordinator):
-    """Cuts the files into batches and these into ranges, one list for each task."""
+    """Cuts the files into batches, and each batch into ranges, one list per task."""
 
     def __init__(self, spout: FileSpout, partitions: int) -> None:
         self._spout = spout
@@ -132,7 +132,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         return not self.isExhausted()
 
     def isExhausted(self) -> bool:
-        """Nothing is left to read. Files that cannot be read are left for initializeTransaction to report."""
+        """Returns whether all files are read. Leaves unreadable files for initializeTransaction to report."""
         try:
             files, _ = self._begin() if self._known is None else self._known
         except TridentError:
@@ -148,7 +148,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         return metadata
 
     def _begin(self) -> tuple[list[SourceFile], int]:
-        """The files there are and where the first begins; looked for once."""
+        """Returns the files and the first position in them; looked up once."""
         if self._first is None:
             files = [SourceFile.of(path) for path in find_files(self._spout.paths)]
             self._kind = self._spout.format_of(files)
@@ -156,12 +156,12 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         return self._first
 
     def _after(self, metadata: Any) -> tuple[list[SourceFile], int]:
-        """Behind a batch. Touches no file: the batch's `next` is settled."""
+        """Returns the files and position after a batch. Touches no file: the batch's `next` is final."""
         file, position = metadata["next"]
         return [SourceFile(*given) for given in metadata["files"][file:]], position
 
     def _settled(self, files: list[SourceFile], position: int | None) -> tuple[list[SourceFile], int]:
-        """The position, moved on from the end of a file to the next one that has rows."""
+        """Returns the position; at the end of a file, the first of the next file that has rows."""
         while files:
             rows = self._rows_of(files[0])
             at = rows.begin if position is None else position
@@ -208,7 +208,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         return len(files) - len(rest)
 
     def _split(self, segments: list[Segment], files: list[SourceFile]) -> list[list[list[int]]]:
-        """The rows in equal shares, in order; a Parquet cut may move by a quarter of a share."""
+        """Splits the rows into equal shares, in order. A Parquet cut may move by a quarter of a share."""
         total = sum(segment.rows for segment in segments)
         queue, done = list(segments), 0
         tasks: list[list[list[int]]] = []
@@ -226,7 +226,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
     def _take(
         self, queue: list[Segment], quota: int, slack: int, files: list[SourceFile]
     ) -> tuple[Segment, list[Segment]]:
-        """The first rows of the queue, about ``quota`` of them, from one file."""
+        """Takes the first rows of the queue, about ``quota`` of them, from one file."""
         first, rest = queue[0], queue[1:]
         if first.rows <= quota:
             return first, rest
@@ -238,7 +238,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
 
 
 def check_columns(fields: Fields, columns: list[str] | None, path: str) -> None:
-    """Raises SpoutError naming the columns that a file lacks, and those it has."""
+    """Raises SpoutError for a column that the file lacks or has twice; lists the file's columns."""
     missing = [name for name in fields if columns is not None and columns.count(name) != 1]
     if missing:
         assert columns is not None
@@ -247,7 +247,7 @@ def check_columns(fields: Fields, columns: list[str] | None, path: str) -> None:
 
 
 class FileEmitter(ITridentSpout.Emitter):
-    """Reads the ranges of its task. A log written with more tasks is shared among those there are now."""
+    """Reads the ranges of its task. A log written with more tasks is shared among the present ones."""
 
     def __init__(self, spout: FileSpout, index: int, partitions: int) -> None:
         self._spout = spout
@@ -258,7 +258,7 @@ class FileEmitter(ITridentSpout.Emitter):
     def emitChunks(
         self, tx: TransactionAttempt, coordinatorMeta: Any, wanted: Iterable[str] | None = None
     ) -> Iterator[Chunk]:
-        """The rows as columns of at most 64k rows each, read as they are asked for."""
+        """Yields the rows as columns of at most 64k rows, reading each only when it is asked for."""
         files = [SourceFile(*given) for given in coordinatorMeta["files"]]
         fields = self._spout.fields if wanted is None else self._spout.fields.only(wanted)
         for ranges in coordinatorMeta["tasks"][self._index :: self._partitions]:

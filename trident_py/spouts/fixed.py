@@ -10,10 +10,10 @@ from .interfaces import TRANSACTIONAL, IBatchSpout
 
 
 class FixedBatchSpout(IBatchSpout):
-    """Emits the given tuples, at most maxBatchSize to a batch, then ends; with ``setCycle(True)`` never.
+    """Emits the given tuples, at most maxBatchSize per batch, then ends; with ``setCycle(True)`` it starts again.
 
-    Batch n is a pure function of txid n: replays are identical, also after a restart. A batch never wraps
-    (5 tuples by 3: 3, 2, 3, 2, ...). One partition. ``FixedBatchSpout("word", 2, ("a",), ("b",))``.
+    Batch n depends only on txid n, so replays are identical, also after a restart. A batch never wraps (5 tuples by 3:
+    3, 2, 3, 2, ...). One partition. ``FixedBatchSpout("word", 2, ("a",), ("b",))``.
     Source in Storm: org.apache.storm.trident.testing.FixedBatchSpout.
     """
 
@@ -32,7 +32,7 @@ class FixedBatchSpout(IBatchSpout):
         self._last = 0
 
     def setCycle(self, cycle: bool) -> FixedBatchSpout:
-        """Whether to start again at the end. Acts before ``newStream``, which takes a snapshot."""
+        """Sets whether to start again at the end. Call it before ``newStream``, which takes a snapshot."""
         self._cycle = cycle
         return self
 
@@ -41,7 +41,7 @@ class FixedBatchSpout(IBatchSpout):
         return f"FixedBatchSpout({self._fields}, {self._size}, {len(self._tuples)} tuples{cycle})"
 
     def batch(self, txid: int) -> list[Any]:
-        """The tuples of one batch."""
+        """Returns the tuples of one batch."""
         at = txid - 1
         if self._cycle and self._tuples:
             at %= self._batches()

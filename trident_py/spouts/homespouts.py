@@ -20,7 +20,7 @@ Rows = list[list[Any]]
 
 
 class Instances:
-    """The copies of a home spout, one per partition; partitions beyond the spout's own limit stay empty."""
+    """The copies of a home spout, one per partition. Partitions beyond the spout's own limit stay empty."""
 
     def __init__(self, info: SpoutNodeInfo, report: Callable[..., Any] | None) -> None:
         count = partitions_of(info.spout, info.partitions)
@@ -42,36 +42,36 @@ class Instances:
 
 
 class SpoutCoordinator:
-    """One spout in the driver process. `home` says whether it emits here."""
+    """The driver side of one spout. ``home`` says whether it emits in the driver process."""
 
     home: bool = False
 
     def restore(self, txid: int, metadata: Any) -> None:
-        """A run goes on after ``txid``, whose metadata this is."""
+        """Continues a run after ``txid``, whose metadata is given."""
 
     def ready(self, txid: int) -> bool:
         return True
 
     def pending(self) -> bool:
-        """Whether tuples are to come, although it is not ready."""
+        """Returns whether tuples are expected soon although the spout is not ready."""
         return False
 
     def ended(self, txid: int) -> bool:
         raise NotImplementedError
 
     def backlog(self) -> dict[str, int]:
-        """How many tuples still wait, by partition, as far as is known."""
+        """Returns the number of waiting tuples by partition, as last known."""
         return {}
 
     def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any:
-        """What the batch is, a JSON value; None where a spout makes it up as it emits."""
+        """Returns the description of the batch, a JSON value; None for a spout that decides as it emits."""
         return None
 
     def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
         raise NotImplementedError
 
     def commit(self, tx: TransactionAttempt, reports: list) -> None:
-        """All states have committed; ``reports`` come from the tasks' emitters."""
+        """Called when all states have committed; ``reports`` come from the tasks' emitters."""
 
     def success(self, txid: int) -> None:
         raise NotImplementedError
@@ -81,9 +81,9 @@ class SpoutCoordinator:
 
 
 class BatchSpoutCoordinator(SpoutCoordinator):
-    """IBatchSpout: always ready, no metadata; emits on every attempt under its txid. BatchSpoutExecutor.
+    """Drives an IBatchSpout: always ready, no metadata; emits on every attempt under its txid.
 
-    No positions are kept: the spout starts wherever `open` put it.
+    Keeps no positions: the spout starts wherever `open` puts it. Source in Storm: BatchSpoutExecutor.
     """
 
     home = True
@@ -110,10 +110,11 @@ class BatchSpoutCoordinator(SpoutCoordinator):
 
 
 class RichSpoutCoordinator(SpoutCoordinator):
-    """IRichSpout: draws a batch by nextTuple; acks and fails its message ids. RichSpoutBatchExecutor.
+    """Drives an IRichSpout: draws a batch by nextTuple; acks and fails its message ids.
 
-    Unlike there, the counter of emitted tuples starts anew with every batch (docs/differences.md), and a
-    success covers the ids of earlier txids whose success never came. Nothing is kept over a restart.
+    Unlike in Storm, the counter of emitted tuples starts anew with every batch (docs/differences.md), and a success
+    covers the ids of earlier txids whose success never came. Nothing survives a restart. Source in Storm:
+    RichSpoutBatchExecutor.
     """
 
     home = True

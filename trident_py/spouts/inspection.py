@@ -1,4 +1,4 @@
-"""Questions that the plan and the coordination ask of any spout."""
+"""Checks and properties of any spout, for the planner and the coordination."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_PARALLELISM = "topology.max.task.parallelism"
 
 
 def check_spout(spout: Any) -> None:
-    """Raises DefinitionError for what is not a spout, or a spout whose kind is none."""
+    """Raises DefinitionError unless it is a spout of a known kind."""
     if isinstance(spout, type):
         raise DefinitionError(f"{spout.__name__} is a class; give an instance: {spout.__name__}(...)")
     if not isinstance(spout, SPOUTS):
@@ -41,7 +41,7 @@ def check_spout(spout: Any) -> None:
 
 
 def output_fields(spout: Any) -> Fields:
-    """The fields a spout declares. Raises DefinitionError when it declares none."""
+    """Returns the fields that a spout declares. Raises DefinitionError if it declares none."""
     check_spout(spout)
     try:
         declared = spout.getOutputFields()
@@ -53,18 +53,18 @@ def output_fields(spout: Any) -> Fields:
 
 
 def snapshot(spout: Any) -> Any:
-    """The spout's own snapshot. Raises DefinitionError for what is no spout, or cannot be copied."""
+    """Returns the spout's own snapshot. Raises DefinitionError if it is not a spout, or cannot be copied."""
     check_spout(spout)
     return spout.snapshot()
 
 
 def is_home(spout: ITridentDataSource) -> bool:
-    """Whether it emits in the driver process; its tuples then travel in the descriptors."""
+    """Returns whether the spout emits in the driver process; its tuples then travel in the descriptors."""
     return isinstance(spout, IBatchSpout | IRichSpout | ICommitterTridentSpout) or bool(spout.home)
 
 
 def is_finite(spout: Any) -> bool:
-    """Whether the spout itself can end. (A coordinator may have isExhausted too.)"""
+    """Returns whether the spout itself can end. (A coordinator may define isExhausted too.)"""
     return method_of(spout, "isExhausted") is not None
 
 
@@ -74,26 +74,25 @@ def configuration(spout: Any) -> dict[str, Any]:
 
 
 def partitions_of(spout: Any, wanted: int) -> int:
-    """How many partitions the spout gets when so many are wanted."""
+    """Returns ``wanted``, limited by the spout's own ``topology.max.task.parallelism``."""
     limit = configuration(spout).get(MAX_PARALLELISM)
     return wanted if limit is None else max(1, min(wanted, int(limit)))
 
 
 def ended(source: Any, txid: int) -> bool:
-    """Whether a spout or a coordinator says that txid and all later ones are empty. ``isExhaustedAt(txid)`` knows best,
-    where there is one."""
+    """Returns whether txid and all later ones are empty, by ``isExhaustedAt(txid)`` or else by ``isExhausted()``."""
     at = method_of(source, "isExhaustedAt")
     return bool(at(txid) if at is not None else optional(source, "isExhausted")())
 
 
 def optional(target: Any, name: str) -> Callable[..., Any]:
-    """The method of that name, or one that does nothing."""
+    """Returns the method of that name, or one that does nothing."""
     method = method_of(target, name)
     return method if method is not None else lambda *arguments: None
 
 
 def method_of(target: Any, name: str) -> Callable[..., Any] | None:
-    """A method that a user's own spout, coordinator, emitter or partition may have. Storm's convention: nobody needs to
-    inherit from our inner classes, and some methods are another way to do the work, so their absence tells."""
+    """Returns an optional method of a user's spout, coordinator, emitter or partition, or None. As in Storm, users need
+    not inherit from our inner classes. Some methods replace others, so their absence has a meaning."""
     method = getattr(target, name, None)
     return method if callable(method) else None

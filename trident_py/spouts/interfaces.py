@@ -1,15 +1,14 @@
-"""The spout interfaces: what users implement to bring data into a topology.
+"""The spout interfaces, which users implement to bring data into a topology.
 
-A spout is a plain value that can be copied and pickled; connections are opened in ``open``, in the
-coordinator or in the emitter, never in ``__init__``. Where its parts run:
+A spout is a plain value that can be copied and pickled. Open connections in ``open``, in the coordinator or in the
+emitter, never in ``__init__``. Where the parts run:
 
     IBatchSpout, IRichSpout, ICommitterTridentSpout   in the user's driver process, one instance per partition
     ITridentSpout, I(Opaque)PartitionedTridentSpout   coordinator in the driver process, emitters in the tasks
 
-Any of them may have ``isExhausted() -> bool`` (a coordinator may have it too): that makes the spout finite.
-Every spout has ``kind``: what a replay of a batch looks like ("transactional": the same tuples; "opaque":
-each tuple succeeds in one batch only; "non-transactional": neither). Source in Storm:
-org.apache.storm.trident.spout.
+A spout, or its coordinator, may define ``isExhausted() -> bool``; the spout is then finite. ``kind`` says what a replay
+of a batch emits: "transactional" (the same tuples), "opaque" (perhaps other tuples, but each tuple succeeds in one
+batch only) or "non-transactional" (neither). Source in Storm: org.apache.storm.trident.spout.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ KINDS = (TRANSACTIONAL, OPAQUE, NON_TRANSACTIONAL)
 
 
 class SpoutContext(TridentOperationContext):
-    """What `open`, `getCoordinator` and `getEmitter` learn: which task of how many, and of which spout.
+    """The spout's component id, this task's index and the number of tasks; passed when a part of a spout is opened.
 
-    ``transaction`` is the attempt that is running whenever a spout in the driver process is called.
+    ``transaction`` is the running attempt, during every call of a spout in the driver process.
     """
 
     def __init__(self, component: str, partitionIndex: int, numPartitions: int) -> None:
@@ -53,7 +52,7 @@ class ITridentDataSource:
     """The root of all spouts. Source in Storm: ITridentDataSource."""
 
     kind: str = NON_TRANSACTIONAL
-    home: bool = False  # emits in the driver process, as the kinds of spouts that can do nothing else
+    home: bool = False  # True: emits in the driver process. IBatchSpout, IRichSpout and committers always do.
 
     def getComponentConfiguration(self) -> dict[str, Any] | None:
         """Settings of this spout alone; ``topology.max.task.parallelism`` limits its partitions."""
@@ -63,9 +62,9 @@ class ITridentDataSource:
         raise NotImplementedError(f"{type(self).__name__}.getOutputFields: return the fields of this spout")
 
     def snapshot(self) -> Any:
-        """What ``newStream`` takes: a copy, which later changes do not reach. A feeder gives itself.
+        """Returns the copy that ``newStream`` keeps; later changes do not reach it. A feeder returns itself.
 
-        Raises DefinitionError for a spout that cannot be copied.
+        Raises DefinitionError if the spout cannot be copied.
         """
         try:
             return copy.deepcopy(self)
@@ -77,12 +76,11 @@ class ITridentDataSource:
 
 
 class IBatchSpout(ITridentDataSource):
-    """A spout of small batches, one instance per partition, in the driver process.
+    """A spout of small batches. Runs in the driver process, one instance per partition.
 
-    `emitBatch` is called on every attempt of a txid, with the same batchId (the txid) on replay: the spout
-    itself must remember the batch until `ack`. If it does, say so: ``kind = "transactional"``. After a
-    restart the txid goes on, but the spout starts wherever `open` puts it.
-    The attempt is ``context.transaction``.
+    `emitBatch` is called on every attempt of a txid; batchId is the txid. The spout itself must keep a batch until its
+    `ack` to emit it again; if it does, declare ``kind = "transactional"``. After a restart the txids go on, but the
+    spout starts wherever `open` puts it. The attempt is ``context.transaction``.
     """
 
     def open(self, conf: dict, context: SpoutContext) -> None:
@@ -93,89 +91,89 @@ class IBatchSpout(ITridentDataSource):
         raise NotImplementedError
 
     def ack(self, batchId: int) -> None:
-        """The batch is committed. Not guaranteed: a later batch's ack covers the earlier ones too."""
+        """Called after the batch is committed. A call may be lost: an ack covers all earlier batches too."""
 
     def close(self) -> None:
         """Called when the run ends."""
 
 
 class ITridentSpout(ITridentDataSource):
-    """The general spout: a coordinator says what a batch is, emitters emit it from that description.
+    """The general spout: a coordinator describes each batch, and emitters emit it from that description.
 
-    The coordinator decides whether replays are identical: say so with ``kind``.
+    Set ``kind`` to what the coordinator guarantees: whether a replayed batch has the same tuples.
     """
 
     class BatchCoordinator:
-        """Lives in the driver process; one for the spout, whatever its parallelism."""
+        """Runs in the driver process; one per spout, whatever its parallelism."""
 
         def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
-            """What the batch is, as a JSON value. Called once for each attempt.
+            """Returns the description of the batch, a JSON value. Called once per attempt.
 
-            prevMetadata belongs to the closest earlier txid, currMetadata is what an earlier attempt of this
-            txid got, or None. The result is stored and reaches every emitter.
+            prevMetadata is the description of the closest earlier txid. currMetadata is the one that an earlier attempt
+            of this txid got, or None. The result is stored and passed to every emitter.
             """
             raise NotImplementedError
 
         def success(self, txid: int) -> None:
-            """The batch is committed. Not guaranteed."""
+            """Called after the batch is committed. A call may be lost."""
 
         def isReady(self, txid: int) -> bool:
-            """Whether there is something for this txid; one ready spout starts a batch for all."""
+            """Returns whether this txid has tuples to emit. One ready spout starts a batch for all spouts."""
             return True
 
         def isPending(self) -> bool:
-            """Whether it is worth waiting a moment although it is not ready: a run with ``availableNow`` ends where
-            no spout is ready."""
+            """Returns whether tuples are expected soon although the spout is not ready. A run with ``availableNow``
+            ends when no spout is ready, but first waits for a pending one."""
             return False
 
         def backlog(self) -> dict[str, int]:
-            """How many tuples still wait, by partition, as far as is known; shown as progress. Called often, while
-            batches are made: look nothing up here."""
+            """Returns the number of waiting tuples by partition, as last known; shown as progress. Called often, during
+            batches: do not query the source here."""
             return {}
 
         def restore(self, txid: int, metadata: Any) -> None:
-            """A run goes on after ``txid``, whose metadata this is. Called before its first batch."""
+            """Called before the first batch of a run that continues after ``txid``, with the metadata of that txid."""
 
         def close(self) -> None: ...
 
     class Emitter:
-        """One per partition; in the tasks, or in the driver process for a committer.
+        """One per partition; runs in a task, or in the driver process for a committer.
 
-        An emitter may have ``emitChunks(tx, coordinatorMeta, wanted) -> Iterator[Chunk]``, which is then
-        called instead of `emitBatch`: columns, never rows. ``wanted`` names the fields that are read. It may have
-        ``reportTo(report)``: called first, with what makes events of errors that do not fail the batch.
+        An emitter may define ``emitChunks(tx, coordinatorMeta, wanted) -> Iterator[Chunk]``, which is called instead of
+        `emitBatch` and returns columns; ``wanted`` names the fields that are read. It may also define
+        ``reportTo(report)``, called before the first batch: ``report(error)`` records an event and fails no batch.
         """
 
         def emitBatch(self, tx: TransactionAttempt, coordinatorMeta: Any, collector: TridentCollector) -> None:
             raise NotImplementedError
 
         def success(self, tx: TransactionAttempt) -> None:
-            """The batch is committed. Not guaranteed; in a task it comes with the next batch at latest."""
+            """Called after the batch is committed, in a task with the next batch at the latest. A call may be lost."""
 
         def close(self) -> None: ...
 
     @abstractmethod
     def getCoordinator(self, txStateId: str, conf: dict, context: SpoutContext) -> Any:
-        """Called once in the driver process (Storm: twice). ``conf["trident.report"](error)`` makes an event."""
+        """Called once, in the driver process (Storm: twice). ``conf["trident.report"](error)`` records an event."""
         raise NotImplementedError
 
     @abstractmethod
     def getEmitter(self, txStateId: str, conf: dict, context: SpoutContext) -> Any:
-        """Called once for each partition, where it emits."""
+        """Called once per partition, in the process that emits it."""
         raise NotImplementedError
 
 
 class ICommitterTridentSpout(ITridentSpout):
-    """An ITridentSpout whose emitters take part in the commit; they live in the driver process."""
+    """An ITridentSpout whose emitters take part in the commit. They run in the driver process."""
 
     class Emitter(ITridentSpout.Emitter):
         def commit(self, attempt: TransactionAttempt) -> None:
-            """All states have committed this attempt. A FailedException replays the batch."""
+            """Called when all states have committed this attempt. A FailedException replays the batch."""
             raise NotImplementedError
 
 
 class OutputFieldsDeclarer:
-    """What `IRichSpout.declareOutputFields` writes to."""
+    """Collects the fields that `IRichSpout.declareOutputFields` declares."""
 
     def __init__(self) -> None:
         self.fields: Fields | None = None
@@ -185,14 +183,14 @@ class OutputFieldsDeclarer:
 
 
 class IRichSpout(ITridentDataSource):
-    """A plain Storm spout; non-transactional. In the driver process.
+    """A plain Storm spout, non-transactional. Runs in the driver process.
 
-    A batch is up to ``topology.spout.max.batch.size`` (1000) calls of `nextTuple`. Message ids of a batch are
-    acked when it is committed; when its txid is emitted again they are failed first and a new batch is drawn.
+    A batch is up to ``topology.spout.max.batch.size`` (1000) calls of `nextTuple`. The message ids of a batch are acked
+    when it is committed. When its txid is emitted again, they are failed first and a new batch is drawn.
     """
 
     def open(self, conf: dict, context: SpoutContext, collector: Any) -> None:
-        """Called at the first batch. ``collector.emit(values, messageId=None)``."""
+        """Called before the first batch. Keep ``collector``: ``collector.emit(values, messageId=None)``."""
 
     def close(self) -> None: ...
 

@@ -1,7 +1,7 @@
-"""JSON objects as typed columns: a value comes out as it was written, or it is an error. Runs in the tasks.
+"""Reads JSON objects as typed columns: each value keeps what was written, or is an error. Runs in the tasks.
 
-Two readers, one answer: Arrow's takes plain types, a block at a time, and Python's the rest. What the two would read
-differently, Arrow's leaves to Python's, so it never matters which records came together.
+Two readers give one result: Arrow's reads plain types, a block at a time, and Python's reads the rest. Arrow's reader
+leaves to Python's whatever the two would read differently, so results do not depend on which records share a block.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..errors import SpoutError, TridentError
 from ..tuples import Fields
 
 Explained = Callable[[int, str], str]
-"""What tells where a record stands: its number, and what is wrong with it."""
+"""Describes a record's place; takes its number and the problem."""
 
 
 def is_text(block: bytes) -> bool:
-    """Whether it is UTF-8."""
+    """Returns whether the block is UTF-8."""
     try:
         pa.array([block], pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:
@@ -34,9 +34,9 @@ def is_text(block: bytes) -> bool:
 
 
 def json_table(block: bytes, fields: Fields) -> pa.Table | None:
-    """The block by Arrow's own reader, where all fields are of plain types. None: let Python read it.
+    """Reads the block by Arrow's reader if all fields have plain types. None: Python's reader must read it.
 
-    Python's reader takes some values that this one refuses, and explains the others better.
+    Python's reader accepts some values that this one refuses, and reports errors better.
     """
     types = [(name, arrow_type(ddl)) for name, ddl in fields.types.items()]
     if not types or len(types) < len(fields) or not all(map(_simple, dict(types).values())) or not block.strip():
@@ -66,7 +66,7 @@ def _finite(text: str) -> float:
 
 
 def _whole_as_float(text: str) -> float:
-    return _finite(text)  # not by way of an int: -0 is -0.0
+    return _finite(text)  # not through int: -0 is -0.0
 
 
 _PLAIN = json.JSONDecoder(parse_float=_finite)
@@ -75,14 +75,14 @@ _EXACT = json.JSONDecoder(parse_float=decimal.Decimal)
 
 
 def json_value(data: bytes) -> Any:
-    """What one JSON text says; a number is an int, or the nearest double. ValueError if it cannot be read."""
+    """Returns the value of a JSON text; a number is an int or the nearest double. Raises ValueError if malformed."""
     return _decoded(_PLAIN, data)
 
 
 def json_columns(records: Sequence[bytes | None], fields: Fields, explained: Explained) -> dict[str, Column]:
-    """A column for each field of objects; a missing key is None, and so is all of a record that is None.
+    """Returns a column per field. A missing key is None; a record that is None has None in every field.
 
-    Raises SpoutError, with what ``explained`` says, for a record that is no JSON object, and for a value that does not
+    Raises SpoutError, described by ``explained``, for a record that is not a JSON object, and for a value that does not
     fit the type of its field.
     """
     decoders = {name: _decoder_of(fields.types.get(name)) for name in fields}
@@ -95,7 +95,7 @@ def json_columns(records: Sequence[bytes | None], fields: Fields, explained: Exp
 
 
 def _decoder_of(ddl: str | None) -> json.JSONDecoder:
-    """Numbers as the field's type needs them: a float would change a decimal, and an int loses the sign of -0."""
+    """Returns a decoder that keeps the type's numbers exact: a float changes a decimal, an int loses the sign of -0."""
     wanted = pa.null() if ddl is None else arrow_type(ddl)
     if pa.types.is_decimal(wanted):
         return _EXACT
@@ -135,7 +135,7 @@ def _column(values: list[Any], ddl: str, name: str, explained: Explained) -> Col
 
 
 def _converted(values: list[Any], ddl: str, name: str) -> Column:
-    """JSON has neither dates nor decimals: they are parsed from text, decimals from numbers too."""
+    """Converts to the type. JSON has no dates or decimals: both are parsed from text, decimals also from numbers."""
     wanted = arrow_type(ddl)
     if pa.types.is_temporal(wanted):
         kinds: set[type] = {str}

@@ -1,8 +1,8 @@
-"""Where spouts keep what a txid stands for: a small map path -> txid -> JSON value.
+"""Stores of spout metadata: a small map path -> txid -> JSON value.
 
-The store lives in the driver process; tasks reach it as ``conf["trident.metadata"]``. A path belongs to one
-partition of one spout and has one writer at a time. Source in Storm: TransactionalState and
-RotatingTransactionalState over ZooKeeper.
+The store lives in the driver process; tasks reach it as ``conf["trident.metadata"]``. A path belongs to one partition
+of one spout and has one writer at a time. Source in Storm: TransactionalState and RotatingTransactionalState over
+ZooKeeper.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from ..errors import SpoutError, ZombieError
 
 
 class MetadataStore(Protocol):
-    """Metadata by path and txid. Values are JSON: what is read is what JSON makes of what was written."""
+    """Metadata by path and txid. A value read back is the value written, after a round trip through JSON."""
 
     def get(self, path: str, txid: int) -> Any:
-        """The value, None if there is none."""
+        """Returns the value, or None if there is none."""
 
     def previous(self, path: str, txid: int) -> Any:
-        """The value of the closest earlier txid, None if there is none."""
+        """Returns the value of the closest earlier txid, or None if there is none."""
 
     def put(self, path: str, txid: int, value: Any) -> None:
-        """Durable when it returns (as far as the store is durable)."""
+        """Writes the value. It is durable when the call returns (if the store is durable)."""
 
     def has_later(self, path: str, txid: int) -> bool: ...
 
     def remove(self, path: str, txid: int) -> None: ...
 
     def cleanup_before(self, path: str, txid: int) -> None:
-        """Drops what is older than txid, but never the newest entry: it is the start after a restart."""
+        """Drops entries older than txid, but never the newest one: a restart begins from it."""
 
     def paths(self, prefix: str) -> list[str]: ...
 
 
 def to_json(value: Any, whose: str) -> str:
-    """The value as JSON text. Raises SpoutError naming whose metadata cannot be written."""
+    """Returns the value as JSON text. Raises SpoutError that names whose metadata cannot be written."""
     try:
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
@@ -53,7 +53,7 @@ def to_json(value: Any, whose: str) -> str:
 
 
 class MemoryMetadataStore:
-    """Metadata for as long as this object lives. Thread safe."""
+    """Keeps metadata in memory, for the life of this object. Thread safe."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -103,7 +103,7 @@ class MemoryMetadataStore:
         self._entries[path] = entries
 
     def _forget(self, path: str, kept: dict[int, Any]) -> None:
-        # Nothing depends on old entries being gone: in a file they go with the next write.
+        # Correctness does not need old entries to be gone: in a file they go with the next write.
         self._entries[path] = kept
 
     def _all(self) -> list[str]:
@@ -111,11 +111,12 @@ class MemoryMetadataStore:
 
 
 class FileMetadataStore(MemoryMetadataStore):
-    """Metadata in a folder, a small file per path; a write is a new file, synced and renamed over the old.
+    """Keeps metadata in a folder, one small file per path. A write makes a new file, syncs it and renames it over the
+    old.
 
-    A reader sees the old entries or the new ones, also after a crash. Raises SpoutError for a file that is
-    not ours, ZombieError for a write over what another driver has written since: it would forget that
-    driver's batches, and they would be emitted again. Of several drivers that write at the same moment one does.
+    A reader sees the old entries or the new ones, also after a crash. Raises SpoutError for a damaged file, and
+    ZombieError for a write over a file that another driver has written since: it would drop that driver's batches, and
+    they would be emitted again. If several drivers write at the same moment, one succeeds.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -158,7 +159,7 @@ class FileMetadataStore(MemoryMetadataStore):
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Alone among all stores of the folder, also those of this process; the lock of a dead process is free."""
+        """Locks the folder against all other stores, also those of this process. A dead process holds no lock."""
         with (self._folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield

@@ -1,4 +1,4 @@
-"""Row ranges of Parquet files as Arrow columns. Runs in the tasks."""
+"""Reads row ranges of Parquet files as Arrow columns. Runs in the tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..tuples import Fields
 
 
 class ParquetReader:
-    """Row ranges of Parquet files. Goes on in an open file where the last range ended."""
+    """Reads row ranges of Parquet files; keeps the file open between ranges that follow one another."""
 
     def __init__(self) -> None:
         self._cursor: ParquetCursor | None = None
@@ -29,7 +29,7 @@ class ParquetReader:
                 columns = {name: plain(batch.column(name), fields, name, path) for name in names}
                 yield Chunk(columns, batch.num_rows)
         except SpoutError:
-            self.close()  # where the cursor stands after an error is unknown
+            self.close()  # the cursor's position after an error is unknown
             raise
 
     def close(self) -> None:
@@ -39,7 +39,7 @@ class ParquetReader:
 
 
 class ParquetCursor:
-    """An open Parquet file and how far it is read."""
+    """An open Parquet file and the position in it."""
 
     def __init__(self, path: str, names: list[str], start: int) -> None:
         self._path, self._names = path, names
@@ -61,7 +61,7 @@ class ParquetCursor:
         self._rest: pa.RecordBatch | None = None
 
     def can_reach(self, path: str, names: list[str], start: int) -> bool:
-        """Whether to go on instead of opening anew: same file and columns, not behind, same row group."""
+        """Whether to go on in the open file: same file and columns, start not behind, at most one group's border."""
         if path != self._path or names != self._names or start < self.at:
             return False
         stat = Path(path).stat()
@@ -94,7 +94,7 @@ class ParquetCursor:
 
 
 def plain(column: pa.Array, fields: Fields, name: str, path: str) -> pa.Array:
-    """The column as the declared type, or as the file has it; never dictionary encoded."""
+    """Returns the column as the declared type, else as the file has it; never dictionary encoded."""
     if name not in fields.types:
         return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     try:

@@ -1,6 +1,6 @@
 """The interfaces of spouts over partitioned sources: transactional and opaque.
 
-Coordinators run in the driver process, emitters in the tasks; each task has every numTasks-th partition.
+Coordinators run in the driver process, emitters in the tasks. By default each task has every numTasks-th partition.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .interfaces import OPAQUE, TRANSACTIONAL, ITridentDataSource, SpoutContext
 
 
 class ISpoutPartition:
-    """A part of a partitioned source; the id names its metadata and must not change. Must be hashable."""
+    """A part of a partitioned source. Must be hashable; its id names its metadata and must not change."""
 
     @abstractmethod
     def getId(self) -> str:
@@ -23,11 +23,11 @@ class ISpoutPartition:
 
 
 class _Coordinator:
-    """What the source consists of now; in the driver process."""
+    """Lists the partitions of the source. Runs in the driver process."""
 
     @abstractmethod
     def getPartitionsForBatch(self) -> Any:
-        """The partitions as a JSON value; `getOrderedPartitions` makes objects of it."""
+        """Returns the partitions as a JSON value; `getOrderedPartitions` turns it into objects."""
         raise NotImplementedError
 
     def isReady(self, txid: int) -> bool:
@@ -39,22 +39,22 @@ class _Coordinator:
 class _PartitionEmitter:
     """Emits the partitions of one task.
 
-    Instead of the two batch methods a class may have those of Storm up to 2.6, one call per partition:
+    Instead of the two batch methods a class may define the methods of Storm up to 2.6, called once per partition:
     ``emitPartitionBatchNew(tx, collector, partition, lastMeta) -> meta`` and
     ``emitPartitionBatch(tx, collector, partition, meta)``.
     """
 
     @abstractmethod
     def getOrderedPartitions(self, allPartitionInfo: Any) -> Sequence[Any]:
-        """The partitions in an order that is the same in every task."""
+        """Returns the partitions in an order that is the same in every task."""
         raise NotImplementedError
 
     def getPartitionsForTask(self, taskId: int, numTasks: int, sortedPartitions: Sequence[Any]) -> list[Any]:
-        """Those of one task; as it stands every numTasks-th, from taskId on."""
+        """Returns the partitions of one task; by default every numTasks-th, from taskId on."""
         return list(sortedPartitions[taskId::numTasks])
 
     def refreshPartitions(self, partitionResponsibilities: Sequence[Any]) -> None:
-        """The partitions of this task have changed; called before the first batch too."""
+        """Called when the partitions of this task have changed, and before its first batch."""
 
     def close(self) -> None: ...
 
@@ -62,8 +62,8 @@ class _PartitionEmitter:
 class IPartitionedTridentSpout(ITridentDataSource):
     """A transactional spout over a partitioned source whose positions can be read again.
 
-    The list of partitions is frozen for each txid. Metadata is stored as soon as it is emitted; a txid that
-    any of the task's partitions has metadata for is emitted again from it.
+    The list of partitions is fixed for each txid. The emitter's metadata is stored as soon as the batch is emitted; if
+    any partition of a task has metadata of a txid, the task emits that txid again from it.
     """
 
     kind = TRANSACTIONAL
@@ -79,14 +79,14 @@ class IPartitionedTridentSpout(ITridentDataSource):
             partitions: Sequence[Any],
             lastPartitionMeta: dict[Any, Any],
         ) -> dict[Any, Any]:
-            """A batch that was never emitted. lastPartitionMeta: for each partition the metadata of the
-            closest earlier txid, or None. Returns each partition's metadata, a JSON value."""
+            """Emits a new batch. lastPartitionMeta: for each partition the metadata of the closest earlier txid, or
+            None. Returns each partition's metadata, a JSON value."""
             raise NotImplementedError
 
         def reEmitPartitionBatch(
             self, tx: TransactionAttempt, collector: TridentCollector, partition: Any, partitionMeta: Any
         ) -> None:
-            """Exactly the tuples that this metadata stands for (None: the partition had none)."""
+            """Emits exactly the tuples that the metadata describes (None: the partition had none)."""
             raise NotImplementedError
 
     @abstractmethod
@@ -101,7 +101,7 @@ class IPartitionedTridentSpout(ITridentDataSource):
 class IOpaquePartitionedTridentSpout(ITridentDataSource):
     """A spout whose batches may differ on replay, but each tuple succeeds in one batch only.
 
-    The partitions are asked for again on replay. Metadata counts once the batch is committed.
+    The list of partitions is read again on replay. Metadata counts only when the batch is committed.
     """
 
     kind = OPAQUE
@@ -117,8 +117,8 @@ class IOpaquePartitionedTridentSpout(ITridentDataSource):
             partitions: Sequence[Any],
             lastPartitionMeta: dict[Any, Any],
         ) -> dict[Any, Any]:
-            """Called on every attempt. lastPartitionMeta: for each partition the last committed metadata, or
-            None. Returns each partition's metadata, a JSON value, written when the batch commits."""
+            """Emits a batch; called on every attempt. lastPartitionMeta: for each partition the last committed
+            metadata, or None. Returns each partition's metadata, a JSON value, written when the batch commits."""
             raise NotImplementedError
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""SparkSpout: any streaming source of Spark, as a declaration. Only trident_py.spark runs it."""
+"""SparkSpout: declares a streaming source of Spark. Runs on SparkCluster only."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .interfaces import KINDS, TRANSACTIONAL, ITridentDataSource
 class SparkSpout(ITridentDataSource):
     """A streaming source of Spark: ``SparkSpout("rate", {"rowsPerSecond": 5}, Fields("value bigint"))``.
 
-    ``fields`` are the columns that become fields, None takes all of ``schema``. ``schema`` (a DDL string) is
-    given to the reader; file sources need one. ``kind`` is your promise about replays: "transactional" if the
-    source gives the same rows for the same offsets; `topology.guarantees()` does not believe it of a source that
-    cannot be read again, such as a socket. On SparkCluster only.
+    ``fields``: the columns that become fields; None takes all of ``schema``. ``schema``: a DDL string for the reader;
+    file sources need one. ``kind``: your promise about replays, "transactional" if the source gives the same rows for
+    the same offsets. `topology.guarantees()` ignores the promise for a source that cannot be read again, such as a
+    socket. Runs on SparkCluster only.
     """
 
     format: str
@@ -53,7 +53,7 @@ class SparkSpout(ITridentDataSource):
 
 
 def _columns(schema: str) -> list[str]:
-    """The columns of a DDL string ("a int, b decimal(10,2)", also "a: int"), without types unknown to us."""
+    """Returns the columns of a DDL string ("a int, b decimal(10,2)", also "a: int"), without types unknown to us."""
     columns, depth, start = [], 0, 0
     for at, letter in enumerate(schema + ","):
         depth += (letter in "(<") - (letter in ")>")
