@@ -1,8 +1,7 @@
 """States: where results are kept, and what a replay does to them.
 
-`State`, `MapState` and `Snapshottable` are what updaters and queries use, `BackingMap` is what a store's
-author writes, and the maps put the txid logic between. Memory states are in `trident_py.testing`, states with
-a store of their own in the package `states`.
+Updaters and queries use `State`, `MapState` and `Snapshottable`. A store's author writes a `BackingMap`; the maps add
+the txid logic. Memory states are in `trident_py.testing`, states with a store of their own in the package `states`.
 """
 
 from .base import (

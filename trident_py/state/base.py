@@ -1,7 +1,7 @@
-"""The interfaces of states: what a store's author implements, and what updaters and queries may call.
+"""The state interfaces: what a store's author implements, and what updaters and queries may call.
 
 A State serves one partition. It is made where its tuples are (on Spark in a Python worker of an executor, on
-LocalCluster in this process) and lives there for many batches. Source in Storm: storm.trident.state.
+LocalCluster in this process) and serves many batches. Source in Storm: storm.trident.state.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Key = Sequence[Any]
 
 
 class State:
-    """One partition of a state. Both calls come from `persist` only, in the order of txids.
+    """One partition of a state. Only `persist` calls the two methods, in the order of txids.
 
-    On replay: the same txid arrives again, whole, also when the first try got as far as `commit`; what was
-    stored must tell. `beginCommit` opens, `commit` makes durable and may return a receipt (any picklable
-    value, handed to the driver's BatchParticipant). txid is None where there is no transaction.
+    On replay: the same txid arrives again, whole, even if the first attempt reached `commit`; the stored data must show
+    that it did. `beginCommit` opens, `commit` makes the writes durable and may return a receipt (any picklable value;
+    the driver's BatchParticipant gets it). txid is None outside a transaction.
 
-    A state that holds something open between the two may have ``rollback(txid)``: called when the commit
-    ended by an exception. Nothing is called for a partition without tuples.
+    A state that holds something open between the two may define ``rollback(txid)``: it is called if the commit ends by
+    an exception. A partition without tuples gets no calls.
     """
 
     @abstractmethod
@@ -57,21 +57,20 @@ class ReadOnlyState(State):
 
 
 class StateFactory:
-    """Makes the State of a partition; a frozen, picklable value that opens nothing itself.
+    """Makes the State of a partition. A frozen, picklable value that opens nothing itself.
 
-    `makeState` is called once for each partition, where its tuples are, also for partitions that never get
-    one. ``conf`` carries topology.name, trident.state.name, trident.generation, trident.lineage, trident.way (see
-    `trident_py.run.ways`), trident.run and trident.home where a cluster runs it; ``metrics`` is None. A factory may
-    also be a BatchParticipant.
+    `makeState` is called once per partition, where its tuples are, also for partitions that never get a tuple. ``conf``
+    has topology.name, trident.state.name, trident.generation, trident.lineage, trident.way (see `trident_py.run.ways`),
+    and on a cluster trident.run and trident.home; ``metrics`` is None. A factory may also be a BatchParticipant.
 
-    It may have ``requiredNumPartitions``, as in a StateSpec, and ``check_place(place: StatePlace)``, which is called
+    It may define ``requiredNumPartitions``, as in a StateSpec, and ``check_place(place: StatePlace)``, which is called
     when the topology is built and raises DefinitionError where the state cannot work.
 
-    ``location`` says where its data is, None if nobody else can write it: a topology is refused in which two states
-    would update one place (`trident_py.topology.places`). ``key_fields`` are the fields of a map's key, where they have
-    names: groups are matched with them by name. ``state_type`` is the class of its states, where it is always the same:
-    an updater or a query that calls what they do not have is refused when it is defined. ``own_updater`` is what
-    partitionPersist updates them with where it gets no updater; None: it must get one.
+    ``location``: where the data is; None if no other state can write it. A topology in which two states would update
+    one place is refused (`trident_py.topology.places`). ``key_fields``: the fields of a map's key, if they have names;
+    group fields are matched with them by name. ``state_type``: the class of its states, if it is always the same; an
+    updater or query that calls a method it lacks is refused when it is defined. ``own_updater``: the updater of a
+    partitionPersist that names none; None: it must name one.
     """
 
     @property
@@ -97,9 +96,11 @@ class StateFactory:
 
 @dataclass(frozen=True)
 class StatePlace:
-    """Where a topology updates a state: its name and partitions, the fields of its tuples, the streams' names of the
-    spouts before it, and those of them whose tuples come to it ``beside``: in the partition in which they were emitted.
-    ``queries``: the functions that ask the state behind its update in the same batch, and must see what it has written.
+    """The place where a topology updates a state: its name, partitions and tuple fields, and the stream names of its
+    spouts.
+
+    ``beside``: the spouts whose tuples reach the state in the partition that emitted them. ``queries``: the functions
+    that query the state after its update in the same batch, and must see what it has written.
     """
 
     state: str
@@ -112,7 +113,7 @@ class StatePlace:
 
 @dataclass(frozen=True)
 class StateSpec:
-    """A factory together with the number of partitions that it insists on (None: as the topology says)."""
+    """A factory with the number of partitions that it requires (None: the topology decides)."""
 
     stateFactory: StateFactory
     requiredNumPartitions: int | None = None
@@ -121,9 +122,9 @@ class StateSpec:
 class StateUpdater(Operation):
     """`updateState` gets all tuples of one partition of one batch, between beginCommit and commit.
 
-    What it emits are the new values; operations behind them run before `commit`. On replay it runs again.
-    ``calls`` are the methods that a state must have for it, besides those of `State`. ``groupFields`` are the fields of
-    the key under which it keeps values.
+    It emits the new values; operations after it run before `commit`. On replay it runs again. ``calls``: the methods
+    that a state must have for it, besides those of `State`. ``groupFields``: the fields of the key under which it keeps
+    values.
     """
 
     calls: ClassVar[tuple[str, ...]] = ()
@@ -135,10 +136,10 @@ class StateUpdater(Operation):
 
 
 class QueryFunction(Operation):
-    """`batchRetrieve` answers all tuples of a partition at once, `execute` emits one answer's values.
+    """`batchRetrieve` answers all tuples of a partition at once; `execute` emits the values of one answer.
 
-    The answers must be as many as the tuples. A query sees its own partition of the state, written or
-    committed alike. ``calls`` are the methods that a state must have for it.
+    `batchRetrieve` must return one answer per tuple. A query sees its own partition of the state, including values that
+    are written and not yet committed. ``calls``: the methods that a state must have for it.
     """
 
     calls: ClassVar[tuple[str, ...]] = ()
@@ -157,7 +158,7 @@ BaseQueryFunction = QueryFunction
 
 
 class ValueUpdater:
-    """`update` gets the stored value, or None where there is none, and returns the new one."""
+    """`update` gets the stored value, or None if there is none, and returns the new one."""
 
     @abstractmethod
     def update(self, stored: Any) -> Any:
@@ -165,7 +166,7 @@ class ValueUpdater:
 
 
 class StateType(enum.Enum):
-    """The three ways to keep a value: alone, with its txid, with its txid and the value before."""
+    """The three ways to keep a value: alone, with its txid, or with its txid and the previous value."""
 
     NON_TRANSACTIONAL = "non-transactional"
     TRANSACTIONAL = "transactional"
@@ -173,20 +174,20 @@ class StateType(enum.Enum):
 
 
 class ReadOnlyMapState(State):
-    """Values by key; a key is a list or tuple of values, and 1, 1.0, True, "1" and None are five keys."""
+    """Values by key. A key is a list or tuple of values; 1, 1.0, True, "1" and None are five keys."""
 
     @abstractmethod
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
-        """The values in the order of the keys; None where there is none."""
+        """Returns the values in the order of the keys; None for a key without a value."""
         raise NotImplementedError
 
 
 class MapState(ReadOnlyMapState):
-    """What a grouped persistentAggregate needs."""
+    """The interface that a grouped persistentAggregate needs."""
 
     @abstractmethod
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        """Updates each key once and returns the values that hold afterwards, in the order of the keys."""
+        """Updates each key once. Returns the new values, in the order of the keys."""
         raise NotImplementedError
 
     @abstractmethod
@@ -203,7 +204,7 @@ class RemovableMapState(State):
 
 
 class ReadOnlySnapshottable(State):
-    """One value."""
+    """A state of one value."""
 
     @abstractmethod
     def get(self) -> Any:
@@ -211,11 +212,11 @@ class ReadOnlySnapshottable(State):
 
 
 class Snapshottable(ReadOnlySnapshottable):
-    """What a global persistentAggregate needs."""
+    """The interface that a global persistentAggregate needs."""
 
     @abstractmethod
     def update(self, updater: ValueUpdater) -> Any:
-        """Updates the value and returns the one that holds afterwards."""
+        """Updates the value and returns the new one."""
         raise NotImplementedError
 
     @abstractmethod
@@ -228,15 +229,15 @@ class ITupleCollection:
 
     @abstractmethod
     def getTuples(self) -> Iterator[list[Any]]:
-        """One list for each row: the key's values, then the value."""
+        """Yields one list per row: the values of the key, then the value."""
         raise NotImplementedError
 
 
 class BackingMap:
-    """What a store's author writes; the txid logic stands above it, in the maps of `trident_py.state.maps`.
+    """The store's side of a map, which a store's author writes. The maps of `trident_py.state.maps` add the txid logic.
 
-    `multiGet` answers in the order of the keys, None where there is nothing. `multiPut` may get a key twice:
-    the last value wins. Within a commit there is one multiGet of all keys and at most one multiPut.
+    `multiGet` answers in the order of the keys, None for an absent key. `multiPut` may get a key twice: the last value
+    wins. A commit makes one multiGet of all keys and at most one multiPut.
     """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Layers between a map and its store: a cache, calls in chunks. Storm: CachedMap, MicroBatchIBackingMap."""
+"""Layers between a map and its store: a cache, and calls in chunks. Storm: CachedMap, MicroBatchIBackingMap."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .base import BackingMap, Key
 
 
 class CachedMap(BackingMap):
-    """Keeps the last ``size`` keys that were read or written, absent ones too; the least recently used go.
+    """Caches the last ``size`` keys that were read or written, absent ones too; evicts the least recently used.
 
-    The store is written first, and a failed write forgets its keys: the cache is never ahead of the store
-    (Storm fills the cache first, S17). `multiGet` calls the delegate also when all keys are cached.
-    Only for stores with one writer: a key that someone else writes is not seen.
+    The store is written first, and a failed write removes its keys: the cache is never ahead of the store (Storm fills
+    the cache first, S17). `multiGet` calls the delegate even if all keys are cached. Only for stores with one writer:
+    the cache does not see other writes.
     """
 
     def __init__(self, delegate: BackingMap, size: int) -> None:
@@ -58,7 +58,7 @@ class CachedMap(BackingMap):
 
 
 class MicroBatchIBackingMap(BackingMap):
-    """Splits long calls into chunks; 0 means whole. A put that fails midway leaves the chunks before it."""
+    """Splits long calls into chunks; 0 means whole. If a put fails midway, the earlier chunks stay written."""
 
     def __init__(
         self, delegate: BackingMap, maxMultiGetBatchSize: int = 0, maxMultiPutBatchSize: int = 0

@@ -1,4 +1,4 @@
-"""Keys as people look them up: tuples that are equal only with values of the same types."""
+"""Keys for lookup: tuples that are equal only if their values have the same types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..chunks import Column, to_list
 
 
 class ExactKey(tuple):
-    """A key tuple for which 1, 1.0 and True differ, also against plain tuples, so a dict can hold all three.
+    """A key tuple that tells 1, 1.0 and True apart, also against plain tuples, so a dict can hold all three.
 
     ``{ExactKey((1,)): "a", ExactKey((1.0,)): "b"}[(1.0,)]`` is ``"b"``.
     """
@@ -35,7 +35,7 @@ class ExactKey(tuple):
 
 
 class ColumnKeys(Sequence[tuple]):
-    """The keys of a batch as columns, one for each part of the key; they become tuples when one is asked for."""
+    """The keys of a batch as one column per part of the key. Makes tuples only when one is asked for."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         self.columns = columns
@@ -57,13 +57,13 @@ class ColumnKeys(Sequence[tuple]):
 
 
 def _hashable(value: Any) -> Any:
-    """The same for all values of one identity. A plain value is its own, so that a plain tuple finds the key."""
+    """Returns one hashable value per identity: a plain value as it is, so that a plain tuple finds the key."""
     plain = meant(value)
     if isinstance(plain, list | tuple):
         return tuple(map(_hashable, plain))
     if isinstance(plain, set | frozenset):
         return frozenset(map(_hashable, plain))
     if isinstance(plain, datetime.datetime) and plain.fold and plain.utcoffset() is not None:
-        return plain.astimezone(datetime.UTC)  # Python's hash leaves the fold out
+        return plain.astimezone(datetime.UTC)  # Python's hash ignores the fold
     lasting = isinstance(plain, str | bytes | int | float | decimal.Decimal | datetime.date | enum.Enum | None)
     return plain if lasting and plain == plain else identity(plain)

@@ -1,4 +1,4 @@
-"""Where a state keeps its data: what two states must not have in common."""
+"""Location: where a state keeps its data. Two states of a topology must not share a place."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Location:
-    """A value that a factory tells without opening anything (`StateFactory.location`).
+    """The place of a state's data. A factory gives it without opening anything (`StateFactory.location`).
 
     ``stores``: the store's addresses, each in one spelling (absolute files without links, ``host:port/database``,
-    brokers); two stores are one if they have an address in common. ``names``: its tables or its topic there.
-    ``shared``: "" if the state must be the only one, because it reads back what it wrote, or what it writes depends on
-    what is there. Else how others may write beside it, those that say the same. ``shown``: for eyes, without secrets.
+    brokers); two stores with a common address are one. ``names``: its tables or its topic there. ``shared``: "" if the
+    state must be the only writer, because it reads back what it wrote, or its writes depend on existing data. Else the
+    way in which it may share the place with states of the same ``shared``. ``shown``: for messages, without secrets.
     """
 
     stores: frozenset[str]
@@ -21,9 +21,9 @@ class Location:
     shown: str = field(default="", compare=False)
 
     def meets(self, other: Location) -> bool:
-        """Whether something of both is in one place."""
+        """Whether both have a table or topic in common."""
         return bool(self.stores & other.stores and self.names & other.names)
 
     def admits(self, other: Location) -> bool:
-        """Whether both may be written, by two states."""
+        """Whether two states may write both places."""
         return not self.meets(other) or (self.shared != "" and self.shared == other.shared)

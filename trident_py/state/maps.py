@@ -1,6 +1,6 @@
 """The txid logic of map states, written once over any BackingMap.
 
-What each map does with a stored value, the running txid and a replay is the table of docs/semantics.md.
+The table in docs/semantics.md says what each map does with a stored value, the running txid and a replay.
 Source in Storm: NonTransactionalMap, TransactionalMap, OpaqueMap, CachedBatchReadsMap, SnapshottableMap.
 """
 
@@ -23,9 +23,9 @@ _opaque = partial(tuple.__new__, OpaqueValue)
 
 
 class _Written:
-    """What the running commit has written: it overrides what the backing map returns.
+    """The writes of the running commit, which override what the backing map returns.
 
-    The lookup table is only made when a second read of the same commit needs it.
+    The lookup table is built only when the same commit reads again.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class _Written:
         self._values = {}
 
     def add(self, keys: Sequence[Key], vals: Sequence[Any] | None) -> None:
-        """``vals`` None: only the store knows them."""
+        """Records a write. ``vals`` None: only the store knows the values."""
         self._puts.append((keys, vals))
 
     @property
@@ -45,7 +45,7 @@ class _Written:
         return bool(self._puts or self._values)
 
     def read(self, backing: BackingMap, keys: Sequence[Key]) -> tuple[list[Any], list[bool] | None]:
-        """The values, and for each whether this commit wrote it (None: it has written nothing yet)."""
+        """Returns the values, and for each whether this commit wrote it (None: it has written nothing yet)."""
         found = backing.multiGet(keys)
         if len(found) != len(keys):
             raise StateError(f"{backing!r} answered {len(found)} values for {len(keys)} keys")
@@ -61,7 +61,7 @@ class _Written:
 
 
 class _BackedMap(MapState):
-    """What the three maps share: the backing map, and combining in the store."""
+    """The base of the three maps: the backing map, and combining in the store."""
 
     def __init__(self, backing: BackingMap) -> None:
         self.backing = backing
@@ -74,7 +74,7 @@ class _BackedMap(MapState):
     def _combined(
         self, txid: int | None, keys: Sequence[Key], updaters: Sequence[ValueUpdater]
     ) -> list[Any] | None:
-        """The new values, if the store combines by itself and the update fits; None if it did nothing."""
+        """Returns the new values if the store combines by itself and the update fits; None if it did nothing."""
         if len(keys) == 0 or not isinstance(self.backing, CombinesInStore):
             return None
         combination = combination_of(updaters)
@@ -85,7 +85,7 @@ class _BackedMap(MapState):
 
 
 class _TxidMap(_BackedMap):
-    """What the transactional and the opaque map share: the running txid and the values of this commit."""
+    """The base of the transactional and the opaque map: the running txid and the writes of this commit."""
 
     def __init__(self, backing: BackingMap) -> None:
         super().__init__(backing)
@@ -101,7 +101,7 @@ class _TxidMap(_BackedMap):
         self._written.reset()
 
     def _in_store(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any] | None:
-        """As `_combined`, where the running commit has written nothing that the store could not know of."""
+        """Combines in the store, under the txid's rules, unless this commit has written already; else None."""
         if self.txid is None or self._written.anything:
             return None
         news = self._combined(self.txid, keys, updaters)
@@ -135,14 +135,14 @@ class NonTransactionalMap(_BackedMap):
         self.backing.multiPut(keys, vals)
 
     def beginCommit(self, txid: int | None) -> None:
-        """Nothing: a plain value knows no txid."""
+        """Does nothing: a plain value has no txid."""
 
     def commit(self, txid: int | None) -> None:
-        """Nothing: a plain value knows no txid."""
+        """Does nothing: a plain value has no txid."""
 
 
 class TransactionalMap(_TxidMap):
-    """Keeps each value with the txid that wrote it. Needs batches with the same content on replay.
+    """Keeps each value with the txid that wrote it. A replayed batch must have the same content.
 
     On replay: a key that the batch has already written keeps its value, its updater is not called.
 
@@ -179,7 +179,7 @@ class TransactionalMap(_TxidMap):
             self._put(keys, list(map(_transactional, zip(repeat(self.txid), news))))
 
     def _skipped(self, keys: Sequence[Key], found: list[Any], mine: list[bool] | None) -> set[int]:
-        """The positions that this batch wrote in an earlier attempt."""
+        """Returns the positions of keys that this batch wrote in an earlier attempt."""
         txid = self.txid
         if txid is None:
             return set()
@@ -194,7 +194,7 @@ class TransactionalMap(_TxidMap):
 
 
 class OpaqueMap(_TxidMap):
-    """Keeps each value with its txid and the value before: exact also if a replayed batch has other content.
+    """Keeps each value with its txid and the previous value. Exact even if a replayed batch has other content.
 
     On replay: a key starts again from the value before the batch. A key that only the failed attempt touched
     keeps that attempt's value (Storm's rule, S12).
@@ -225,7 +225,7 @@ class OpaqueMap(_TxidMap):
         self.multiUpdate(keys, Replaces(vals))
 
     def _olds(self, found: list[Any], mine: list[bool] | None) -> list[Any]:
-        """The values that this batch starts from: before the batch, or as this commit has written them."""
+        """Returns the values to update: those before the batch, or those that this commit has written."""
         txid = self.txid
         if mine is not None:
             return [
@@ -245,7 +245,7 @@ class OpaqueMap(_TxidMap):
 class SnapshottableMap(Snapshottable, MapState):
     """A map that also serves one value, under a fixed key.
 
-    On replay: as the map below.
+    On replay: as the map it delegates to.
     """
 
     def __init__(self, delegate: MapState, snapshotKey: Key) -> None:

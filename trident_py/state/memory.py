@@ -1,7 +1,7 @@
-"""States in memory, for tests and for what may be lost with the driver process.
+"""States in memory, for tests and for data that may be lost with the driver process.
 
-Their home is the user's driver process: on Spark the partitions' states in the Python workers reach it over
-the home service. Source in Storm: MemoryMapState, LRUMemoryMapState, testing.MemoryBackingMap.
+They live in the user's driver process. On Spark the states in the Python workers reach it through the home service.
+Source in Storm: MemoryMapState, LRUMemoryMapState, testing.MemoryBackingMap.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GLOBAL_KEY = "$MEMORY-MAP-STATE-GLOBAL$"
 
 
 class MemoryBackingMap(BackingMap):
-    """A BackingMap in a dict; with ``maxSize`` the least recently used keys go.
+    """A BackingMap in a dict; with ``maxSize`` it evicts the least recently used keys.
 
     On replay: as the map above it; it lives and dies with this process.
     """
@@ -65,12 +65,12 @@ class MemoryBackingMap(BackingMap):
             self._rows.pop(key_of(key), None)
 
     def items(self) -> list[tuple[tuple, Any]]:
-        """The keys as they were first put, each with its value."""
+        """Returns each key, as first put, with its value."""
         return list(self._rows.values())
 
 
 class MemoryStore:
-    """All partitions of one memory state, at home in the driver process. Called from any thread."""
+    """All partitions of one memory state, in the driver process. Called from any thread."""
 
     def __init__(self, maxSize: int | None) -> None:
         self._maxSize = maxSize
@@ -90,7 +90,7 @@ class MemoryStore:
             self._map(partition).multiPut(keys, vals)
 
     def begin(self, partition: int, txid: int | None) -> None:
-        """Keys that an earlier txid removed go now: neither their current nor their last value is needed."""
+        """Deletes the keys that an earlier txid removed: their current and previous values are no longer needed."""
         with self._lock:
             before, keys = self._removed.get(partition, (None, []))
             if txid is None or txid != before:
@@ -107,9 +107,9 @@ class MemoryStore:
             return self._map(partition).items()
 
     def stored(self) -> dict[tuple, Any]:
-        """Every key of every partition with its OpaqueValue; the global key is ("$GLOBAL$",).
+        """Returns every key of every partition with its OpaqueValue; the global key is ("$GLOBAL$",).
 
-        Raises StateError for a key that two partitions hold: one row would hide the other.
+        Raises StateError if two partitions hold the same key: one row would hide the other.
         """
         found: dict[tuple, tuple[int, Any]] = {}
         with self._lock:
@@ -141,7 +141,7 @@ class _Partition(BackingMap):
 
 @dataclass(frozen=True)
 class _MemoryFactory(StateFactory):
-    """Two factories share nothing; copies and pickles of one factory share everything."""
+    """Makes the states of one store. Copies and pickles of a factory share the store; two factories share nothing."""
 
     id: str = field(default_factory=lambda: uuid.uuid4().hex, kw_only=True)
     kind: ClassVar[str] = "opaque"
@@ -158,20 +158,20 @@ class _MemoryFactory(StateFactory):
         return None
 
     def store(self, conf: dict) -> MemoryStore:
-        """This state's home: the object itself in the driver process, a proxy in a worker."""
+        """Returns this state's store: the object itself in the driver process, a proxy in a worker."""
         size = self._size()
-        # as in Storm, what is in memory outlives the topology, not the process
+        # As in Storm, memory outlives the topology, not the process.
         return home.store(home.of_any_run(conf), f"memory/{self.id}", partial(MemoryStore, size))
 
     def stored(self) -> dict[tuple, Any]:
-        """All rows of all partitions, read in the driver process: key tuple -> OpaqueValue."""
+        """Returns all rows of all partitions, read in the driver process: key tuple -> OpaqueValue."""
         return self.store({}).stored()
 
 
 class LRUMemoryMapState(SnapshottableMap, ITupleCollection):
     """An opaque map in memory that keeps the last ``maxSize`` keys of each partition.
 
-    On replay: exact, like every opaque map, as long as the driver process lives and the key is still kept.
+    On replay: exact, like every opaque map, while the driver process lives and the key is still kept.
     """
 
     def __init__(self, store: MemoryStore, partition: int) -> None:
@@ -205,7 +205,7 @@ class LRUMemoryMapState(SnapshottableMap, ITupleCollection):
 class MemoryMapState(LRUMemoryMapState, RemovableMapState):
     """An opaque map in memory.
 
-    On replay: exact, like every opaque map, as long as the driver process lives; a restart begins empty.
+    On replay: exact, like every opaque map, while the driver process lives; a restart begins empty.
     """
 
     def beginCommit(self, txid: int | None) -> None:
@@ -213,7 +213,7 @@ class MemoryMapState(LRUMemoryMapState, RemovableMapState):
         self.store.begin(self.partition, txid)
 
     def multiRemove(self, keys: Sequence[Key]) -> None:
-        """Nulls now, gone when the next txid begins: a replay of this one still sees the value before."""
+        """Sets the values to None now and deletes the keys in the next txid: a replay still sees the value before."""
         self.multiPut(keys, [None] * len(keys))
         self.store.remove_later(self.partition, [tuple(key) for key in keys])
 

@@ -1,4 +1,4 @@
-"""What a state does on the driver, around the commits of its partitions."""
+"""The driver side of a state, around the commits of its partitions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .roles import Participates
 
 @dataclass(frozen=True)
 class Remembered:
-    """What a store knows of a state of a topology, before a driver changes anything there.
+    """What a store has recorded of one state of a topology, before this driver changes anything there.
 
-    ``where``: the table or topic and its store, for eyes: no secrets. ``lineage``: the checkpoint that wrote it, "" if
-    the store knows nothing under this topology and state. ``written``: the highest txid that has left data, or that is
-    over. ``whole``: the txid behind which no place of the store is; None: the same as ``written``. ``last``: the
-    highest txid that was begun. ``valued``: the highest txid that its values carry; told where the lineage is another.
+    ``where``: the table or topic and its store, for messages, without secrets. ``lineage``: the checkpoint that wrote
+    it; "" if the store has nothing of this topology and state. ``written``: the highest txid that has left data or is
+    complete. ``whole``: the txid that every part of the store has reached; None: the same as ``written``. ``last``:
+    the highest txid that has begun. ``valued``: the highest txid in its values, set only if the lineage is another.
     """
 
     where: str
@@ -35,38 +35,38 @@ class Remembered:
 
     @property
     def highest(self) -> int:
-        """No new txid may be as low as this one, if the store's batches are not to be taken for those to come."""
+        """The highest txid in the store. A new txid must be higher, or the store takes its batch for an old one."""
         return max(self.written, self.last, self.valued)
 
 
 class BatchParticipant(ABC):
-    """Called on the driver by the batch loop, for one state of one topology. Inherit it.
+    """The driver side of one state of one topology, called by the batch loop. Inherit it.
 
-    At a start all participants of a component are first asked (`remembered`), and what they say is compared with the
-    checkpoint (`trident_py.run.agreement`); only if all of them agree each one is opened. ``conf`` tells the place:
-    topology.name, trident.state.name, trident.lineage (this checkpoint), and for `open` trident.txid (the last txid
-    that the checkpoint has committed) and trident.forget (the user gives up what the store knows of older txids).
+    At a start `remembered` is called on all participants of a component, and their answers are compared with the
+    checkpoint (`trident_py.run.agreement`). Only if all agree, each one is opened. ``conf`` has topology.name,
+    trident.state.name, trident.lineage (this checkpoint), and for `open` trident.txid (the last txid that the
+    checkpoint has committed) and trident.forget (the user gives up what the store holds of older txids).
 
-    `open` once for each new driver: raises the fencing token and returns it. It changes nothing else that another
-    checkpoint could miss: that the store belongs to this checkpoint now is written by the first `prepare`.
-    `prepare` before each attempt; `publish` after all partitions of all states have committed, with what
-    `State.commit` returned in the tasks that succeeded (nothing of partitions without tuples); `abort` after an attempt
-    that failed. On replay `prepare` and `publish` come again with the same txid.
+    `open` is called once per new driver: it raises the generation and returns it. It changes nothing else that another
+    checkpoint could miss: the first `prepare` records that the store now belongs to this checkpoint. `prepare` is
+    called before each attempt; `publish` after all partitions of all states have committed, with the receipts that
+    `State.commit` returned in the successful tasks (none from partitions without tuples); `abort` after a failed
+    attempt. On replay `prepare` and `publish` are called again with the same txid.
 
-    All of them raise FailedException where the store is away or locked: `remembered` and `open` are called again then,
-    the others fail the batch (`trident_py.patience`).
+    All of them raise FailedException if the store is away or locked: `remembered` and `open` are then called again, the
+    others fail the batch (`trident_py.patience`).
 
-    A participant with ``decides = True`` makes a batch visible in `publish`. Then the batch loop writes the receipts
-    (plain JSON values) into the checkpoint first, and after that no attempt of the batch runs any more: `publish`
-    comes with those receipts until it succeeds, in the next driver too. It has `published` besides: if `publish` is
-    refused, that tells whether the batch is visible nevertheless; if not, it may be run again.
+    A participant with ``decides = True`` makes a batch visible in `publish`. The batch loop then writes the receipts
+    (plain JSON values) into the checkpoint first, and runs no further attempt of the batch: it calls `publish` with
+    those receipts until it succeeds, also in the next driver. If `publish` is refused, `published` tells whether the
+    batch is visible; if it is not, the batch may run again.
     """
 
     decides: bool = False
 
     def remembered(self, conf: dict) -> Remembered | None:
-        """What the store knows of this state. Reads only. None: there is no store that outlives a driver, or it keeps
-        no txids; nothing is compared then."""
+        """Returns what the store has recorded of this state. Reads only. None: no store outlives the driver, or it
+        keeps no txids; nothing is compared then."""
         return None
 
     @abstractmethod
@@ -82,15 +82,15 @@ class BatchParticipant(ABC):
     def abort(self, txid: int, attempt: int) -> None: ...
 
     def published(self, txid: int) -> bool:
-        """Asked only if it ``decides``."""
+        """Returns whether the batch is visible. Called only if it ``decides``."""
         raise NotImplementedError
 
 
 def participant_of(factory: StateFactory) -> BatchParticipant | None:
-    """The driver's side of a state in one run, or None if it has none.
+    """Returns the driver side of a state in one run, or None if it has none.
 
-    A factory is frozen, so what remembers the run between the calls is what ``factory.participant()`` makes;
-    a factory without that method may be a BatchParticipant itself. Raises DefinitionError for anything else.
+    A factory is frozen, so ``factory.participant()`` makes the object that keeps data between the calls. A factory
+    without that method may be a BatchParticipant itself. Raises DefinitionError for anything else.
     """
     if not isinstance(factory, Participates):
         return factory if isinstance(factory, BatchParticipant) else None

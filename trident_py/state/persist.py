@@ -1,4 +1,4 @@
-"""The one place that calls beginCommit, updateState and commit. Storm: PartitionPersistProcessor."""
+"""Calls beginCommit, updateState and commit; no other code does. Storm: PartitionPersistProcessor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .roles import RollsBack
 
 
 class SilentCollector(TridentCollector):
-    """The collector of a persist whose new values nobody reads; updaters may skip making them."""
+    """The collector of a persist whose new values are not read; updaters may skip making them."""
 
     __slots__ = ()
 
@@ -20,7 +20,7 @@ class SilentCollector(TridentCollector):
 
 
 def _ignore(values: Any) -> None:
-    """Nobody reads the new values."""
+    """Drops the new values."""
 
 
 SILENT = SilentCollector()
@@ -29,16 +29,16 @@ SILENT = SilentCollector()
 def persist(
     state: State, txid: int | None, updater: StateUpdater, tuples: Sequence[Any], collector: TridentCollector
 ) -> Any:
-    """Commits the tuples of one partition of one batch to its state; returns what `commit` returned.
+    """Commits the tuples of one partition of one batch to its state. Returns what `commit` returned.
 
-    Runs where the tuples are. Nothing is called for no tuples (None is returned). On replay it is called
-    again with the same txid. An exception of any of the three calls passes through; a state that has
-    ``rollback(txid)`` gets that call first, and an error in it does not hide the first one.
+    Runs where the tuples are. Without tuples it calls nothing and returns None. On replay it is called again with the
+    same txid. An exception of any of the three calls passes through; if the state has ``rollback(txid)``, that is
+    called first, and its errors do not hide the first one.
     """
     if len(tuples) == 0:
         return None
     try:
-        # 1. the state learns the txid, 2. the values are written, 3. the writes become durable
+        # 1. the state gets the txid, 2. the values are written, 3. the writes become durable
         state.beginCommit(txid)
         updater.updateState(state, tuples, collector)
         return state.commit(txid)

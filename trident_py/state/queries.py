@@ -12,7 +12,7 @@ from .base import QueryFunction
 
 
 class MapGet(QueryFunction):
-    """The value under the key that the input fields make, None where there is none. For map states."""
+    """For map states: the value under the key made of the input fields, None for an absent key."""
 
     calls = ("multiGet",)
 
@@ -24,7 +24,7 @@ class MapGet(QueryFunction):
 
 
 class SnapshotGet(QueryFunction):
-    """The one value of a state, read once for the batch and given to every tuple."""
+    """The one value of a state, read once per batch and given to every tuple."""
 
     calls = ("get",)
 
@@ -36,7 +36,7 @@ class SnapshotGet(QueryFunction):
 
 
 class TupleCollectionGet(QueryFunction):
-    """Every row of this partition of the state, for every tuple; broadcast the tuples to see them all."""
+    """Every row of this partition of the state, for every tuple. Broadcast the tuples to see all rows."""
 
     calls = ("getTuples",)
 
@@ -50,7 +50,7 @@ class TupleCollectionGet(QueryFunction):
 
 
 def _method(state: Any, name: str, query: QueryFunction) -> Any:
-    method = getattr(state, name, None)  # whatever class the user's state is of, if it can answer
+    method = getattr(state, name, None)  # the user's state may be of any class that has the method
     if method is None:
         raise StateError(
             f"{type(query).__name__} needs a state with {name}(); {type(state).__name__} has none"

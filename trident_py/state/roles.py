@@ -1,6 +1,6 @@
-"""What a state, its factory or its backing map may have besides the interface.
+"""Optional roles of a state, its factory or its backing map, besides their interfaces.
 
-The protocols hold at run time: an object plays the role if it has the method, whatever it inherits from.
+The protocols are checked at run time: an object plays a role if it has the methods, whatever it inherits from.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .updates import Combination
 
 @runtime_checkable
 class RollsBack(Protocol):
-    """A state that holds something open between beginCommit and commit: called when the commit ended by an error."""
+    """A state that holds something open between beginCommit and commit. Called if the commit ended by an error."""
 
     def rollback(self, txid: int | None) -> None: ...
 
@@ -28,11 +28,10 @@ class Closes(Protocol):
 
 @runtime_checkable
 class CombinesInStore(Protocol):
-    """A backing map that keeps the rules of the map above it, in one step instead of reading and writing.
+    """A backing map that applies the rules of the map above it in one step, instead of a read and a write.
 
-    Every key is written, or nothing is done. It answers with the values that hold afterwards (an empty list if nobody
-    wants them), or with None and nothing done: where a key is not written (a replay), and for whatever it cannot do
-    exactly.
+    It writes every key or nothing. Returns the new values (an empty list if they are not wanted). Returns None, having
+    done nothing, if a key would not be written (a replay), and for any update that it cannot do exactly.
     """
 
     def multiCombine(self, txid: int | None, keys: Sequence[Key], combination: Combination) -> list[Any] | None: ...
@@ -47,20 +46,20 @@ class MakesState(Protocol):
 
 @runtime_checkable
 class ChecksPlace(Protocol):
-    """A factory that raises DefinitionError, when the topology is built, where its state cannot work."""
+    """A factory that raises DefinitionError, when the topology is built, if its state cannot work there."""
 
     def check_place(self, place: StatePlace) -> None: ...
 
 
 @runtime_checkable
 class Participates(Protocol):
-    """A factory whose state has a side on the driver: a BatchParticipant, or None for none."""
+    """A factory whose state has a driver side: a BatchParticipant, or None."""
 
     def participant(self) -> Any: ...
 
 
 @runtime_checkable
 class Shows(Protocol):
-    """A factory that tells what its store holds now."""
+    """A factory that returns what its store holds now."""
 
     def stored(self) -> Any: ...

@@ -1,7 +1,7 @@
 """Storm's JSON serializers of map values, byte for byte. Source in Storm: trident/state/JSON*Serializer.java.
 
-Text is what json-smart 2.6 writes: no spaces, "/" as "\\/", control and some other characters as \\uXXXX in
-upper case, everything else as UTF-8. One integer type is read back (Storm narrows to Integer; S18).
+The text is what json-smart 2.6 writes: no spaces, "/" as "\\/", control and some other characters as \\uXXXX in
+upper case, everything else as UTF-8. Integers are read back as one type (Storm narrows to Integer; S18).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class JSONOpaqueSerializer:
 
 
 def json_text(value: Any) -> str:
-    """A value as json-smart writes it; what is no JSON type goes through its text."""
+    """Returns a value as json-smart writes it; a value of no JSON type is written as its text."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -73,7 +73,7 @@ def json_text(value: Any) -> str:
 
 
 def java_double(value: float) -> str:
-    """A float as Java's Double.toString: 1.0, 1.0E10, 1.0E-5, NaN, Infinity."""
+    """Formats a float as Java's Double.toString does: 1.0, 1.0E10, 1.0E-5, NaN, Infinity."""
     if math.isnan(value) or math.isinf(value):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -90,7 +90,7 @@ def _quoted(text: str) -> str:
 
 
 def _name(key: Any) -> str:
-    """A key of an object: its text, as Java's String.valueOf."""
+    """Returns an object's key as text, as Java's String.valueOf does."""
     return key if isinstance(key, str) else json_text(key)
 
 
@@ -102,7 +102,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _parts(data: bytes, count: int, form: str) -> list[Any]:
-    """The parts of a stored value. A null txid cannot be read back (Storm: NullPointerException)."""
+    """Returns the parts of a stored value. A null txid cannot be read back (Storm: NullPointerException)."""
     found = _parsed(data)
     if not isinstance(found, list) or len(found) != count:
         raise StateError(f"stored bytes {data[:80]!r} are not {form}; another kind of map wrote them")

@@ -1,7 +1,7 @@
 """The updaters behind persistentAggregate.
 
-They run between beginCommit and commit, where the tuples are, and emit the values that hold afterwards. On
-replay they run again; a transactional map then answers with the stored value.
+They run between beginCommit and commit, where the tuples are, and emit the new values. On replay they run again; a
+transactional map then answers with the stored value.
 Source in Storm: CombinerAggStateUpdater, MapCombinerAggStateUpdater and the reducers' pair.
 """
 
@@ -23,7 +23,7 @@ from .updates import CombinerValueUpdater, Combines, ReducerValueUpdater
 
 
 class CombinerAggStateUpdater(StateUpdater):
-    """The global combiner's: one tuple with the batch's result comes in."""
+    """Updates a global value by a combiner. Gets one tuple, the batch's result."""
 
     calls = ("update",)
 
@@ -39,7 +39,7 @@ class CombinerAggStateUpdater(StateUpdater):
 
 
 class ReducerAggStateUpdater(StateUpdater):
-    """The global reducer's: all tuples of the batch come in."""
+    """Updates a global value by a reducer. Gets all tuples of the batch."""
 
     calls = ("update",)
 
@@ -53,7 +53,7 @@ class ReducerAggStateUpdater(StateUpdater):
 
 
 class MapCombinerAggStateUpdater(StateUpdater):
-    """The grouped combiner's: one tuple for each group, with the group's partial result."""
+    """Updates a grouped state by a combiner. Gets one tuple per group, the group's partial result."""
 
     calls = ("multiUpdate",)
 
@@ -74,7 +74,7 @@ class MapCombinerAggStateUpdater(StateUpdater):
         _emit(collector, keys, news)
 
     def _columns(self, tuples: Sequence[TridentTuple]) -> tuple[Sequence[tuple], Column]:
-        """Keys and partial results: the columns that came in, where they are all there."""
+        """Returns keys and partial results; as the columns that came in, if none is short."""
         if isinstance(tuples, TupleList) and not any(chunk.short for chunk in tuples.chunks):
             whole = concat(tuples.chunks)
             return ColumnKeys([whole.column(name) for name in self.groupFields]), whole.column(self.valueFields[0])
@@ -85,7 +85,7 @@ class MapCombinerAggStateUpdater(StateUpdater):
 
 
 class MapReducerAggStateUpdater(StateUpdater):
-    """The grouped reducer's: all tuples come in and are grouped here."""
+    """Updates a grouped state by a reducer. Gets all tuples and groups them."""
 
     calls = ("multiUpdate",)
 
@@ -110,7 +110,7 @@ class MapReducerAggStateUpdater(StateUpdater):
 
 
 def _picker(fields: Fields, wanted: Fields) -> Callable[[TridentTuple], tuple]:
-    """From a tuple with these fields to the plain tuple of the wanted values."""
+    """Returns a function from a tuple with these fields to the plain tuple of the wanted values."""
     at = [fields.fieldIndex(name) for name in wanted]
     if at == list(range(len(at))):
         until = slice(len(at))

@@ -1,4 +1,4 @@
-"""Value updaters: from the stored value to the new one, one by one or for a whole batch at once."""
+"""Value updaters: compute the new value from the stored one, for one key or for a whole batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .base import ValueUpdater
 
 
 class CombinerValueUpdater(ValueUpdater):
-    """Combines the stored value with a partial result; without a stored value the partial result stands."""
+    """Combines the stored value with a partial result; without a stored value it returns the partial result."""
 
     __slots__ = ("agg", "arg")
 
@@ -43,7 +43,7 @@ class ReducerValueUpdater(ValueUpdater):
 
 
 class ReplaceUpdater(ValueUpdater):
-    """Puts a value in the stored one's place."""
+    """Replaces the stored value."""
 
     __slots__ = ("value",)
 
@@ -55,7 +55,7 @@ class ReplaceUpdater(ValueUpdater):
 
 
 class ValueUpdaters(Sequence[ValueUpdater]):
-    """The updaters of one multiUpdate, which can also be applied all at once (no object for each key)."""
+    """The updaters of one multiUpdate, which can also be applied at once, without an object per key."""
 
     def apply(self, stored: Sequence[Any]) -> list[Any]:
         return [updater.update(value) for updater, value in zip(self, stored, strict=True)]
@@ -76,7 +76,7 @@ class ValueUpdaters(Sequence[ValueUpdater]):
 class Combines(ValueUpdaters):
     """A CombinerValueUpdater for each partial result.
 
-    ``wanted`` says whether anybody reads the new values: if not, multiUpdate may answer with an empty list.
+    ``wanted``: whether the new values are read; if not, multiUpdate may return an empty list.
     """
 
     def __init__(self, agg: CombinerAggregator, args: Sequence[Any] | Column, wanted: bool = True) -> None:
@@ -118,14 +118,14 @@ class Replaces(ValueUpdaters):
 
 
 def applied(updaters: Sequence[ValueUpdater], stored: Sequence[Any]) -> list[Any]:
-    """The new values, in order; one call for each key."""
+    """Returns the new values, in order. Updates each key once."""
     if isinstance(updaters, ValueUpdaters):
         return updaters.apply(stored)
     return [updater.update(value) for updater, value in zip(updaters, stored, strict=True)]
 
 
 class Combination(NamedTuple):
-    """What a multiUpdate does in a database's own words: `CombinerAggregator.sql`, the partial results."""
+    """A multiUpdate that a database can do itself: `CombinerAggregator.sql` and the partial results."""
 
     sql: str
     amounts: Any
@@ -133,7 +133,7 @@ class Combination(NamedTuple):
 
 
 def combination_of(updaters: Sequence[ValueUpdater]) -> Combination | None:
-    """The multiUpdate as one combination, if all updaters combine and name the same SQL; else None."""
+    """Returns the multiUpdate as one combination if all updaters combine with the same SQL; else None."""
     if isinstance(updaters, Combines):
         sql = sql_of(updaters.agg)
         return None if sql is None else Combination(sql, updaters.column, updaters.wanted)
@@ -145,7 +145,7 @@ def combination_of(updaters: Sequence[ValueUpdater]) -> Combination | None:
 
 
 def sql_of(agg: CombinerAggregator) -> str | None:
-    """The combiner's SQL; None if a `combine` stands in front of it, for which it was not written."""
+    """Returns the combiner's SQL; None if a subclass overrides `combine` without naming its own SQL."""
     for place in (agg, *type(agg).__mro__):
         own = getattr(place, "__dict__", {})
         if "sql" in own or "combine" in own:

@@ -1,4 +1,4 @@
-"""What transactional and opaque maps store. Source in Storm: TransactionalValue, OpaqueValue."""
+"""The values that transactional and opaque maps store. Source in Storm: TransactionalValue, OpaqueValue."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..errors import StateError, ZombieError
 
 
 def behind(txid: int, stored: int, of: str = "this value") -> ZombieError:
-    """The refusal of a txid that is older than the stored one."""
+    """Returns the error for a txid that is older than the stored one."""
     return ZombieError(
         f"batch {txid} is behind: {of} was last written by batch {stored}; nothing of it is written. "
         "An older driver is still running on this store, or the checkpoint is older than the store: "
@@ -41,11 +41,11 @@ class OpaqueValue(NamedTuple):
     prev: Any = None
 
     def get(self, txid: int | None) -> Any:
-        """The value as it was before batch ``txid``."""
+        """Returns the value as it was before batch ``txid``."""
         return self.prev if self._replays(txid) else self.curr
 
     def update(self, txid: int | None, value: Any) -> OpaqueValue:
-        """This value overwritten by batch ``txid``; on replay the value before the batch is kept."""
+        """Returns this value overwritten by batch ``txid``; on replay it keeps the value before the batch."""
         return OpaqueValue(txid, value, self.prev if self._replays(txid) else self.curr)
 
     def _replays(self, txid: int | None) -> bool:
