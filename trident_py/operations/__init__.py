@@ -1,4 +1,4 @@
-"""What users write between spouts and states."""
+"""Operations: the user code between spouts and states."""
 
 from .base import (
     Aggregator,

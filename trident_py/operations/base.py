@@ -1,12 +1,12 @@
 """The interfaces of user code: functions, filters, aggregators, reducers.
 
-All of it runs where the tuples are: on Spark in the Python workers of the executors, on LocalCluster in
-this process. One object serves one partition; it is made by pickling, `prepare` is called once before its
-first batch, `cleanup` when the run ends (on Spark only if the worker ends in peace). Everything here runs
-again when a batch is replayed: side effects are repeated. Source in Storm: org.apache.storm.trident.operation.
+The code runs where the tuples are: on Spark in the Python workers of the executors, on LocalCluster in this process.
+One object serves one partition. It is made by unpickling; `prepare` is called once before its first batch, `cleanup`
+when the run ends (on Spark only if the worker ends normally). On replay everything runs again, with its side effects.
+Source in Storm: org.apache.storm.trident.operation.
 
-A method marked ``abstractmethod`` must be there; a topology that is given an object without it is refused when it is
-defined. (The classes have no ABCMeta: ported code may make an object first and fill it later.)
+A method marked ``abstractmethod`` is required: a topology refuses an object without it when it is defined. (The classes
+have no ABCMeta: ported code may make an object first and fill it later.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..tuples import TransactionAttempt, TridentTuple
 
 
 class TridentCollector:
-    """Where an operation puts its results.
+    """Receives the results of an operation.
 
     ``emit(values)`` takes the values of one tuple, a tuple or list. ``reportError`` records an event of kind
     "reported"; it does not fail the batch (raise FailedException for that).
@@ -36,13 +36,13 @@ class TridentCollector:
             self.report(error)
 
     def flush(self) -> None:
-        """Storm's transport hint. Nothing to do."""
+        """Does nothing; a transport hint in Storm."""
 
 
 class TridentOperationContext:
-    """What `prepare` learns: which partition of how many this operation serves.
+    """The index of the partition that an operation serves, and the number of partitions; passed to `prepare`.
 
-    ``transaction`` is the attempt that is running whenever user code is called.
+    ``transaction`` is the running attempt, during every call of user code.
     """
 
     def __init__(self, partitionIndex: int, numPartitions: int) -> None:
@@ -58,10 +58,10 @@ class TridentOperationContext:
 
 
 class Operation:
-    """Anything with a life: `prepare` once before the first tuple, `cleanup` at the end."""
+    """The base of operations: `prepare` is called once before the first tuple, `cleanup` at the end."""
 
     def prepare(self, conf: dict, context: TridentOperationContext) -> None:
-        """Called once for each partition, where the tuples are, before the first batch."""
+        """Called once per partition, where the tuples are, before the first batch."""
 
     def cleanup(self) -> None:
         """Called when the run ends. Not guaranteed on Spark."""
@@ -71,9 +71,9 @@ BaseOperation = Operation
 
 
 class Function(Operation):
-    """`execute` gets the input fields of one tuple and emits any number of results, which are appended to it.
+    """`execute` gets the input fields of one tuple. Each result that it emits is appended to the tuple.
 
-    No result drops the tuple, several repeat it.
+    Without a result the tuple is dropped; several results repeat it.
     """
 
     @abstractmethod
@@ -98,7 +98,7 @@ class MapFunction(Operation):
 
 
 class FlatMapFunction(Operation):
-    """`execute` gets the whole tuple and returns an iterable of the values of those that replace it."""
+    """`execute` gets the whole tuple and returns an iterable of tuples' values, which replace it."""
 
     @abstractmethod
     def execute(self, tuple: TridentTuple) -> Iterable[Any]:
@@ -106,7 +106,7 @@ class FlatMapFunction(Operation):
 
 
 class Consumer(Operation):
-    """`accept` sees each tuple as it passes. Runs again when the batch is replayed."""
+    """`accept` sees each tuple as it passes. It runs again when the batch is replayed."""
 
     @abstractmethod
     def accept(self, tuple: TridentTuple) -> None:
@@ -114,10 +114,10 @@ class Consumer(Operation):
 
 
 class Aggregator(Operation):
-    """Sees the tuples of a batch (of a group, of a partition) and may emit at any time.
+    """Sees the tuples of a batch, a group or a partition, and may emit at any time.
 
-    `init` starts a value, `aggregate` takes one tuple and may return the new value (None keeps the old one),
-    `complete` ends it. batchId is a TransactionAttempt. A group's `init` runs on its first tuple.
+    `init` starts a value, `aggregate` takes one tuple and may return the new value (None keeps the old one), `complete`
+    ends it. batchId is a TransactionAttempt. A group's `init` runs on its first tuple.
 
     ``output_type``, in all three kinds of aggregators, is the type of a single function field that declares none.
     """
@@ -138,16 +138,16 @@ class Aggregator(Operation):
 
 
 class CombinerAggregator:
-    """Combines values pairwise; partial results are made in each partition before any exchange.
+    """Combines values pairwise. Each partition makes a partial result before any exchange.
 
-    `combine` must be associative and `zero` its identity: it is folded in once for each partial result and
-    once more at the end.
+    `combine` must be associative and `zero` its identity: `zero` is folded in once per partial result and once more at
+    the end.
 
-    ``sql`` names `combine` in SQL, with ``{old}`` and ``{new}``, neither of them NULL: ``"{old} + {new}"``. A SQL
-    map state with one numeric value column then combines inside the database; the result must be the same in
-    every database that the state is used on. A subclass with a `combine` of its own names its own.
+    ``sql`` names `combine` in SQL, with ``{old}`` and ``{new}``, neither of them NULL: ``"{old} + {new}"``. A SQL map
+    state with one numeric value column then combines inside the database; the result must be the same in every database
+    that the state is used on. A subclass that overrides `combine` must name its own.
 
-    ``kernel`` is "count" or "sum" for one that is exactly that: Arrow then does it on whole columns.
+    ``kernel`` is "count" or "sum" for a combiner that does exactly that; Arrow then does it on whole columns.
     """
 
     sql: ClassVar[str | None] = None
@@ -168,7 +168,7 @@ class CombinerAggregator:
 
 
 class ReducerAggregator:
-    """Folds tuples into a value, one after the other; all tuples travel to where the value is made."""
+    """Folds tuples into a value, one after the other. All tuples travel to the partition that makes the value."""
 
     output_type: ClassVar[str | None] = None
 
@@ -182,7 +182,7 @@ class ReducerAggregator:
 
 
 class MultiReducer(Operation):
-    """Sees the tuples of several streams of one partition of one batch, told apart by streamIndex.
+    """Sees the tuples of several streams, of one partition and batch; streamIndex tells the streams apart.
 
     `execute` may return the new state (None keeps the old one).
     """
@@ -201,7 +201,7 @@ class MultiReducer(Operation):
 
 
 class GroupedMultiReducer(Operation):
-    """A MultiReducer for each group of several streams grouped alike."""
+    """A MultiReducer that runs once per group of several streams with the same grouping."""
 
     @abstractmethod
     def init(self, collector: TridentCollector, group: TridentTuple) -> Any:

@@ -1,9 +1,8 @@
 """Storm's built-in operations. Source in Storm: org.apache.storm.trident.operation.builtin.
 
-``Count``, ``Sum``, ``Min`` and ``Max`` name their Arrow kernel in ``kernel``; an engine may use it on
-typed fields if it gives the same results and errors. ``output_type`` is the type of an output field that is
-declared without one. ``MapGet``, ``SnapshotGet`` and ``TupleCollectionGet`` stand with the states and are
-found here too.
+``Count``, ``Sum``, ``Min`` and ``Max`` name their Arrow kernel in ``kernel``; an engine may use it on typed fields if
+it gives the same results and errors. ``output_type`` is the type of an output field that declares none. ``MapGet``,
+``SnapshotGet`` and ``TupleCollectionGet`` are defined with the states and can be imported from here too.
 """
 
 from __future__ import annotations
@@ -51,14 +50,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The three queries: they need the state interfaces, which stand above the operations."""
+    """Loads the three queries, which need the state interfaces: those may import operations, not the reverse."""
     if name in _QUERIES:
         return getattr(importlib.import_module("trident_py.state.queries"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Count(CombinerAggregator):
-    """How many tuples there are. Takes no input fields."""
+    """The number of tuples. Takes no input fields."""
 
     kernel: ClassVar[str] = "count"
     sql: ClassVar[str | None] = "{old} + {new}"
@@ -75,10 +74,10 @@ class Count(CombinerAggregator):
 
 
 class Sum(CombinerAggregator):
-    """The sum of the first input field: a Decimal if one value is, else a float if one is, else an int.
+    """The sum of the first input field: a Decimal if any value is one, else a float if any value is one, else an int.
 
-    Raises TridentError for null, text and anything else that is no number (Storm: NullPointerException or
-    ClassCastException; floats are not truncated, as Storm's Float is).
+    Raises TridentError for null, text and any other value that is not a number (Storm: NullPointerException or
+    ClassCastException). Floats are not truncated, as Storm's Float is.
     """
 
     kernel: ClassVar[str] = "sum"
@@ -101,10 +100,10 @@ class Sum(CombinerAggregator):
 
 
 class Minimum(CombinerAggregator):
-    """The smallest number of the first input field, as a combiner: for `persistentAggregate`. `Min` keeps whole tuples.
+    """The smallest number of the first input field, as a combiner for `persistentAggregate`. `Min` keeps whole tuples.
 
-    Nulls are skipped; where there was no number it is None. Of equal numbers the first stays; -0.0 enters as 0.0.
-    Raises TridentError for NaN, which has no order, and for what is no number.
+    Skips nulls; without any number the result is None. Of equal numbers it keeps the first; -0.0 counts as 0.0.
+    Raises TridentError for NaN, which has no order, and for a value that is not a number.
     """
 
     sql: ClassVar[str | None] = "CASE WHEN {new} < {old} THEN {new} ELSE {old} END"
@@ -116,7 +115,7 @@ class Minimum(CombinerAggregator):
         value = _number(type(self).__name__, value, tuple)
         if value != value:
             raise TridentError(f"{type(self).__name__}: NaN{_in_field(tuple)} has no order; filter such tuples before")
-        return value + 0.0 if isinstance(value, float) else value  # so that no order of tuples tells on a zero's sign
+        return value + 0.0 if isinstance(value, float) else value  # a zero's sign must not depend on tuple order
 
     def combine(self, val1: Any, val2: Any) -> Any:
         if val1 is None or val2 is None:
@@ -128,7 +127,7 @@ class Minimum(CombinerAggregator):
 
 
 class Maximum(Minimum):
-    """The largest number of the first input field, as a combiner; else as `Minimum`. `Max` keeps whole tuples."""
+    """The largest number of the first input field, as a combiner, like `Minimum`. `Max` keeps whole tuples."""
 
     sql: ClassVar[str | None] = "CASE WHEN {new} > {old} THEN {new} ELSE {old} END"
 
@@ -139,7 +138,7 @@ class Maximum(Minimum):
 
 
 def _number(name: str, value: Any, where: TridentTuple) -> Any:
-    """The number as Python's own: one of NumPy would overflow unseen. Raises TridentError for what is none."""
+    """Returns the value as a Python number: NumPy's overflow silently. Raises TridentError if it is not a number."""
     plain = meant(value)
     if isinstance(plain, numbers.Real | Decimal) and not isinstance(plain, bool):
         return plain
@@ -154,7 +153,7 @@ def _in_field(where: TridentTuple) -> str:
 
 
 def _exact_sum(one: Any, other: Any) -> Decimal:
-    """All digits of the sum; a float enters with its exact value, as in Storm's BigDecimal."""
+    """Returns all digits of the sum; a float counts with its exact value, as in Storm's BigDecimal."""
     try:
         a, b = (Decimal(each) for each in (one, other))
         return _DECIMALS.add(a, b)
@@ -166,7 +165,7 @@ def _exact_sum(one: Any, other: Any) -> Decimal:
 
 
 class Debug(Filter):
-    """Prints each tuple (``<date> DEBUG(name): [values]``) where it passes, and keeps it.
+    """Prints each tuple (``<date> DEBUG(name): [values]``) and keeps it.
 
     ``Debug()`` and ``Debug("name")`` print, ``Debug(True)`` writes to the logger of this module.
     """
@@ -185,9 +184,9 @@ class Debug(Filter):
 
 
 class Equals(Filter):
-    """Keeps the tuples whose values are all equal, as Java compares: 1, 1.0 and True differ.
+    """Keeps the tuples whose values are all equal, compared as in Java: 1, 1.0 and True differ.
 
-    A null is unequal to a value. Two nulls side by side raise TridentError (Storm: NullPointerException).
+    A null and a value are unequal. Raises TridentError for two adjacent nulls (Storm: NullPointerException).
     """
 
     def isKeep(self, tuple: TridentTuple) -> bool:
@@ -202,7 +201,7 @@ class Equals(Filter):
 def _equal(first: Any, second: Any) -> bool:
     try:
         return bool(identity(first) == identity(second))
-    except UnkeyableError:  # no key, but Python may know
+    except UnkeyableError:  # the value cannot be a key, but may have its own ==
         return type(first) is type(second) and bool(first == second)
 
 
@@ -214,19 +213,19 @@ class FilterNull(Filter):
 
 
 def _null_or_not(value: Any) -> bool | None:
-    """Null alone is None, also as NaT and NA: never asks a value of the user for equality."""
+    """Returns None only for null, including NaT and NA. Never calls a user value's ``==``."""
     return None if is_null(value) else True
 
 
 class Negate(Filter):
-    """Keeps what another filter drops. Takes a Filter, or a callable of the input values."""
+    """Keeps the tuples that another filter drops. Takes a Filter, or a callable of the input values."""
 
     def __init__(self, filter: Filter | Callable[..., Any]) -> None:
         self.filter = filter
 
     def prepare(self, conf: dict, context: TridentOperationContext) -> None:
         if isinstance(self.filter, Filter):
-            self.filter = copy.copy(self.filter)  # this partition's own
+            self.filter = copy.copy(self.filter)  # a copy for this partition
             self.filter.prepare(conf, context)
 
     def cleanup(self) -> None:

@@ -1,4 +1,4 @@
-"""Whether an operation gives the same results for the same tuples: as declared, else as its source shows."""
+"""Whether an operation gives the same results for the same tuples: by its declaration, else by its source."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ T = TypeVar("T")
 def nondeterministic(operation: T) -> T:
     """Declares that an operation may give other results when it runs again on the same tuples.
 
-    For a class, a plain callable or one object: ``@nondeterministic class AskService(Function)``. It reads a
-    clock, draws random numbers, asks a service. ``topology.guarantees()`` then says what that means for the
-    states behind it. Called on the driver when the topology is defined; nothing changes at run time.
+    Such an operation reads a clock, draws random numbers or asks a service. For a class, a plain callable or one
+    object: ``@nondeterministic class AskService(Function)``. ``topology.guarantees()`` then reports what that means for
+    the states after it. Called on the driver when the topology is defined; nothing changes at run time.
     """
     return _declare(operation, False)
 
@@ -28,19 +28,19 @@ def nondeterministic(operation: T) -> T:
 def deterministic(operation: T) -> T:
     """Declares that an operation gives the same results for the same tuples, whatever its source looks like.
 
-    For what could not be read, for calls that do not reach the results, such as a clock read for a log line, or for
-    a query of a table that nobody changes. The declaration covers the class and what it inherits, not what a
-    subclass adds.
+    Use it for source that cannot be read, for calls that do not affect the results, such as a clock read for a log
+    line, or for a query of a table that never changes. The declaration covers the class and its base classes, not what
+    a subclass adds.
     """
     return _declare(operation, True)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of an operation: ``kind`` is DETERMINISTIC, CHANGING ("not deterministic") or UNSEEN ("not seen").
+    """The verdict on an operation: ``kind`` is DETERMINISTIC, CHANGING ("not deterministic") or UNSEEN ("not seen").
 
-    DETERMINISTIC is only said of what was declared so, or read and understood to its end. ``why`` names the first
-    reason, with its place or the declaration; UNSEEN counts as not deterministic.
+    DETERMINISTIC means that the operation was declared so, or its source was read and understood completely. ``why``
+    names the first reason, with its place or the declaration. UNSEEN counts as not deterministic.
     """
 
     kind: str
@@ -60,14 +60,14 @@ Judge = Callable[[Any], Verdict]
 
 @dataclass(frozen=True)
 class Declared:
-    """A callable that takes no attributes, with its declaration."""
+    """Wraps a callable that takes no attributes, to hold its declaration."""
 
     function: Any
     value: bool
 
     def __post_init__(self) -> None:
         name = getattr(self.function, "__qualname__", type(self.function).__name__)
-        object.__setattr__(self, "__qualname__", name)  # how plans and errors call it
+        object.__setattr__(self, "__qualname__", name)  # its name in plans and errors
         object.__setattr__(self, DECLARED, self.value)
 
     def __call__(self, *values: Any) -> Any:
@@ -75,10 +75,9 @@ class Declared:
 
 
 def judge(operation: Any, trusted: Iterable[str] = ()) -> Verdict:
-    """The declaration, else what the source of the operation shows. Nothing of the user's is executed.
+    """Returns the verdict by the declaration, else by the source of the operation. Executes no user code.
 
-    ``trusted``: names of modules, classes and functions that are taken as deterministic; "*" takes for that all that
-    is not seen.
+    ``trusted``: modules, classes and functions to take as deterministic; "*" takes everything unseen as deterministic.
     """
     found = read(operation, trusted)
     for kind in (CHANGING, UNSEEN) if "*" not in trusted else (CHANGING,):
@@ -90,12 +89,12 @@ def judge(operation: Any, trusted: Iterable[str] = ()) -> Verdict:
 
 
 def follows_hash_seed(operation: Any, trusted: Iterable[str] = ()) -> str:
-    """What in the operation follows Python's hash seed: the order of a set, or `hash`; "" if nothing was found."""
+    """Returns what in the operation depends on Python's hash seed: a set's order, or `hash`; "" if nothing does."""
     return next((each.what for each in read(operation, trusted) if each.seeded), "")
 
 
 class Verdicts:
-    """The verdicts of one topology: every operation is read once."""
+    """The verdicts of one topology. Reads every operation once."""
 
     def __init__(self, trusted: Iterable[str] = ()) -> None:
         self.trusted = tuple(trusted)
@@ -108,7 +107,7 @@ class Verdicts:
 
 
 def is_declared(operation: Any) -> bool:
-    """Whether its author has said what it is, for the object itself or the class."""
+    """Whether the object or its class is declared deterministic or not."""
     told = getattr(operation, "__dict__", {}).get(DECLARED)
     return bool(told if told is not None else nearest(type(operation)))
 

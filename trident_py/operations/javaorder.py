@@ -1,4 +1,4 @@
-"""How Java orders values: Comparable, and the heap order of PriorityQueue."""
+"""Java's order of values: Comparable, and the heap order of PriorityQueue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ Comparator = Callable[[Any, Any], int]
 
 
 def compare(a: Any, b: Any) -> int:
-    """Negative, 0 or positive, as ``a.compareTo(b)`` in Java: both must be of one type, null has no place.
+    """Returns a negative number, 0 or a positive one, as ``a.compareTo(b)`` in Java. Both must be of one type, not
+    null.
 
     NaN is the largest float, -0.0 is below 0.0. Raises TridentError that names both values.
     """
@@ -35,7 +36,7 @@ def _compare_floats(a: float, b: float) -> int:
 
 
 def _rank(x: float) -> int:
-    """Orders what < calls equal or unordered: -0.0, 0.0 and other numbers, NaN."""
+    """Orders floats that < cannot tell apart: -0.0, then 0.0 and other numbers, then NaN."""
     return 2 if x != x else 0 if x == 0.0 and str(x).startswith("-") else 1
 
 
@@ -44,7 +45,7 @@ def _named(value: Any) -> str:
 
 
 class JavaHeap:
-    """java.util.PriorityQueue: which of several equal values comes first is the same here."""
+    """java.util.PriorityQueue: equal values come out in the same order as in Java."""
 
     def __init__(self, comparator: Comparator) -> None:
         self.comparator = comparator
@@ -65,7 +66,7 @@ class JavaHeap:
         items[at] = item
 
     def remove(self) -> Any:
-        """Takes the smallest item out."""
+        """Removes and returns the smallest item."""
         items = self.items
         first, last = items[0], items.pop()
         if items:

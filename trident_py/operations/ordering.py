@@ -1,6 +1,6 @@
-"""The built-ins that order tuples: Min, Max and FirstN. Users find them in `builtin`.
+"""The built-ins that order tuples: Min, Max and FirstN. Users import them from `builtin`.
 
-Values are ordered as Java does it. Source in Storm: ComparisonAggregator, Min, Max, FirstN.
+Values are ordered as in Java. Source in Storm: ComparisonAggregator, Min, Max, FirstN.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from .javaorder import Comparator, JavaHeap, compare
 
 
 class _Comparison(Aggregator):
-    """Keeps the winning tuple of a partition; of equal ones the later. Tuples with a null value are skipped.
+    """Keeps the winning tuple of a partition; of equal ones the later. Skips tuples with a null value.
 
-    Without a field whole tuples are compared. A partition without a winner emits nothing (Storm emits null,
-    and the next reader throws).
+    Without a field it compares whole tuples. A partition without a winner emits nothing (Storm emits null, and the next
+    reader throws).
     """
 
     def __init__(self, inputFieldName: str | None, comparator: Comparator) -> None:
@@ -27,7 +27,7 @@ class _Comparison(Aggregator):
         self.comparator = comparator
 
     def beats(self, order: int) -> bool:
-        """Whether a candidate replaces the winner that compares to it as `order`."""
+        """Whether a candidate replaces the winner; ``order`` is the winner compared to the candidate."""
         raise NotImplementedError
 
     def init(self, batchId: Any, collector: TridentCollector) -> TridentTuple | None:
@@ -92,9 +92,9 @@ class Max(MaxWithComparator):
 
 
 class FirstN(Assembly):
-    """The first n tuples of a batch; with a sort field the n smallest by it, largest if reverse.
+    """The first n tuples of a batch; with a sort field the n smallest by it, or the n largest with reverse.
 
-    Works in each partition, then over all of them. The fields stay. An empty batch gives nothing.
+    Runs in each partition, then over all of them. Keeps the fields. An empty batch emits nothing.
     """
 
     def __init__(self, n: int, sortField: str | None = None, reverse: bool = False) -> None:
@@ -121,13 +121,13 @@ class FirstNAgg(Aggregator):
         return value + 1
 
     def complete(self, value: int, collector: TridentCollector) -> None:
-        """All is emitted."""
+        """Does nothing: `aggregate` has emitted the tuples."""
 
 
 class FirstNSortedAgg(Aggregator):
-    """Emits the n smallest (largest) tuples by a field when the batch ends.
+    """Emits the n smallest (with reverse: largest) tuples by a field when the batch ends.
 
-    Raises TridentError when it runs: n below 1, two values that cannot be compared, null among several.
+    Raises TridentError at run time if n is below 1, for two values that cannot be compared, and for null among several.
     """
 
     def __init__(self, n: int, sortField: str, reverse: bool = False) -> None:

@@ -1,7 +1,7 @@
-"""The roles of user code, as Storm's interfaces name them: what has these methods plays the role.
+"""The roles of user code, named as Storm's interfaces: an object plays a role if it has its methods.
 
-The protocols hold at run time as they do for mypy, so both take the same objects, whether or not they inherit from the
-class of the same role in `trident_py.operations`.
+mypy and run-time checks use the same protocols, so both accept the same objects, whether or not they inherit from the
+class of that role in `trident_py.operations`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class CleansUp(Protocol):
 
 @runtime_checkable
 class ExecutesColumns(Protocol):
-    """A function that also takes Arrow columns: it returns columns and, as a call, each row's parent."""
+    """A function that also takes Arrow columns. Returns columns and a callable that gives the parent row of each."""
 
     def executeBatch(self, *columns: Any) -> Any: ...
 
