@@ -1,4 +1,4 @@
-"""Kafka: the spout that reads it, and the clients that the states of `states.kafka` share with it."""
+"""Kafka: the spout, and the clients that it shares with the states of `states.kafka`."""
 
 from .consumed import Consumed, consumed, partitions_of_task
 from .formats import Avro, Bytes, Format, Json, Text

@@ -1,8 +1,8 @@
-"""The one door to whatever waits for Kafka: a client's call, the answer of a future, the first contact.
+"""All calls that wait for Kafka: a client's call, the answer of a future, the first contact.
 
-Whatever goes wrong behind it is a KafkaException, which `errors` (`trident_py.kafka.clients`) and its kin tell with
-cluster, topic and next step. A future that has no answer in time raises an empty TimeoutError otherwise, a full queue
-a BufferError, a closed client a RuntimeError. A test holds that no other call of a client's waits.
+Every failure here becomes a KafkaException, which `errors` (`trident_py.kafka.clients`) turns into an error with
+cluster, topic and next step. Without this, a future without an answer in time raises an empty TimeoutError, a full
+queue a BufferError, a closed client a RuntimeError. A test checks that no other code makes a client's call that waits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DOWN = "_ALL_BROKERS_DOWN"
 
 
 def asked(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
-    """One call of a client. Raises KafkaException."""
+    """Calls a client. Raises KafkaException."""
     from confluent_kafka import KafkaError, KafkaException
 
     try:
@@ -39,15 +39,15 @@ def asked(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
 
 
 def answer(future: Any, seconds: float) -> Any:
-    """What an AdminClient's future brings; ``seconds`` is what its request was given. Raises KafkaException.
+    """Returns the result of an AdminClient's future; ``seconds`` is the timeout of its request. Raises KafkaException.
 
-    Waits somewhat longer, since the client's own error says more than none.
+    Waits a little longer than that: the client's own error says more than a timeout here.
     """
     return asked(future.result, seconds + SPARE)
 
 
 class Complaints:
-    """What a client says of itself (``error_cb``): the last thing that names a cause."""
+    """The errors that a client reports (``error_cb``). Keeps the last one that names a cause."""
 
     def __init__(self) -> None:
         self.last: Any = None
@@ -62,24 +62,24 @@ class Complaints:
 
     @property
     def refused(self) -> bool:
-        """Whether the brokers are there, and do not let this user in."""
+        """Whether the brokers answer, but refuse this user."""
         return self.last is not None and meaning_of(self.last.name()) is Meaning.SHUT
 
     def forget(self) -> None:
-        """The brokers have answered."""
+        """Called when the brokers have answered."""
         self.last, self.down = None, False
 
     def instead_of(self, error: Any) -> Any:
-        """The KafkaException that says more."""
+        """Returns the more specific KafkaException: the client's own error if there is one."""
         from confluent_kafka import KafkaException
 
         return error if self.last is None else KafkaException(self.last)
 
 
 def reached(cluster: Cluster, seconds: float = REACH) -> Any:
-    """An AdminClient whose brokers have answered. Raises KafkaException: why none does, or why they refuse this user.
+    """Returns an AdminClient whose brokers have answered.
 
-    Ends as soon as all addresses were tried in vain.
+    Raises KafkaException if none answers, or if they refuse this user; as soon as all addresses have failed.
     """
     from confluent_kafka import KafkaException
 
@@ -102,10 +102,10 @@ def reached(cluster: Cluster, seconds: float = REACH) -> Any:
 def committed(
     cluster: Cluster, group: str, partitions: list[Any], seconds: float, settled: bool = True
 ) -> list[Any]:
-    """Where a group stands in these partitions, once no transaction is open on them (``settled``), or whatever comes
-    of those that are. Raises KafkaException.
+    """Returns the committed offsets of a group in these partitions. ``settled``: waits for open transactions on them,
+    instead of ignoring them. Raises KafkaException.
 
-    Asked by a consumer: librdkafka's AdminClient ends the process by SIGSEGV where the coordinator has moved.
+    Asks through a consumer: librdkafka's AdminClient ends the process by SIGSEGV if the coordinator has moved.
     """
     level = "read_committed" if settled else "read_uncommitted"
     consumer = cluster.consumer({**ASKING, "group.id": group, "isolation.level": level})

@@ -1,7 +1,7 @@
-"""A spout's cluster that does not answer: said aloud, waited for at a start up to a limit, and in a run for ever.
+"""The absence of a spout's cluster: reported, waited for up to a limit at a start, and without a limit in a run.
 
-At a start a wrong address or password is the likelier cause, and somebody is looking; the limit is that of all stores
-(`trident_py.patience`). In a run there are simply no batches until the cluster is back.
+At a start a wrong address or password is the likelier cause, and a person is watching; the limit is that of all stores
+(`trident_py.patience`). In a run there are no batches until the cluster is back.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Callable
 from ..errors import FailedException, SpoutError, TridentError
 from ..patience import START_WAIT, back_off_seconds
 
-SILENT = 5.0  # in a run: shorter absences are not told
+SILENT = 5.0  # seconds; in a run, shorter absences are not reported
 AGAIN = 60.0
 
 
 class Absence:
-    """Of one spout's cluster, in one run. Driver only."""
+    """Tracks whether one spout's cluster answers, in one run. Driver only."""
 
     def __init__(self, who: str, limit: float, tell: Callable[[TridentError], object]) -> None:
         self._who = who
         self._limit = limit
         self._tell = tell
-        self._met = False  # it has answered once in this run
+        self._met = False  # the cluster has answered in this run
         self._begun: float | None = None
         self._told = 0
         self._next = 0.0
@@ -34,7 +34,7 @@ class Absence:
         self._met, self._begun, self._told = True, None, 0
 
     def silent(self, error: FailedException) -> SpoutError | None:
-        """It does not answer. Returns what ends the run: at a start, when the limit is over."""
+        """Records a failed contact. Returns the error that ends the run: at a start, when the limit is over."""
         now = time.monotonic()
         if self._begun is None:
             self._begun, self._next = now, now + (SILENT if self._met else 0.0)

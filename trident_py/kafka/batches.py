@@ -1,10 +1,10 @@
-"""What a batch of Kafka records is, as JSON metadata, and how records are shared among partitions and tasks.
+"""The batches of Kafka records: their JSON metadata, and how records are shared among partitions and tasks.
 
-The metadata of a batch: for each topic its id, the next offset of every partition, and where this batch's ranges start:
+The metadata has for each topic its id, the next offset of every partition, and the starts of this batch's ranges:
 
     {"words": ["<topic id>", [next of partition 0, next of 1, ...], [[partition, start], ...]], ...}
 
-A range goes from its start to the partition's next offset; a partition that is not read in this batch has no start.
+A range goes from its start to the partition's next offset; a partition without a range in this batch has no start.
 A next offset is None while the partition has never answered.
 """
 
@@ -21,7 +21,7 @@ NO_LIMIT = 1 << 62
 
 
 class TopicPosition(NamedTuple):
-    """Where the spout stands in one topic: its id, and the next offset of each partition."""
+    """The spout's position in one topic: the topic's id, and the next offset of each partition."""
 
     id: str
     next: list[int | None]
@@ -31,7 +31,7 @@ Positions = dict[str, TopicPosition]
 
 
 class Range(NamedTuple):
-    """Offsets of one partition: from ``start`` up to and without ``end``. Not every offset is a record."""
+    """Offsets of one partition from ``start`` to ``end``, which is excluded. Not every offset has a record."""
 
     topic: str
     id: str
@@ -45,12 +45,12 @@ class Range(NamedTuple):
 
 
 def positions_of(metadata: Mapping[str, Any]) -> Positions:
-    """Where the spout stands behind this batch."""
+    """Returns the positions after this batch."""
     return {name: TopicPosition(entry[0], list(entry[1])) for name, entry in metadata.items()}
 
 
 def metadata_of(positions: Positions, starts: Mapping[Place, int]) -> dict[str, Any]:
-    """The metadata of the batch that ends at ``positions`` and began at ``starts``."""
+    """Returns the metadata of the batch from ``starts`` to ``positions``."""
     return {
         name: [topic.id, topic.next, [[p, starts[name, p]] for p in range(len(topic.next)) if (name, p) in starts]]
         for name, topic in sorted(positions.items())
@@ -58,12 +58,12 @@ def metadata_of(positions: Positions, starts: Mapping[Place, int]) -> dict[str, 
 
 
 def places_of(metadata: Mapping[str, Any]) -> list[Place]:
-    """All partitions that the batch knows, in the order in which they are dealt to tasks."""
+    """Returns all partitions in the metadata, in the order in which they are dealt to tasks."""
     return [(name, p) for name in sorted(metadata) for p in range(len(metadata[name][1]))]
 
 
 def ranges_of(metadata: Mapping[str, Any]) -> list[Range]:
-    """The ranges of a batch, in order."""
+    """Returns the ranges of a batch, in order."""
     return [
         Range(name, metadata[name][0], p, start, metadata[name][1][p])
         for name in sorted(metadata)
@@ -72,14 +72,14 @@ def ranges_of(metadata: Mapping[str, Any]) -> list[Range]:
 
 
 def dealt(places: list[Place], index: int, tasks: int) -> list[Place]:
-    """The partitions of one task."""
+    """Returns the partitions of one task."""
     return places[index::tasks]
 
 
 def shares(backlog: Mapping[Place, int], limit: int, turn: int = 0) -> dict[Place, int]:
-    """How many offsets of each partition fit into a batch: in proportion to what waits there, ``limit`` at most.
+    """Returns how many offsets of each partition a batch takes: in proportion to the waiting ones, ``limit`` in total.
 
-    What rounding leaves goes round; ``turn`` says who begins.
+    The remainder from rounding goes round robin; ``turn`` sets the first partition.
     """
     waiting = {place: count for place, count in sorted(backlog.items()) if count > 0}
     total = sum(waiting.values())
@@ -97,7 +97,7 @@ def shares(backlog: Mapping[Place, int], limit: int, turn: int = 0) -> dict[Plac
 
 
 class Rate:
-    """At most so many records per second, over batches; after a pause no more than one second's worth at once."""
+    """Limits records per second, over batches. After a pause at most one second's worth is available at once."""
 
     def __init__(self, per_second: int | None) -> None:
         self._per_second = per_second
@@ -105,11 +105,11 @@ class Rate:
         self._at = time.monotonic()
 
     def worth(self, waiting: int) -> bool:
-        """Whether to make a batch of so many records now: not while waiting a moment makes a better one."""
+        """Whether to make a batch of the waiting records now, rather than wait a moment for a larger one."""
         return waiting > 0 and self.room() >= min(waiting, max(1, int(SIP * (self._per_second or 0))))
 
     def room(self) -> int:
-        """How many records a batch may have now."""
+        """Returns how many records a batch may have now."""
         if self._per_second is None:
             return NO_LIMIT
         now = time.monotonic()

@@ -1,6 +1,6 @@
-"""The Kafka clients: how they are configured, and their errors as ours. Used by the spout and by the states.
+"""The Kafka clients of the spout and the states: their configuration, and their errors as ours.
 
-librdkafka's log goes to the logger ``trident_py.kafka.librdkafka``. Settings may hold secrets: they are never shown.
+librdkafka's log goes to the logger ``trident_py.kafka.librdkafka``. Settings may hold secrets and are never shown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ log = logging.getLogger("trident_py.kafka")
 
 
 class Once(logging.Filter):
-    """Tells a thing again only after a while: clients of a broker that is away repeat themselves every moment."""
+    """Drops messages repeated within some seconds: the clients of an absent broker log the same all the time."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Once(logging.Filter):
 librdkafka = logging.getLogger("trident_py.kafka.librdkafka")
 librdkafka.addFilter(Once(30.0))
 PATIENT = {"reconnect.backoff.max.ms": 1_000, "enable.sparse.connections": False}
-# With sparse connections and the usual back-off a new consumer asks its group's coordinator after 60 ms, so after 6 ms.
+# With sparse connections and the default back-off a new consumer asks its coordinator after 60 ms; with these, after 6.
 ASKING = {
     "enable.auto.commit": False, "enable.sparse.connections": False, "retry.backoff.ms": 5, "retry.backoff.max.ms": 100,
 }  # fmt: skip
@@ -48,7 +48,7 @@ _REFUSED = "Check security.protocol, sasl.mechanism, sasl.username and sasl.pass
 
 @dataclass(frozen=True)
 class Cluster:
-    """Which cluster, and how to reach it: ``bootstrap.servers`` and librdkafka's settings (``security.protocol``, ...).
+    """A cluster's address and settings: ``bootstrap.servers``, and librdkafka's (``security.protocol``, ...).
 
     A plain value that can be pickled; its repr shows the addresses only.
     """
@@ -58,7 +58,7 @@ class Cluster:
 
     @classmethod
     def of(cls, bootstrap: str, settings: Mapping[str, Any] | None = None) -> Cluster:
-        """Raises DefinitionError for addresses that are none."""
+        """Returns the cluster. Raises DefinitionError for malformed addresses or settings."""
         if not isinstance(bootstrap, str) or not re.fullmatch(r"[^\s,]+:\d+(,\s*[^\s,]+:\d+)*", bootstrap):
             raise DefinitionError(f"bootstrap names brokers as 'host:port,host:port', got {bootstrap!r}")
         for name, value in (settings or {}).items():
@@ -67,15 +67,15 @@ class Cluster:
         return cls(bootstrap, tuple(sorted((name, str(value)) for name, value in (settings or {}).items())))
 
     def config(self, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """A client's configuration."""
+        """Returns the configuration of a client."""
         return {"bootstrap.servers": self.bootstrap, **dict(self.settings), **(more or {})}
 
     def hidden(self, text: str) -> str:
-        """A message without the secrets of the settings."""
+        """Returns the text without the secrets of the settings."""
         return hidden(text, [value for name, value in self.settings if is_secret(name)])
 
     def admin(self, more: Mapping[str, Any] | None = None) -> Any:
-        """Keep it in a variable while its futures are open: they fail with _DESTROY when it is collected."""
+        """Returns an AdminClient. Keep a reference while its futures are open: they fail with _DESTROY without it."""
         from confluent_kafka.admin import AdminClient
 
         own = dict(self.settings)
@@ -93,7 +93,7 @@ class Cluster:
         return self._made(Producer, more, logger)
 
     def _made(self, client: Any, more: Mapping[str, Any], logger: Any = librdkafka) -> Any:
-        """Raises DefinitionError for a setting that librdkafka does not know."""
+        """Makes a client. Raises DefinitionError for a setting that librdkafka does not know."""
         from confluent_kafka import KafkaException
 
         try:
@@ -105,19 +105,19 @@ class Cluster:
 
 
 def code_of(error: BaseException) -> str:
-    """The name of a Kafka error's code, such as ``_FENCED``; "" for other errors."""
+    """Returns the name of a Kafka error's code, such as ``_FENCED``; "" for other errors."""
     found = kafka_error(error)
     return "" if found is None else found.name()
 
 
 def kafka_error(error: BaseException) -> Any:
-    """The KafkaError in a KafkaException, or None."""
+    """Returns the KafkaError in a KafkaException, or None."""
     first = error.args[0] if error.args else None
-    return first if hasattr(first, "retriable") else None  # without an import of the optional client
+    return first if hasattr(first, "retriable") else None  # so that the optional client need not be imported
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether the broker is away, starting, or busy: the same call may succeed later (`trident_py.kafka.codes`)."""
+    """Whether the broker is away, starting or busy: the same call may succeed later (`trident_py.kafka.codes`)."""
     found = kafka_error(error)
     return found is not None and (found.retriable() or meaning_of(found.name()) in PASSING)
 
@@ -128,14 +128,14 @@ def is_fenced(error: BaseException) -> bool:
 
 
 def means(error: BaseException, meaning: Meaning) -> bool:
-    """Whether it is an error of Kafka's with a code of this meaning."""
+    """Whether this is a Kafka error with a code of this meaning."""
     found = kafka_error(error)
     return found is not None and meaning_of(found.name()) is meaning
 
 
 @contextlib.contextmanager
 def errors(cluster: Cluster, doing: str, raised: type[TridentError] = StateError) -> Iterator[None]:
-    """Kafka's errors as ours: one that passes fails the batch (FailedException), others are ``raised``."""
+    """Turns Kafka's errors into ours: a passing one fails the batch (FailedException), others become ``raised``."""
     from confluent_kafka import KafkaException
 
     try:

@@ -1,10 +1,9 @@
-"""What each error code of Kafka and librdkafka means for a batch: one table, held whole by a test.
+"""The meaning of each error code of Kafka and librdkafka for a batch. A test checks that the table is complete.
 
-The source is librdkafka's ``rdkafka.h`` and its own decisions (``rd_kafka_err_action``), and what Kafka's Java client
-calls retriable. A code that the table does not know, of a newer library or broker, is taken for one that passes: then
-the batch is tried again, every attempt is an event with the error's text, nothing is lost or doubled, and
-``topology.max.batch.attempts`` ends it. Taken for final it would end runs that need not end. A start waits for it only
-as long as for brokers that are away.
+The sources are librdkafka's ``rdkafka.h`` and its decisions (``rd_kafka_err_action``), and the errors that Kafka's Java
+client calls retriable. A code that the table lacks, of a newer library or broker, counts as passing: the batch is tried
+again, every attempt is an event with the error's text, nothing is lost or doubled, and ``topology.max.batch.attempts``
+ends it. If it counted as final, it would end runs needlessly. A start waits for it as long as for absent brokers.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import enum
 
 
 class Meaning(enum.Enum):
-    """What may be done about an error."""
+    """How to handle an error."""
 
     PASSES = "the same call may succeed later, with a new client where this one has given up"
     ENDED = "the transaction is over, and not by us; a new one may succeed"
@@ -82,7 +81,7 @@ PASSING = (Meaning.PASSES, Meaning.UNUSED)
 
 
 def meaning_of(code: str) -> Meaning:
-    """Of the name of a code, such as ``_TRANSPORT``."""
+    """Returns the meaning of a code's name, such as ``_TRANSPORT``."""
     return _MEANINGS.get(code, Meaning.PASSES)
 
 

@@ -1,7 +1,8 @@
-"""What a batch has consumed, for a state that commits the offsets in its own Kafka transaction.
+"""The offsets that a batch has consumed, for a state that commits them in its own Kafka transaction.
 
-A `KafkaSpout` with ``groupId`` and ``shareOffsets=True`` notes it in the driver's metadata store before each attempt;
-tasks read it there. Read-process-write as in Kafka Streams: the offsets become visible with what was made of them.
+A `KafkaSpout` with ``groupId`` and ``shareOffsets=True`` writes them into the driver's metadata store before each
+attempt, where tasks read them. This is read-process-write as in Kafka Streams: the offsets become visible together with
+the results.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from .batches import Positions, dealt
 
 
 class Consumed(NamedTuple):
-    """The group, and by topic and partition the offset behind the batch; None where nothing was ever read."""
+    """The group, and by topic and partition the next offset after the batch; None if nothing was ever read."""
 
     group: str
     offsets: dict[str, dict[int, int | None]]
 
 
 def path(spout_id: str) -> str:
-    """Where the metadata store keeps it, by txid."""
+    """Returns the path in the metadata store, which keeps the offsets by txid."""
     return f"{spout_id}/kafka-offsets"
 
 
 def share(conf: Mapping[str, Any], spout_id: str, txid: int, group: str, positions: Positions) -> None:
-    """Called by the coordinator on the driver, before each attempt. A replay writes the same again."""
+    """Writes the offsets. Called on the driver before each attempt; a replay writes the same again."""
     offsets = {name: dict(enumerate(topic.next)) for name, topic in positions.items()}
     store = RunContext.of(conf).metadata
     store.put(path(spout_id), txid, {"group": group, "offsets": offsets})
@@ -35,9 +36,10 @@ def share(conf: Mapping[str, Any], spout_id: str, txid: int, group: str, positio
 
 
 def consumed(conf: Mapping[str, Any], spout_id: str, txid: int) -> Consumed:
-    """What the batch has consumed. Called on the driver or in a task, during the batch; a replay reads the same.
+    """Returns the offsets that the batch has consumed; the same on replay.
 
-    ``spout_id`` is the stream's name in ``newStream``. Raises SpoutError if the spout shares no offsets.
+    Called on the driver or in a task, during the batch. ``spout_id`` is the stream's name in ``newStream``. Raises
+    SpoutError if the spout shares no offsets.
     """
     found = RunContext.of(conf).metadata.get(path(spout_id), txid)
     if found is None:
@@ -53,7 +55,7 @@ def consumed(conf: Mapping[str, Any], spout_id: str, txid: int) -> Consumed:
 
 
 def partitions_of_task(batch: Consumed, index: int, numPartitions: int) -> dict[tuple[str, int], int]:
-    """The part of it that the spout's task ``index`` of ``numPartitions`` has read: offset by (topic, partition).
+    """Returns the offsets of the spout's task ``index`` of ``numPartitions``, by (topic, partition).
 
     For a state without an exchange between it and the spout: its partitions are the spout's.
     """

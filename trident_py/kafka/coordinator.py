@@ -1,4 +1,4 @@
-"""The driver side of `KafkaSpout`: what each batch is."""
+"""The driver side of `KafkaSpout`: decides the offset ranges of each batch."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from .settling import BrokenPromise, Gone, Judge, View, settle
 from .starting import starting
 from .watch import Watch
 
-IDLE = 0.010  # between two looks at the ends of the logs, while nothing comes
-CALM = 5  # ... and so many times as long as a look takes
-FRESH = 0.005  # so old may they be when a batch is made
-LOOK = 1.0  # between two looks at the topics
-POLICY = 30.0  # between two looks at their settings
-AWAY = 0.25  # between two tries while the brokers are away
+IDLE = 0.010  # seconds between two reads of the logs' ends, while there is nothing to read
+CALM = 5  # ... or this many times the duration of a read, if that is longer
+FRESH = 0.005  # maximum age in seconds of the ends when a batch is made
+LOOK = 1.0  # seconds between two reads of the topics
+POLICY = 30.0  # seconds between two reads of the topics' settings
+AWAY = 0.25  # seconds between two tries while the brokers are away
 
 
 class KafkaCoordinator(ITridentSpout.BatchCoordinator):
-    """Fixes the offset ranges of each batch. Asks the cluster at its own pace, however often it is asked itself.
+    """Fixes the offset ranges of each batch. Queries the cluster at its own pace, however often it is called.
 
-    What ends the run is found by `isReady` and raised by `initializeTransaction`, where it is told to the user.
+    `isReady` finds the problems that end the run; `initializeTransaction` raises them, so that they reach the user.
     """
 
     def __init__(self, options: KafkaOptions, txStateId: str, conf: dict) -> None:
@@ -43,7 +43,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._rate = Rate(options.maxRecordsPerSecond)
         self._view: View | None = None
         self._positions: Positions | None = None
-        self._behind: Any = None  # the metadata of the batch that the positions are behind
+        self._behind: Any = None  # metadata of the batch before the positions
         self._final: dict[tuple[str, int], int] | None = None
         self._waiting = 0
         self._unread = True
@@ -53,7 +53,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._policies: set[str] = set()
         self._ends_at = self._looked_at = self._policy_at = self._away_until = float("-inf")
 
-    # -- what the engine asks -----------------------------------------------------------------------------------
+    # -- called by the engine -----------------------------------------------------------------------------------
 
     def restore(self, txid: int, metadata: Any) -> None:
         if metadata is not None:
@@ -65,11 +65,11 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         return self._problem is not None or (not self._away and self._rate.worth(self._waiting))
 
     def isPending(self) -> bool:
-        """The rate keeps records back, or nobody answers."""
+        """Whether the rate limit holds records back, or the cluster does not answer."""
         return self._away or self._waiting > 0
 
     def isExhausted(self) -> bool:
-        """With endingOffsets: whether all that was there when the run began is in batches."""
+        """With endingOffsets: whether all records that existed when the run began are in batches."""
         if self._options.endingOffsets is None:
             return False
         if self._final is None:
@@ -77,7 +77,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         return self._problem is None and self._final is not None and not self._unread
 
     def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
-        """The ranges of the batch; on replay the same, after a look whether they can still be read."""
+        """Returns the ranges of the batch; on replay the same, after a check that they can still be read."""
         if self._problem is not None:
             problem, self._problem = self._problem, None
             raise problem
@@ -92,11 +92,11 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         return metadata
 
     def close(self) -> None:
-        """The client goes with its threads and connections."""
+        """Drops the client with its threads and connections."""
         self._watch.close()
 
     def backlog(self) -> dict[str, int]:
-        """For each partition how many offsets wait behind the last batch, as last seen. Asks nobody."""
+        """Returns the number of waiting offsets after the last batch by partition, as last seen. Sends no request."""
         view, positions = self._view, self._positions
         if view is None or positions is None:
             return {}
@@ -110,7 +110,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
     # -- looking at the cluster ---------------------------------------------------------------------------------
 
     def _look_if_due(self) -> None:
-        """Every 10 ms at most; every second while there is something to read."""
+        """Reads the cluster every 10 ms at most, but only every second while there is something to read."""
         now = time.monotonic()
         pause = LOOK if self._waiting and not self._away else max(IDLE, CALM * self._took)
         if now < self._away_until or now - self._ends_at < pause:
@@ -124,14 +124,14 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             self._problem = error
 
     def _gone_away(self, error: FailedException) -> None:
-        """Nobody answers: no batch until somebody does; a start has a limit."""
+        """Records that the cluster does not answer: no batch starts until it does. A start has a limit."""
         self._away = True
         self._problem = self._absence.silent(error) or self._problem
         self._away_until = time.monotonic() + AWAY
         log.debug("%s", error)
 
     def _look(self, topics: bool = False) -> View:
-        """A view whose ends are fresh; topics and beginnings every second, or now."""
+        """Returns a view with fresh ends. Reads topics and beginnings every second, or now if ``topics``."""
         now = time.monotonic()
         old = self._view
         if old is None or topics or now - self._looked_at >= LOOK:
@@ -157,7 +157,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._policy_at, self._policies = now, names
 
     def _settled(self, view: View, base: Positions | None) -> Positions:
-        """The positions for the next batch; also what ``endingOffsets`` stands for, once all partitions have told."""
+        """Returns the positions for the next batch. Fixes the ``endingOffsets`` once all partitions have answered."""
         base = self._gone.with_those_back(self._start(view) if base is None else base, view)
         positions = settle(base, view, self._judge)
         self._gone.keep(base, positions)
@@ -167,7 +167,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         return positions
 
     def _check_final(self, positions: Positions, view: View) -> None:
-        """What ``endingOffsets`` stands for may not be there any more."""
+        """Checks that the logs still reach the ``endingOffsets``."""
         for (name, p), end in view.ends.items() if self._final else ():
             place = (positions[name].id, p)
             final = (self._final or {}).get(place, -1)
@@ -186,7 +186,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         )
 
     def _backlogs(self, positions: Positions) -> dict[Place, int]:
-        """What a batch may take, by partition."""
+        """Returns how many offsets a batch may take, by partition."""
         ends = {} if self._view is None else self._view.ends
         waiting = {}
         for name, topic in positions.items():
@@ -201,7 +201,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
     # -- making batches -----------------------------------------------------------------------------------------
 
     def _start(self, view: View) -> Positions:
-        """Where a new checkpoint begins; settled once, so that a restart before the first batch begins there too."""
+        """Returns the start of a new checkpoint. Stored once: a restart before the first batch begins there too."""
         store, path = RunContext.of(self._conf).metadata, f"{self._id}/kafka-start"
         kept = None if store is None else store.get(path, 0)
         if kept is not None:
@@ -221,7 +221,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         raise SpoutError(f"{text}; create it, or give pattern= for topics that come later")
 
     def _base(self, previous: Any) -> Positions | None:
-        """Where the batch before ended, moved by what was found since."""
+        """Returns the positions after the previous batch, adjusted to changes of the topics since."""
         if previous is None or previous != self._behind:
             return None if previous is None else positions_of(previous)
         return self._positions
@@ -233,7 +233,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             self._gone_away(error)
             if base is None:
                 raise
-            return metadata_of(base, {})  # another spout has records; here nobody answers
+            return metadata_of(base, {})  # another spout has records, but this cluster does not answer
         waiting = self._backlogs(base)
         taken = shares(waiting, min(self._options.maxRecordsPerBatch, self._rate.room()), txid)
         self._rate.taken(sum(taken.values()))
@@ -246,7 +246,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         return metadata_of(after, starts)
 
     def _fresh(self, base: Positions | None) -> Positions:
-        """The positions for a batch that is made now. Its ends are of the topics that are there now."""
+        """Returns the positions for a batch that is made now, with the topics and log ends of this moment."""
         view = self._view
         if view is None or time.monotonic() - self._ends_at > FRESH:
             view = self._look()
@@ -255,11 +255,11 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         return self._settled(view, base)
 
     def _again(self, metadata: dict[str, Any]) -> dict[str, Any]:
-        """The same ranges. What can be seen not to be readable any more ends the run, or is left out."""
+        """Returns the same ranges for a replay. A range that is known to be unreadable ends the run, or is left out."""
         try:
             view = self._look(topics=True)
         except FailedException:
-            return metadata  # the tasks will not reach it either, and fail the batch
+            return metadata  # the tasks cannot reach the cluster either, and fail the batch
         kept = {name: [topic, after, list(starts)] for name, (topic, after, starts) in metadata.items()}
         for piece in ranges_of(metadata):
             seen, begin = view.topics.get(piece.topic), view.begins.get(piece.place)

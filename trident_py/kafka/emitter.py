@@ -1,4 +1,4 @@
-"""The task side of `KafkaSpout`: reads the ranges of its task, as columns."""
+"""The task side of `KafkaSpout`: reads the ranges of its task as columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .settling import ADVICE
 
 
 class KafkaEmitter(ITridentSpout.Emitter):
-    """Emits the records of its partitions, one partition after the other, always in the same order."""
+    """Emits the records of its partitions, one partition after the other, in a fixed order."""
 
     def __init__(self, options: KafkaOptions, txStateId: str, index: int, tasks: int) -> None:
         self._options = options
@@ -27,19 +27,21 @@ class KafkaEmitter(ITridentSpout.Emitter):
         self._index = index
         self._tasks = tasks
         self._report: Callable[[BaseException], Any] = lambda error: None
-        group = options.groupId or f"trident-{txStateId}"  # a consumer must name one; it is not joined
+        group = options.groupId or f"trident-{txStateId}"  # a consumer must name a group; it does not join it
         settings = {"group.id": group, "isolation.level": options.isolationLevel}
         self._reader = RecordReader(options.cluster, settings, self._lost)
 
     def reportTo(self, report: Callable[[BaseException], Any]) -> None:
-        """Where events go that do not fail the batch."""
+        """Sets the receiver of events that do not fail the batch."""
         self._report = report
 
     def emitChunks(
         self, tx: TransactionAttempt, coordinatorMeta: Any, wanted: Iterable[str] | None = None
     ) -> Iterator[Chunk]:
-        """The records as columns. Raises FailedException if the brokers are away, SpoutError for records that are
-        lost or cannot be read. An attempt again reads the same offsets again."""
+        """Yields the records as columns. A further attempt reads the same offsets again.
+
+        Raises FailedException if the brokers are away, SpoutError for records that are lost or cannot be read.
+        """
         mine = dealt(places_of(coordinatorMeta), self._index, self._tasks)
         own = set(mine)
         ranges = [r for r in ranges_of(coordinatorMeta) if r.place in own]
@@ -60,7 +62,7 @@ class KafkaEmitter(ITridentSpout.Emitter):
                 yield PartitionMessages(r.place, messages)
 
     def _lost(self, lost: Lost) -> int:
-        """Where to go on; an opaque spout leaves out what is not there any more."""
+        """Returns the offset to go on from; an opaque spout skips records that no longer exist."""
         r = lost.range
         upto = min(r.end, lost.begin) if lost.begin > lost.at else r.end
         where = f"topic {r.topic}, partition {r.partition}: offsets {lost.at} to {upto - 1}"

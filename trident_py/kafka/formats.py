@@ -1,4 +1,4 @@
-"""Deserialisers: what becomes of the bytes of keys and values. They work on whole chunks.
+"""Deserialisers: turn the bytes of keys and values into columns, a whole chunk at a time.
 
 A format of your own is a frozen value with the methods of `Format`.
 """
@@ -24,22 +24,22 @@ Raw = Sequence[bytes | None]
 
 
 class Format(Protocol):
-    """How bytes become values. Both readers are called in tasks, and raise any error for bytes they cannot read:
-    then the records are tried one by one."""
+    """How bytes become values. `columns` and `objects` are called in tasks. They raise any error for bytes that they
+    cannot read; each record is then tried alone."""
 
     def declared(self, name: str) -> list[str]:
-        """The fields that stand in the place of ``name`` ("key" or "value"), with their types."""
+        """Returns the fields that replace ``name`` ("key" or "value"), with their types."""
 
     def columns(self, name: str, raw: Raw) -> dict[str, Column]:
-        """A column for each declared field."""
+        """Returns a column for each declared field."""
 
     def objects(self, raw: Raw) -> list[Any]:
-        """A Python object for each record, for a translator."""
+        """Returns a Python object for each record, for a translator."""
 
 
 @dataclass(frozen=True)
 class Bytes:
-    """The bytes as they are: a field of type binary."""
+    """The bytes unchanged: a field of type binary."""
 
     def declared(self, name: str) -> list[str]:
         return [f"{name} binary"]
@@ -67,8 +67,8 @@ class Text:
 
 @dataclass(frozen=True)
 class Json:
-    """JSON. ``Json("sensor string", "temp double")``: an object, whose keys become these fields; a missing key is
-    None, and so are all of them for a record without a value. ``Json()``: one untyped field that holds any value."""
+    """JSON. ``Json("sensor string", "temp double")``: an object whose keys become these fields. A missing key is None;
+    a record without a value has None in all of them. ``Json()``: one untyped field that holds any value."""
 
     fields: Fields
 
@@ -97,9 +97,9 @@ class Json:
         return [None if one is None else json_value(one) for one in raw]
 
     def _table(self, raw: Raw) -> pa.Table | None:
-        """All at once, where each record is an object in one line; None lets Python read them.
+        """Reads all records at once if each is an object in one line. None: Python's reader must read them.
 
-        Arrow's reader takes the lines as one stream: what begins in one record must not be able to end in another.
+        Arrow's reader takes the lines as one stream, so a value that begins in one record must not end in another.
         """
         if None in raw or not all(one.startswith(b"{") and one.endswith(b"}") for one in raw if one is not None):
             return None
@@ -121,8 +121,8 @@ _AVRO = {
 class Avro:
     """Avro by fastavro (``pip install 'trident-py[avro]'``): a record, whose fields become the fields.
 
-    ``schema`` is the writer's, as JSON text or the parsed form. ``confluent=True``: records begin with the five bytes
-    of a schema registry (they are left out; the schema is this one).
+    ``schema`` is the writer's, as JSON text or in parsed form. ``confluent=True``: records begin with the five bytes of
+    a schema registry, which are dropped; the schema is always ``schema``.
     """
 
     schema: Any = field(repr=False)
@@ -176,7 +176,7 @@ def _avro() -> Any:
 
 
 def _avro_ddl(kind: Any) -> str:
-    """The DDL type of an Avro type; "" leaves the field untyped."""
+    """Returns the DDL type of an Avro type; "" leaves the field untyped."""
     if isinstance(kind, list):
         others = [one for one in kind if one != "null"]
         return _avro_ddl(others[0]) if len(others) == 1 else ""
@@ -186,10 +186,10 @@ def _avro_ddl(kind: Any) -> str:
 
 
 def format_of(given: Any, name: str) -> Format:
-    """The format that ``key=`` or ``value=`` names. Raises DefinitionError."""
+    """Returns the format that ``key=`` or ``value=`` names. Raises DefinitionError."""
     if isinstance(given, str) and given in _NAMED:
         return _NAMED[given]
-    # The user's own format may be of any class.
+    # A user's own format may be of any class that has the methods.
     if not isinstance(given, type) and all(callable(getattr(given, one, None)) for one in _METHODS):
         found: Format = given
         return found

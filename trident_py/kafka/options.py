@@ -1,4 +1,4 @@
-"""What a `KafkaSpout` was told: cluster, topics, kind, fields, formats and limits, checked when it is made."""
+"""The options of a `KafkaSpout`: cluster, topics, kind, fields, formats and limits, checked when it is made."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KNOWN = (*STORM, "headers", "timestamp")
 
 STRATEGIES = ("EARLIEST", "LATEST", "UNCOMMITTED_EARLIEST", "UNCOMMITTED_LATEST", "TIMESTAMP")
 ISOLATION = ("read_committed", "read_uncommitted")
-# settings that the spout decides, and how to say them
+# Settings that the spout decides, and the option that replaces each.
 OURS = {
     "auto.offset.reset": "firstPollOffsetStrategy", "isolation.level": "isolationLevel", "group.id": "groupId",
     "bootstrap.servers": "bootstrap", "enable.auto.commit": "groupId with shareOffsets",
@@ -35,7 +35,7 @@ OURS = {
 
 @dataclass(frozen=True)
 class KafkaOptions:
-    """The options of `KafkaSpout`, which documents them; what driver and tasks know of it."""
+    """The options of `KafkaSpout`, which documents them. Driver and tasks share them."""
 
     bootstrap: str
     topics: str | Iterable[str] | None = None
@@ -76,7 +76,7 @@ class KafkaOptions:
         put(self, "output", self._declared())
 
     def __repr__(self) -> str:
-        """What was said; never the settings."""
+        """Shows the options that differ from their defaults; never the settings."""
         options = [each for each in dataclasses.fields(self)[1:] if each.repr]
         said = [
             f"{each.name}={given!r}"
@@ -140,7 +140,7 @@ class KafkaOptions:
             raise DefinitionError("KafkaSpout: shareOffsets needs groupId, the group whose offsets these are")
 
     def _declared(self) -> Fields:
-        """The output fields; ``columns`` become what the records are read into."""
+        """Returns the output fields. Sets ``columns``, the parts of records to read."""
         if self.translator is not None:
             return self._translated()
         names = STORM if self.fields is None else tuple(Fields.of(self.fields))

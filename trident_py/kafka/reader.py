@@ -1,6 +1,6 @@
-"""Reads offset ranges through one consumer: in the order asked for, while the other partitions are fetched ahead.
+"""Reads offset ranges through one consumer, in the order asked for, while it prefetches the other partitions.
 
-What is fetched beyond a range is kept for the next batch, so that batches that follow one another never seek.
+Messages fetched beyond a range are kept for the next batch, so consecutive batches never seek.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STALLED = 10.0
 PATIENT_ATTEMPTS = 30
 HELD = 64 << 20
 OVERHEAD = 200
-# librdkafka's own settings, where the user has none
+# Our settings of librdkafka, unless the user sets them.
 TUNED = {
     "fetch.wait.max.ms": 100, "fetch.queue.backoff.ms": 5, "fetch.error.backoff.ms": 50,
     "fetch.message.max.bytes": 4 << 20, "queued.min.messages": 100_000, "queued.max.messages.kbytes": 65_536,
@@ -37,7 +37,7 @@ FIXED = {
 
 
 class Lost(NamedTuple):
-    """A range that begins before the log does: the next offset wanted, and where the log is."""
+    """A range that begins before the log does: the next offset wanted, and the log's begin and end."""
 
     range: Range
     at: int
@@ -46,16 +46,16 @@ class Lost(NamedTuple):
 
 
 class FetchedPartition:
-    """One partition: what was fetched and not handed out, and the offset that the consumer brings next."""
+    """One partition: the messages fetched and not yet returned, and the next offset that the consumer brings."""
 
     def __init__(self, id: str, start: int) -> None:
         self.id = id
-        self.begin: int | None = start  # of what is handed out next; None in the middle of a range
+        self.begin: int | None = start  # offset of the next message to return; None in the middle of a range
         self.fetched = start
         self.messages: list[Any] = []
         self.size = 0
         self.assigned = False
-        self.live = False  # something came since it was assigned
+        self.live = False  # something came since the partition was assigned
 
     def add(self, messages: list[Any]) -> None:
         if messages[0].offset() < self.fetched:
@@ -67,7 +67,7 @@ class FetchedPartition:
             self.live = True
 
     def cut(self, end: int) -> list[Any]:
-        """Takes out the messages before ``end``."""
+        """Removes and returns the messages before ``end``."""
         if not self.messages or self.messages[-1].offset() < end:
             taken, self.messages = self.messages, []
         else:
@@ -78,8 +78,8 @@ class FetchedPartition:
 
 
 class RecordReader:
-    """One consumer of one task. ``on_lost`` decides what to do about a range whose records are gone: it returns the
-    offset to go on from, or raises."""
+    """Reads through one consumer of one task. ``on_lost`` handles a range whose records are gone: it returns the offset
+    to go on from, or raises."""
 
     def __init__(self, cluster: Cluster, settings: dict[str, Any], on_lost: Callable[[Lost], int]) -> None:
         own = dict(cluster.settings)
@@ -96,14 +96,14 @@ class RecordReader:
         self._error = f" ({error.name()}: {error.str()})"
 
     def prepare(self, mine: list[Place], ranges: list[Range], attempt: int = 0) -> None:
-        """Before the ranges of a batch are read: fetching begins for all of them.
+        """Starts fetching all ranges of a batch. Called before they are read.
 
-        Each ``attempt`` is more patient: behind a long aborted transaction nothing may come for a while.
+        Each further ``attempt`` waits longer: after a long aborted transaction nothing may come for a while.
         """
         self._patience = STALLED * min(1 + attempt, PATIENT_ATTEMPTS)
         known = [(self._parts[r.place], r) for r in ranges if r.place in self._parts]
         if any(part.begin != r.start or part.id != r.id for part, r in known) or set(self._parts) - set(mine):
-            self.close()  # a new consumer cannot hand out anything that was fetched before
+            self.close()  # a new consumer cannot return messages that were fetched before
         for r in ranges:
             if r.place not in self._parts:
                 self._parts[r.place] = FetchedPartition(r.id, r.start)
@@ -113,7 +113,7 @@ class RecordReader:
             self._assign([r.place for r in ranges if not self._parts[r.place].assigned])
 
     def read(self, r: Range) -> Iterator[list[Any]]:
-        """The messages of a range, in order, as they come. Raises FailedException when nothing comes any more."""
+        """Yields the messages of a range, in order, as they come. Raises FailedException if no more come."""
         part = self._parts[r.place]
         part.begin = None
         with errors(self._cluster, f"read topic {r.topic}, partition {r.partition}", SpoutError):
@@ -139,13 +139,13 @@ class RecordReader:
             )
 
     def _was_cut(self, r: Range, part: FetchedPartition) -> bool:
-        """Whether the log ends before the range does. Then what is missing is lost."""
+        """Whether the log ends before the range does: the missing records are lost."""
         from confluent_kafka import KafkaException, TopicPartition
 
         try:
             begin, end = asked(self._consumer.get_watermark_offsets, TopicPartition(*r.place), timeout=ANSWER)
         except KafkaException:
-            return False  # nobody answers
+            return False  # no answer
         if not begin <= end <= part.fetched:
             return False
         self._skip_to(r.place, part, self._on_lost(Lost(r, part.fetched, begin, end)))
@@ -159,7 +159,7 @@ class RecordReader:
         part.fetched = offset
 
     def _pump(self, r: Range, part: FetchedPartition) -> None:
-        """Takes what has been fetched, of any partition; waits a moment if there is nothing."""
+        """Takes fetched messages of any partition; waits a moment if there are none."""
         if not part.assigned:
             self._assign([r.place])
         messages = asked(self._consumer.consume, TAKE, 0)
@@ -172,7 +172,7 @@ class RecordReader:
         self._sort(messages, r)
 
     def _move_on(self, r: Range, part: FetchedPartition) -> None:
-        """Behind the last record there may be marks of transactions, which are no messages."""
+        """Advances past transaction markers, which may follow the last record and are not messages."""
         if part.live:
             from confluent_kafka import TopicPartition
 
@@ -199,17 +199,17 @@ class RecordReader:
         if place != wanted.place and sum(other.size for other in self._parts.values()) > HELD:
             from confluent_kafka import TopicPartition
 
-            asked(self._consumer.incremental_unassign, [TopicPartition(*place)])  # its turn will come
+            asked(self._consumer.incremental_unassign, [TopicPartition(*place)])  # assigned again in its turn
             part.assigned = part.live = False
 
     def _strange(self, message: Any, wanted: Range) -> None:
-        """The end of a partition, or an error. What passes is left to pass; a stall is noticed elsewhere."""
+        """Handles the end of a partition, or an error. Ignores a passing error: `_check_stalled` ends a stall."""
         from confluent_kafka import KafkaError, KafkaException
 
         error, place = message.error(), (message.topic(), message.partition())
         part = self._parts.get(place)
         if part is None or not part.assigned:
-            return  # what came before it was not taken either
+            return  # the messages before it were not taken either
         if error.code() == KafkaError._PARTITION_EOF:
             part.fetched = max(part.fetched, message.offset())
             part.live = True
@@ -224,7 +224,7 @@ class RecordReader:
         from confluent_kafka import TopicPartition
 
         if place != wanted.place:
-            asked(self._consumer.incremental_unassign, [TopicPartition(*place)])  # to be looked at when its turn comes
+            asked(self._consumer.incremental_unassign, [TopicPartition(*place)])  # checked in its turn
             part.assigned = part.live = False
             return
         begin, end = asked(self._consumer.get_watermark_offsets, TopicPartition(*place), timeout=STALLED)
@@ -246,7 +246,7 @@ class RecordReader:
                 self._parts[place].assigned = True
 
     def close(self) -> None:
-        """Forgets everything."""
+        """Closes the consumer and drops all fetched messages."""
         self._parts = {}
         if self._consumer is not None:
             self._consumer.close()

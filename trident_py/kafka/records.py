@@ -1,4 +1,4 @@
-"""From messages to columns: the fields of records, translators, and records that cannot be read. Runs in tasks."""
+"""Turns messages into columns: fields of records, translators, and records that cannot be read. Runs in tasks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .batches import Place
 from .formats import Bytes, Format, Raw
 from .options import TYPES, KafkaOptions
 
-HEAVY = 32 << 20  # bytes of values in a chunk
-NO_TIMESTAMP = -1  # Kafka's own
+HEAVY = 32 << 20  # bytes of values per chunk
+NO_TIMESTAMP = -1  # Kafka's own value
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MILLI = datetime.timedelta(milliseconds=1)
 FIRST = (datetime.datetime.min.replace(tzinfo=datetime.UTC) - EPOCH) // _MILLI
@@ -26,12 +26,12 @@ LAST = (datetime.datetime.max.replace(tzinfo=datetime.UTC) - EPOCH) // _MILLI
 
 
 class BadTimestamp(SpoutError):
-    """A time stamp that no date and time can hold."""
+    """A timestamp outside the years 1 to 9999."""
 
 
 class KafkaRecord(NamedTuple):
-    """What a translator gets. ``key`` and ``value`` are what their formats make of them, ``headers`` pairs of a name
-    and bytes; ``millis`` is the time stamp as it stands in the record: ms since 1970, None where there is none."""
+    """The argument of a translator. ``key`` and ``value`` come from their formats; ``headers`` are pairs of a name and
+    bytes; ``millis`` is the record's timestamp in ms since 1970, None if it has none."""
 
     topic: str
     partition: int
@@ -43,8 +43,8 @@ class KafkaRecord(NamedTuple):
 
     @property
     def timestamp(self) -> datetime.datetime | None:
-        """The time stamp in UTC. Raises SpoutError for one outside of the years 1 to 9999; ``millis`` has it then. A
-        translator that lets it pass has a bad record, see ``onBadRecord``."""
+        """The timestamp in UTC. Raises SpoutError if it is outside the years 1 to 9999; ``millis`` still has it. If a
+        translator does not catch the error, the record counts as bad, see ``onBadRecord``."""
         return None if self.millis is None else EPOCH + datetime.timedelta(milliseconds=_fitting(self.millis))
 
 
@@ -56,8 +56,8 @@ class PartitionMessages(NamedTuple):
 
 
 def gathered(segments: Iterable[PartitionMessages], size: int = CHUNK_ROWS) -> Iterator[list[PartitionMessages]]:
-    """The segments in groups of ``size`` messages, or of `HEAVY` bytes and the message that exceeds them; the last
-    one has the rest. The cuts depend on nothing else."""
+    """Yields the segments in groups of ``size`` messages, or of `HEAVY` bytes and the message that exceeds them. The
+    last group has the rest. The cuts depend on nothing else."""
     group: list[PartitionMessages] = []
     room, weight = size, HEAVY
     for place, messages in segments:
@@ -74,14 +74,14 @@ def gathered(segments: Iterable[PartitionMessages], size: int = CHUNK_ROWS) -> I
 
 
 def _light(messages: list[Any], weight: int) -> tuple[list[Any], int]:
-    """As many of them as weigh so much, with the one that exceeds it, and what is left of the weight."""
+    """Returns the messages up to this weight, with the one that exceeds it, and the weight that is left."""
     sums = list(accumulate(map(len, messages)))
     count = min(bisect_left(sums, weight) + 1, len(sums))
     return messages[:count], weight - sums[count - 1]
 
 
 class Skipped:
-    """The records of a batch that were left out because they could not be read."""
+    """The records of a batch that were skipped because they could not be read."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -93,7 +93,7 @@ class Skipped:
 
 
 class Reading:
-    """Makes chunks of segments, as one spout declares it."""
+    """Makes chunks of message segments, as the spout declares them."""
 
     def __init__(self, options: KafkaOptions, skipped: Skipped) -> None:
         self._options = options
@@ -103,7 +103,7 @@ class Reading:
         }  # fmt: skip
 
     def chunk(self, group: list[PartitionMessages], wanted: Iterable[str]) -> Chunk:
-        """The rows of a group. Raises SpoutError for a record that cannot be read, unless it is to be skipped."""
+        """Returns the rows of a group. Raises SpoutError for an unreadable record, unless such records are skipped."""
         if self._options.translator is not None:
             return self._translated(group)
         messages = [message for segment in group for message in segment.messages]
@@ -122,9 +122,10 @@ class Reading:
     def _decoded(
         self, name: str, group: list[PartitionMessages], messages: list[Any], needed: set[str], read: Callable[..., Any]
     ) -> tuple[Any, set[int]]:
-        """A part of the records, and the rows where it cannot be read: there stands what a record without it gives.
+        """Returns one part of the records, and the rows where it is unreadable; those hold the value of a record
+        without it.
 
-        Read even if nobody wants them: which records are bad must not depend on who looks.
+        Reads it even if no field is wanted: which records are bad must not depend on the wanted fields.
         """
         form = self._formats[name]
         declared = {one.split(" ")[0] for one in form.declared(name)}
@@ -158,7 +159,7 @@ class Reading:
         return bad
 
     def _is_bad(self, place: Place, offset: int, name: str, error: Exception) -> None:
-        """Notes a record that is to be skipped. Raises SpoutError otherwise."""
+        """Counts the record as skipped, or raises SpoutError."""
         what = f"topic {place[0]}, partition {place[1]}, offset {offset}: its {name} cannot be read: {error}"
         if self._options.onBadRecord == "fail":
             raise SpoutError(
@@ -220,7 +221,7 @@ _ADVICE = {
 
 
 def millis_of(message: Any) -> int | None:
-    """The time stamp as it stands in the record; a log of a very old format has none."""
+    """Returns the record's timestamp in ms; None in a log of a very old format."""
     kind, at = message.timestamp()
     return None if kind == 0 or at == NO_TIMESTAMP else at
 
@@ -234,7 +235,7 @@ def _fitting(millis: int) -> int:
 
 
 class Times:
-    """Time stamps as a column, in UTC."""
+    """Timestamps as a column, in UTC."""
 
     def declared(self, name: str) -> list[str]:
         return [TYPES[name]]
@@ -252,7 +253,7 @@ class Times:
 
 
 class Headers:
-    """The headers of messages; an empty list where there are none. What the client cannot read is an error of it."""
+    """The headers of messages; an empty list if there are none. Raises the client's error for unreadable ones."""
 
     def declared(self, name: str) -> list[str]:
         return [TYPES[name]]

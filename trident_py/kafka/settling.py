@@ -1,4 +1,4 @@
-"""Where a spout stands against what a cluster has: new partitions, lost records, topics that are gone or made anew."""
+"""Adjusts a spout's positions to the cluster: new partitions, lost records, topics deleted or created anew."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ADVICE = (
 
 
 class View(NamedTuple):
-    """What was last seen of the cluster."""
+    """The cluster's topics and log ends as last seen."""
 
     topics: Mapping[str, Seen]
     begins: Mapping[Place, int]
@@ -30,8 +30,8 @@ class View(NamedTuple):
 
 
 class BrokenPromise(NamedTuple):
-    """Something that breaks the promise of a transactional spout. ``passing``: it may be gone in a moment, as a
-    cluster says many a thing while it starts."""
+    """An event that breaks the promise of a transactional spout. ``passing``: it may be gone in a moment; a starting
+    cluster reports many such states."""
 
     key: str
     what: str
@@ -39,7 +39,7 @@ class BrokenPromise(NamedTuple):
 
 
 class Judge:
-    """What a spout does about findings: it ends the run, or reports each once and goes on."""
+    """Handles broken promises: ends the run, or reports each once and goes on."""
 
     def __init__(self, spout_id: str, opaque: bool, report: Callable[[BaseException], object]) -> None:
         self._id = spout_id
@@ -49,7 +49,7 @@ class Judge:
         self._since: dict[str, tuple[float, float]] = {}
 
     def __call__(self, finding: BrokenPromise) -> bool:
-        """True: go on from what exists. False: leave it as it is, it may pass. Else raises SpoutError."""
+        """Returns True to go on from what exists, False to wait: it may pass. Raises SpoutError to end the run."""
         if finding.passing and not self.lasting(finding.key):
             return False
         text = f"KafkaSpout {self._id!r}: {finding.what}"
@@ -61,7 +61,7 @@ class Judge:
         return True
 
     def lasting(self, key: str) -> bool:
-        """Whether it has been so for a while. Asked at least every second as long as it is so."""
+        """Whether the problem has lasted for a while. Must be called at least every second while the problem exists."""
         now = time.monotonic()
         first, last = self._since.get(key, (now, now))
         self._since[key] = (first, now) if now - last < PATIENCE else (now, now)
@@ -73,8 +73,8 @@ class Judge:
 
 
 class Gone:
-    """Topics that an opaque spout has given up. One that comes back, by its id the same, goes on where it was: it was
-    only not to be seen. Kept in the metadata store before a batch is made without them."""
+    """Topics that an opaque spout has given up. A topic that reappears with the same id was only invisible, and
+    continues at its old position. Stored in the metadata store before a batch is made without them."""
 
     def __init__(self, store: Any, spout_id: str) -> None:
         self._store = store
@@ -87,7 +87,7 @@ class Gone:
         return {**base, **{name: self._topics[id] for name, id in seen.items()}}
 
     def keep(self, base: Positions, after: Positions) -> None:
-        """Those of ``base`` that are not in ``after`` any more."""
+        """Stores the topics of ``base`` that are no longer in ``after``."""
         new = {topic.id: topic for name, topic in base.items() if name not in after}
         if new and new != {id: self._topics.get(id) for id in new}:
             self._topics |= new
@@ -96,7 +96,7 @@ class Gone:
 
 
 def settle(base: Positions, view: View, judge: Callable[[BrokenPromise], bool]) -> Positions:
-    """The positions moved to what exists. Partitions and topics that are new begin at their beginning."""
+    """Returns the positions adjusted to what exists. New partitions and topics start at their beginning."""
     positions: Positions = {}
     for name, topic in base.items():
         gone = BrokenPromise(f"gone {name} {topic.id}", f"topic {name} is gone", True)
@@ -117,7 +117,7 @@ def settle(base: Positions, view: View, judge: Callable[[BrokenPromise], bool]) 
 def _same(
     name: str, old: TopicPosition, seen: Seen, view: View, judge: Callable[[BrokenPromise], bool]
 ) -> TopicPosition:
-    """A topic that is still what it was."""
+    """Adjusts the position in a topic that still has the same id."""
     after: list[int | None] = []
     for p in range(max(seen.partitions, len(old.next))):
         at = old.next[p] if p < len(old.next) else None

@@ -1,4 +1,4 @@
-"""KafkaSpout: topics as batches of fixed offset ranges, read by columns in the tasks."""
+"""KafkaSpout: reads topics in batches of fixed offset ranges, as columns in the tasks."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from .options import KafkaOptions
 
 
 class KafkaSpout(KafkaOptions, ITridentSpout):
-    """Kafka topics: ``KafkaSpout("localhost:9092", "words", value="string", fields="value")``.
+    """Reads Kafka topics: ``KafkaSpout("localhost:9092", "words", value="string", fields="value")``.
 
-    The driver fixes for each batch an offset range of every partition, and stores it before the batch runs; tasks read
-    exactly these ranges. On replay: the same ranges again, which are the same records for ``kind="transactional"``:
-    a compacted topic, lost or truncated data and a topic made anew end the run with a SpoutError. ``kind="opaque"``
-    goes on from what exists and reports what was lost; each record succeeds in one batch only.
+    For each batch the driver fixes an offset range of every partition and stores it before the batch runs; tasks read
+    exactly these ranges. On replay: the same ranges again. For ``kind="transactional"`` these are the same records: a
+    compacted topic, lost or truncated data, or a topic deleted and created anew ends the run with a SpoutError.
+    ``kind="opaque"`` goes on from what exists and reports the loss; each record succeeds in one batch only.
 
-    ``topics``: a name or several; ``pattern``: a regular expression instead, for whole names. New partitions, and new
-    topics of a pattern, are read from their beginning. ``fields``: any of topic, partition, offset, key, value (these
-    are the default), headers, timestamp. ``key``, ``value``: "bytes", "string", `Json`, `Avro` or a `Format`.
+    ``topics``: one name or several; ``pattern``: instead, a regular expression that matches whole names. New
+    partitions, and new topics of a pattern, are read from their beginning. ``fields``: any of topic, partition, offset,
+    key, value (the default), headers, timestamp. ``key``, ``value``: "bytes", "string", `Json`, `Avro` or a `Format`.
     ``onBadRecord``: "fail" or "skip". ``translator``: a function of a `KafkaRecord` that returns the values of
-    ``fields`` or None (no tuple), or a dict of them by topic, where None stands for the others.
+    ``fields``, or None for no tuple; or a dict of such functions by topic, with the key None for all other topics.
 
-    ``firstPollOffsetStrategy`` counts for a new checkpoint only: EARLIEST, LATEST, TIMESTAMP (``startTimestamp``, in
-    ms), or UNCOMMITTED_EARLIEST / UNCOMMITTED_LATEST: where the group ``groupId`` stands, if it does.
-    ``maxRecordsPerBatch`` and ``maxRecordsPerSecond`` count offsets, over all partitions. ``endingOffsets="latest"``
-    ends the spout at what was there when the run began. ``shareOffsets``: see `trident_py.kafka.consumed`.
-    ``settings`` go to librdkafka (``security.protocol`` ...) and are never shown.
+    ``firstPollOffsetStrategy`` applies to a new checkpoint only: EARLIEST, LATEST, TIMESTAMP (``startTimestamp``, in ms
+    since 1970), or UNCOMMITTED_EARLIEST / UNCOMMITTED_LATEST: the committed offsets of group ``groupId``, if it has
+    any. ``maxRecordsPerBatch`` and ``maxRecordsPerSecond`` count offsets, over all partitions.
+    ``endingOffsets="latest"``: the spout ends where the topics ended when the run began. ``shareOffsets``: see
+    `trident_py.kafka.consumed`. ``settings`` go to librdkafka (``security.protocol`` ...) and are never shown.
 
-    Raises DefinitionError for what does not fit together, and without the client (pip install 'trident-py[kafka]').
+    Raises DefinitionError for options that contradict each other, and if the client is missing (pip install
+    'trident-py[kafka]').
     Source in Storm: KafkaTridentSpoutConfig, KafkaTridentSpoutTransactional, KafkaTridentSpoutOpaque.
     """
 

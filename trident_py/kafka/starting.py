@@ -1,4 +1,4 @@
-"""Where a new checkpoint begins to read."""
+"""The start positions of a new checkpoint."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .watch import Watch
 
 
 def starting(options: KafkaOptions, watch: Watch, view: View) -> Positions:
-    """The positions that firstPollOffsetStrategy names, for the partitions there are.
+    """Returns the positions that firstPollOffsetStrategy names, for the existing partitions.
 
-    Raises FailedException while one of them does not answer: it would begin somewhere else than the others.
+    Raises FailedException if any of them does not answer: it would start by another rule than the others.
     """
     places = view.places()
     silent = [place for place in places if place not in view.begins or place not in view.ends]

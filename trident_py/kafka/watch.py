@@ -1,4 +1,4 @@
-"""What the driver sees of the topics: which there are, their ids and policies, where their logs begin and end."""
+"""The driver's view of the topics: their names, ids and policies, and the begin and end of their logs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ ANSWER = 2.0
 
 
 class Seen(NamedTuple):
-    """A topic as it stands."""
+    """An existing topic: its id and number of partitions."""
 
     id: str
     partitions: int
 
 
 class Watch:
-    """Asks the cluster, each question with one request for all partitions. Driver only.
+    """Queries the cluster, each question with one request for all partitions. Driver only.
 
-    Every method raises FailedException while the brokers are away, SpoutError for what will not pass.
+    Every method raises FailedException while the brokers are away, SpoutError for an error that will not pass.
     """
 
     def __init__(self, options: KafkaOptions) -> None:
@@ -41,7 +41,7 @@ class Watch:
     def _admin(self) -> Any:
         if self._client is None:
             self._client = self._options.cluster.admin({"error_cb": self._said})
-        asked(self._client.poll, 0)  # serves its log, and its complaints
+        asked(self._client.poll, 0)  # serves its log and error callbacks
         return self._client
 
     def close(self) -> None:
@@ -49,7 +49,7 @@ class Watch:
 
     @contextlib.contextmanager
     def _errors(self, doing: str) -> Iterator[None]:
-        """Kafka's errors as ours; where nobody answers, with what the client says of it."""
+        """Turns Kafka's errors into ours; if the cluster does not answer, with the client's own reason."""
         from confluent_kafka import KafkaException
 
         name = ", ".join(self._options.topics or ()) or f"pattern {self._options.pattern}"
@@ -60,12 +60,12 @@ class Watch:
                 raise self._why(error) from error
 
     def _heard(self) -> None:
-        """Brokers have answered."""
+        """Called when brokers have answered."""
         self._said.forget()
         self._met = True
 
     def _why(self, error: Any) -> Any:
-        """The KafkaException that says more. Who was let in once is not refused for ever: that passes."""
+        """Returns the more specific KafkaException. After a first success a refusal counts as passing."""
         from confluent_kafka import KafkaError, KafkaException
 
         if not is_passing(error) or self._client is None:
@@ -77,7 +77,7 @@ class Watch:
         return told
 
     def topics(self) -> dict[str, Seen]:
-        """The topics of the spout that exist."""
+        """Returns the existing topics of the spout."""
         from confluent_kafka import KafkaException, TopicCollection
 
         names = self._options.topics if self._options.pattern is None else self._matching(self._options.pattern)
@@ -104,25 +104,25 @@ class Watch:
         return sorted(n for n in known if re.fullmatch(pattern, n) and not (hidden and n.startswith("__")))
 
     def ends(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Behind the last record that may be read: the last stable offset, for committed records."""
+        """Returns the offsets after the last readable record; for committed records, the last stable offset."""
         from confluent_kafka.admin import OffsetSpec
 
         return self._offsets(places, OffsetSpec.latest())
 
     def begins(self, places: Iterable[Place]) -> dict[Place, int]:
-        """The first offsets that are still there."""
+        """Returns the first offsets that still exist."""
         from confluent_kafka.admin import OffsetSpec
 
         return self._offsets(places, OffsetSpec.earliest())
 
     def since(self, places: Iterable[Place], millis: int) -> dict[Place, int]:
-        """The first offset of this time or later, -1 where there is none."""
+        """Returns the first offset at this time or later; -1 if there is none."""
         from confluent_kafka.admin import OffsetSpec
 
         return self._offsets(places, OffsetSpec.for_timestamp(millis))
 
     def _offsets(self, places: Iterable[Place], spec: Any) -> dict[Place, int]:
-        """By partition; one whose leader is away is left out."""
+        """Returns the offsets by partition, without partitions whose leader is away."""
         from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 
         wanted = {TopicPartition(*place): spec for place in places}
@@ -147,7 +147,7 @@ class Watch:
         return found
 
     def committed(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Where the spout's group stands; partitions that it has never committed are left out."""
+        """Returns the committed offsets of the spout's group, without partitions that it has never committed."""
         from confluent_kafka import KafkaException, TopicPartition
 
         wanted, group = [TopicPartition(*place) for place in places], self._options.groupId
@@ -161,7 +161,7 @@ class Watch:
         return {(one.topic, one.partition): one.offset for one in told if one.offset >= 0}
 
     def compacted(self, names: Iterable[str]) -> list[str]:
-        """The topics whose cleanup.policy is compact."""
+        """Returns the topics whose cleanup.policy is compact."""
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import ConfigResource
 
@@ -178,7 +178,7 @@ class Watch:
         return found
 
     def _unreadable(self, name: str, error: Any) -> None:
-        """Not to be allowed to read the settings is no reason not to read the topic."""
+        """Warns once, and reads the topic, if its settings may not be read."""
         if is_passing(error):
             raise error
         if not means(error, Meaning.MISSING) and not self._unchecked:
