@@ -2,8 +2,8 @@
 
     python -m trident_py events serve --config events.yaml
 
-`ProcessedState` tells the gateway from a topology which events are done; `Fingerprint` says which events are one;
-`read_settings` and `application_of` are for who mounts the service in a program of its own.
+`ProcessedState` reports from a topology to the gateway which events are processed. `Fingerprint` says which events are
+the same. `read_settings` and `application_of` serve programs that mount the service themselves.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Loaded when asked for: an executor needs no web server, the command line no database."""
+    """Loads names on first use: an executor needs no web server, the command line no database."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

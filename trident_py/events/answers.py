@@ -1,4 +1,4 @@
-"""What the gateway answers for an event, and how that looks in HTTP."""
+"""The gateway's answers for an event, and their form in HTTP."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ CODES = {ACCEPTED: 201, DUPLICATE: 200, CONFLICT: 409, INVALID: 422, RETRY: 503}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``accepted`` and ``duplicate`` are ACKs: the event is in Kafka. ``conflict`` and ``invalid`` are final too:
-    sending it again does not help. ``retry``: nobody knows yet; send it again after ``wait`` seconds.
+    """The answer for one event. ``accepted`` and ``duplicate`` are ACKs: the event is in Kafka. ``conflict`` and
+    ``invalid`` are final too: a resend does not help. ``retry``: the result is unknown; send it again after ``wait``
+    seconds.
     """
 
     status: str
@@ -29,7 +30,7 @@ class Answer:
 
 
 def code_of(answers: Sequence[Answer], single: bool) -> int:
-    """201 / 200 / 409 / 422 / 503 for one event; 200 for many, or 503 as long as one of them has to come again."""
+    """Returns 201, 200, 409, 422 or 503 for one event; for many 200, or 503 while any of them must be sent again."""
     if single:
         return CODES[answers[0].status]
     return 503 if any(answer.status == RETRY for answer in answers) else 200
@@ -42,5 +43,5 @@ def body_of(answers: Sequence[Answer], single: bool) -> dict[str, Any]:
 
 
 def wait_of(answers: Sequence[Answer], least: int) -> int:
-    """Whole seconds for Retry-After."""
+    """Returns the whole seconds for Retry-After."""
     return max(least, *(math.ceil(answer.wait) for answer in answers))

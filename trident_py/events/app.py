@@ -1,4 +1,4 @@
-"""The HTTP service: routes, sizes, answers; starts and ends what stands behind them."""
+"""The HTTP service: routes, size limits, answers; starts and ends the gateway behind them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EXPIRE_EVERY = 600.0
 
 
 def application() -> FastAPI:
-    """What uvicorn's workers make: the gateway of the file that TRIDENT_EVENTS_CONFIG names."""
+    """Makes the gateway of the file in TRIDENT_EVENTS_CONFIG. Called by uvicorn's workers."""
     return application_of(read_settings(os.environ[CONFIG]))
 
 
@@ -53,7 +53,7 @@ def application_of(
     make_store: Callable[[Settings], ClaimStore] = claims,
     make_sink: Callable[[Settings], Sink] = kafka,
 ) -> FastAPI:
-    """An ASGI application. Store and producer are made when it starts, and need not be there."""
+    """Returns an ASGI application. Store and producer are made when it starts, and may be away then."""
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -88,7 +88,7 @@ async def post_events(request: Request) -> Response:
         async with request.app.state.bodies.read(request.stream()) as body:
             return await _answered(gateway, *_parsed(body))
     except ClientDisconnect:
-        return Response(status_code=400)  # nobody sees it
+        return Response(status_code=400)  # the client is gone
 
 
 async def _answered(gateway: Gateway, events: list[Sent], single: bool) -> Response:
@@ -106,7 +106,7 @@ async def _answered(gateway: Gateway, events: list[Sent], single: bool) -> Respo
 async def get_event(fingerprint: str, request: Request) -> Response:
     """How far an event got."""
     gateway: Gateway = request.app.state.gateway
-    raw = request.scope.get("raw_path", b"").rpartition(b"/")[2].decode("ascii", "replace")  # plain ones have a %
+    raw = request.scope.get("raw_path", b"").rpartition(b"/")[2].decode("ascii", "replace")  # plain ones contain %
     try:
         entry = None
         for each in dict.fromkeys([fingerprint, raw]):
@@ -160,7 +160,7 @@ async def _refusal(request: Request, error: Exception) -> Response:
 
 
 async def _watch(gateway: Gateway) -> None:
-    """Looks for Kafka while it is away: requests are refused until it is back."""
+    """Checks whether Kafka is back, while it is away and requests are refused."""
     while True:
         await asyncio.sleep(PROBE)
         if gateway.sink.away is not None:
@@ -168,7 +168,7 @@ async def _watch(gateway: Gateway) -> None:
 
 
 async def _forget(gateway: Gateway) -> None:
-    """Forgets old events from time to time."""
+    """Deletes expired events from time to time."""
     while True:
         await asyncio.sleep(min(EXPIRE_EVERY, gateway.settings.expirySeconds / 10))
         try:

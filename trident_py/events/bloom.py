@@ -1,8 +1,8 @@
-"""Bloom filters in front of the exact store: an accelerator, never the one that decides.
+"""Bloom filters in front of the exact store: they save time and decide nothing.
 
-"No" means that *this process* has not seen the fingerprint since it started; "yes" means probably. Another worker or
-an earlier process may have taken an event that is "no" here. So either answer only chooses what the store is asked
-first; its unique key decides.
+"No" means that *this process* has not seen the fingerprint since it started; "yes" means probably. Another worker or an
+earlier process may have taken an event that is "no" here. So the answer only selects the first query to the store,
+whose unique key decides.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ except ImportError:  # of the extra `events`
 
 
 class BloomFilter:
-    """A set of fingerprints that never denies one it has, and claims about ``error_rate`` of those it has not.
+    """A set of fingerprints. It always finds the ones that it holds, and wrongly reports about ``error_rate`` of
+    others.
 
-    ``capacity``: how many different ones it holds at that rate; more of them raise the rate (``estimated_error``), but
-    never lose one. It is in the memory of one worker: after a restart it is empty. Python's hash of text differs from
-    process to process, so a filter cannot be sent to another one. A call holds the interpreter's lock from begin to
-    end: threads may share a filter.
+    ``capacity``: the number of different fingerprints at that rate; more raise the rate (``estimated_error``) but lose
+    none. The filter is in the memory of one worker and is empty after a restart. Python's hash of text differs between
+    processes, so a filter cannot be sent to another one. Threads may share it: each call holds the interpreter's lock.
     """
 
     def __init__(self, capacity: int, error_rate: float = 0.01) -> None:
@@ -39,7 +39,7 @@ class BloomFilter:
         self.capacity = capacity
         self.error_rate = error_rate
         self._bits = Bloom(capacity, error_rate)
-        self._hashes = int(math.log2(1 / error_rate))  # rbloom's own number of hashes
+        self._hashes = int(math.log2(1 / error_rate))  # the number of hashes that rbloom uses
 
     def __repr__(self) -> str:
         return f"BloomFilter(capacity={self.capacity}, error_rate={self.error_rate})"
@@ -55,27 +55,27 @@ class BloomFilter:
 
     @property
     def bytes(self) -> int:
-        """The memory of its bits."""
+        """The bytes of memory of its bits."""
         return self._bits.size_in_bits // 8
 
     @property
     def fill(self) -> float:
-        """The share of bits that are set: 0.47 at its capacity. Counts them all: for a metric, not for each event."""
+        """The share of bits that are set: 0.47 at its capacity. Counts all bits: use it for a metric, not per event."""
         if not self._bits:
             return 0.0
         return 1 - math.exp(-self._hashes * self._bits.approx_items / self._bits.size_in_bits)
 
     @property
     def estimated_error(self) -> float:
-        """The probability that it claims a fingerprint it has not, as full as it is now."""
+        """The present probability that it reports a fingerprint that it does not hold."""
         return self.fill**self._hashes
 
 
 class RotatingBloom:
-    """Two Bloom filters in turn, so that old fingerprints leave: each is held for ``seconds`` to twice that.
+    """Two Bloom filters in rotation, which drop old fingerprints: each one stays for ``seconds`` to twice that.
 
-    ``capacity`` is for the fingerprints of ``seconds``; the memory is that of two filters. ``seconds`` should not be
-    shorter than the store's expiry. ``clock`` tells seconds and never goes back. Threads may share it.
+    ``capacity``: the fingerprints within ``seconds``; the memory is that of two filters. ``seconds`` should not be
+    shorter than the store's expiry. ``clock`` returns seconds and never goes back. Threads may share it.
     """
 
     def __init__(
@@ -111,20 +111,20 @@ class RotatingBloom:
 
     @property
     def estimated_error(self) -> float:
-        """The probability that one of its filters claims a fingerprint that neither has."""
+        """The probability that either filter reports a fingerprint that neither holds."""
         return 1 - math.prod(1 - each.estimated_error for each in self._generations())
 
     def _generations(self) -> Iterable[BloomFilter]:
         return {id(each): each for each in (self._new, self._old)}.values()
 
     def _rotate(self) -> None:
-        """Begin a new filter when the present one is ``seconds`` old; what is in a filter twice as old has expired."""
+        """Starts a new filter when the present one is ``seconds`` old. Contents twice as old have expired."""
         if self._clock() - self._since < self.seconds:
             return
         with self._turning:
             now = self._clock()
             age = now - self._since
-            if age >= self.seconds:  # else another thread has done it
+            if age >= self.seconds:  # otherwise another thread has done it
                 fresh = BloomFilter(self.capacity, self.error_rate)
                 self._old = self._new if age < 2 * self.seconds else fresh
                 self._new, self._since = fresh, now

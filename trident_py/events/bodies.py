@@ -1,4 +1,4 @@
-"""The bodies of requests: read within a time and a size, and never so that one that stands still blocks another."""
+"""Reads the bodies of requests within limits of time and size. A stalled body never blocks another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .settings import Limits
 
 
 class RequestRefused(Exception):
-    """A request that is answered without looking at its events. ``close``: its connection ends with the answer."""
+    """A request that is refused before its events are read. ``close``: the connection ends with the answer."""
 
     def __init__(self, code: int, reason: str, close: bool = False) -> None:
         super().__init__(reason)
@@ -27,17 +27,17 @@ class _Body:
 
 
 class Bodies:
-    """All bodies of one worker that are not answered yet. Used on the event loop."""
+    """All unanswered bodies of one worker. Used on the event loop."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._bytes = 0
-        self._coming: dict[_Body, None] = {}  # the one that has been silent for longest first
+        self._coming: dict[_Body, None] = {}  # the longest silent first
 
     @contextlib.asynccontextmanager
     async def read(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """A whole body, which counts until it is answered. Raises RequestRefused for one that is too long or too slow,
-        or that has to give way to others."""
+        """Yields a whole body, which counts against the limits until it is answered. Raises RequestRefused for a body
+        that is too long or too slow, or that must give way to others."""
         body = _Body(asyncio.timeout(self._limits.bodySeconds))
         try:
             yield await self._whole(body, stream)

@@ -1,15 +1,15 @@
 """The canonical encoding of a JSON value: equal values have equal bytes, different values different bytes.
 
-It is JSON itself: no spaces, the keys of objects sorted, UTF-8. The syntax tags the types: ``1``, ``1.0``, ``true``,
-``"1"`` and ``null`` differ. A number with a fraction or an exponent is written in the shortest form of its float if
-that is its value to the last digit (``10.50`` and ``1.05e1`` are ``10.5``), else by all its digits
-(``1700000000123456701e-9``): no float folds two numbers into one. So anybody can compute it again, in any language.
+It is JSON: no spaces, sorted keys, UTF-8. The syntax shows the types: ``1``, ``1.0``, ``true``, ``"1"`` and ``null``
+differ. A number with a fraction or an exponent is written in the shortest form of its float if that is exactly its
+value (``10.50`` and ``1.05e1`` are ``10.5``), else with all its digits (``1700000000123456701e-9``), so that rounding
+never makes two numbers one. Any language can compute the encoding.
 
-Refused, because JSON or a reader of it cannot keep them apart: NaN, infinities, -0.0 (equal to 0.0, written
-differently), lone surrogates, keys that are not strings, a key twice in one object.
+Refused, because JSON or its readers cannot tell them apart: NaN, infinities, -0.0 (equal to 0.0, written differently),
+lone surrogates, keys that are not strings, a repeated key in one object.
 
-Text is **not** normalised (NFC): a resend sends the same code points; the tables of normalisation change with
-Unicode's version, and with them fingerprints would; and it could make one of two different events.
+Text is **not** normalised (NFC). A resend sends the same code points; normalisation tables change with Unicode's
+version, and fingerprints would change with them; and normalisation could make two different events one.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from typing import Any
 
 from .errors import EventError
 
-PLAIN = frozenset({str, int, bool, type(None)})  # always encodable, but for lone surrogates
+PLAIN = frozenset({str, int, bool, type(None)})  # always encodable, except lone surrogates
 ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=True,
                            separators=(",", ":"))  # fmt: skip
 DIGEST = 16
 
 
 class Repeated(dict[str, Any]):
-    """An object of a JSON text that names a key twice: ``key``. It is no event, whatever the values are."""
+    """A JSON object that repeats a key, ``key``. It is not a valid event, whatever its values."""
 
     key = ""
 
 
 def canonical(value: Any) -> bytes:
-    """The canonical encoding of a JSON value (None, bool, int, float, Decimal, str, list, dict with string keys).
+    """Returns the encoding of a JSON value (None, bool, int, float, Decimal, str, list, dict with string keys).
 
-    EventError for anything else, naming the place in the value. Big integers are kept, up to Python's limit of
-    digits (4,300).
+    Raises EventError for any other value, naming its place. Big integers are exact, up to Python's limit of digits
+    (4,300).
     """
     try:
         if type(value) not in PLAIN and _check(value, ""):
@@ -54,7 +54,7 @@ def canonical(value: Any) -> bytes:
 
 
 def payload_hash(event: Mapping[str, Any]) -> str:
-    """32 hex digits of blake2b over the whole event; tells two events with one fingerprint apart."""
+    """Returns 32 hex digits of blake2b over the whole event, which tell two events with one fingerprint apart."""
     return digest(canonical(dict(event)))
 
 
@@ -64,7 +64,7 @@ def digest(data: bytes) -> str:
 
 
 def _check(value: Any, place: str) -> bool:
-    """EventError for what JSON has not; ``place`` is the path to ``value``. Whether a Decimal is in it."""
+    """Whether the value contains a Decimal. Raises EventError for a value that JSON lacks; ``place`` is its path."""
     kind = type(value)
     if kind is dict:
         if not set(map(type, value)) <= {str}:
@@ -87,7 +87,7 @@ def _check(value: Any, place: str) -> bool:
 
 
 def _written(value: Any) -> str:
-    """The encoding of a value that holds a Decimal."""
+    """Returns the encoding of a value that contains a Decimal."""
     kind = type(value)
     if kind is dict:
         return "{" + ",".join(f"{ENCODER.encode(key)}:{_written(value[key])}" for key in sorted(value)) + "}"
@@ -97,14 +97,14 @@ def _written(value: Any) -> str:
 
 
 def number_text(number: Decimal) -> str:
-    """A number with a fraction or an exponent: one text for all ways to write one value, another for any other."""
+    """Returns one text for all spellings of a number with fraction or exponent, another for any other number."""
     shortest = repr(float(number))
     if Decimal(shortest) == number:
         return shortest
     sign, digits, exponent = number.as_tuple()
     whole = "".join(map(str, digits))
     kept = whole.rstrip("0")
-    assert isinstance(exponent, int)  # it is finite
+    assert isinstance(exponent, int)  # the number is finite
     return f"{'-' * sign}{kept}e{exponent + len(whole) - len(kept)}"
 
 

@@ -1,4 +1,4 @@
-"""What is kept of each event: its fingerprint, and how far it got. What a store must do."""
+"""The record of each event, its fingerprint and status, and the interface of the stores that keep it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Protocol
 NEW, PRODUCED, PROCESSED = "new", "produced", "processed"
 SUCCEEDED, REFUSED = "succeeded", "refused"
 MOST_BYTES = 700
-"""The longest fingerprint in UTF-8: what a key of MySQL can hold."""
+"""The longest fingerprint in bytes of UTF-8, which a MySQL key can hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The wish to be the one who produces an event: its fingerprint, and the hash of the whole event."""
+    """A request to become the producer of an event: its fingerprint, and the hash of the whole event."""
 
     fingerprint: str
     payload: str
@@ -22,11 +22,11 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class ClaimAnswer:
-    """What the store says to a claim, after it.
+    """The store's answer to a claim.
 
-    ``mine``: the claim was won, by the first insert or, with ``taken``, from an owner whose lease had run out. Else
-    ``status`` tells how far the event got, ``payload`` is the hash of the event that was first, and ``lease`` is the
-    rest of the owner's time in seconds (only while the status is ``new``).
+    ``mine``: the claim was won, by the first insert or, with ``taken``, from an owner whose lease had expired.
+    Otherwise ``status`` is the event's status, ``payload`` the hash of the event that came first, and ``lease`` the
+    remaining seconds of the owner's lease (only in status ``new``).
     """
 
     mine: bool
@@ -38,7 +38,7 @@ class ClaimAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Everything that is kept of one event. Times are seconds since 1970 on the store's clock."""
+    """The whole record of one event. Times are seconds since 1970 on the store's clock."""
 
     fingerprint: str
     payload: str
@@ -51,22 +51,22 @@ class Entry:
 
 
 class ClaimStore(Protocol):
-    """Where claims are kept. Exact: of all claims of one fingerprint at once, in any processes, one wins.
+    """Keeps claims, exactly: of all simultaneous claims of one fingerprint, in any processes, one wins.
 
     Every method may block and may be called by several threads. It raises FailedException while the store is away or
-    busy (what was asked may have happened or not; asking again is right), StateError for anything else. The clock of
-    leases is the store's own, so the clocks of the gateways' machines do not matter. A status never goes back.
+    busy (the operation may have happened or not; repeat it), StateError for any other error. Leases follow the store's
+    own clock, so the clocks of the gateways' machines do not matter. A status never goes back.
     """
 
     threads: int
-    """How many calls at once are of use."""
+    """The useful number of simultaneous calls."""
 
     def claim(
         self, claims: Sequence[Claim], owner: str, lease: float, seen: Collection[str] = ()
     ) -> list[ClaimAnswer]:
-        """One answer for each claim; fingerprints are distinct. ``owner`` is new for each call.
+        """Returns one answer per claim; fingerprints are distinct. ``owner`` is new for each call.
 
-        ``seen``: fingerprints that are probably known, to be read first. A hint, which changes no answer.
+        ``seen``: fingerprints that are probably stored, to be read first. A hint that changes no answer.
         """
         ...
 
@@ -75,28 +75,28 @@ class ClaimStore(Protocol):
         ...
 
     def drop(self, fingerprints: Sequence[str], owner: str) -> None:
-        """Forgets claims that this owner still holds, of events that can never be in Kafka."""
+        """Deletes claims that this owner still holds, of events that can never be in Kafka."""
         ...
 
     def produced(self, fingerprints: Sequence[str]) -> None:
-        """From ``new`` to ``produced``. What is further on, or not there, is left alone."""
+        """Sets status ``new`` to ``produced``. Ignores events that are further on or unknown."""
         ...
 
     def processed(self, outcomes: Sequence[tuple[str, str]]) -> None:
-        """Pairs (fingerprint, outcome): to ``processed``. The first outcome stands; what is not there is left alone."""
+        """Sets (fingerprint, outcome) pairs to ``processed``. The first outcome stands. Ignores unknown events."""
         ...
 
     def get(self, fingerprint: str) -> Entry | None: ...
 
     def expire(self, seconds: float) -> int:
-        """Forgets what has not changed for so long; returns how many. A store that does so itself returns 0."""
+        """Deletes events unchanged for ``seconds``; returns how many. Returns 0 if the store expires them itself."""
         ...
 
     def close(self) -> None: ...
 
 
 def by_outcome(outcomes: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
-    """The fingerprints of each outcome; of one that comes twice the first outcome stands."""
+    """Returns the fingerprints of each outcome. Of a repeated fingerprint the first outcome stands."""
     first: dict[str, str] = {}
     for fingerprint, outcome in outcomes:
         first.setdefault(fingerprint, outcome)

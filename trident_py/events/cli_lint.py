@@ -57,7 +57,7 @@ def lint_command(
 
 
 def show(report: Report, console: Console) -> None:
-    """The report for people."""
+    """Prints the report as text."""
     console.print(counts(report))
     for table in (collisions(report), refusals(report), fields(report)):
         if table is not None:
@@ -99,7 +99,7 @@ def refusals(report: Report) -> Table | None:
 
 
 def fields(report: Report) -> Table | None:
-    """Only the fields about which there is something to say."""
+    """Returns a table of the fields that need attention."""
     roles = [("unique", report.pseudo_unique), ("unique, in the fingerprint", report.unique_inside),
              ("never varies, in the fingerprint", report.never_varying)]  # fmt: skip
     told = {each.name: each for each in report.incomplete}
@@ -117,7 +117,7 @@ def fields(report: Report) -> Table | None:
 
 
 def findings(report: Report) -> list[str]:
-    """One line each: what it means."""
+    """Returns one line for each finding."""
     lines = [f"{each.name} is (nearly) unique: with it in the fingerprint, a copy with another one is a new event"
              for each in report.pseudo_unique]  # fmt: skip
     lines += [f"{each.name} is (nearly) unique by itself: right only if a resend has the same one"
@@ -137,7 +137,7 @@ def findings(report: Report) -> list[str]:
 
 
 def width(report: Report) -> str:
-    """Is the hash wide enough?"""
+    """Returns the line that says whether the hash is wide enough."""
     if report.fingerprint.bits is None:
         return "plain fingerprints have no collisions of their own"
     risk = f"{report.fingerprint.bits} bits and {report.expected:,} events: one collision of the hash with p = "

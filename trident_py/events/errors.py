@@ -6,4 +6,4 @@ from ..errors import TridentError
 
 
 class EventError(TridentError):
-    """An event that cannot be taken: what is wrong with it, where, and what to send instead."""
+    """An event that cannot be taken. Says what is wrong, where, and what to send instead."""

@@ -1,4 +1,4 @@
-"""The first step: is it an event, which one is it, and what is written to Kafka."""
+"""The first step: checks an event, computes its fingerprint and prepares its bytes for Kafka."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .settings import EventSettings, Settings
 _KINDS: dict[str, Any] = {
     "string": core.str_schema(strict=True),
     "integer": core.int_schema(strict=True),
-    "number": core.float_schema(strict=True),  # an integer is a number too; true is none
+    "number": core.float_schema(strict=True),  # an integer is a number too; true is not
     "boolean": core.bool_schema(strict=True),
     "object": core.dict_schema(strict=True),
     "array": core.list_schema(strict=True),
@@ -34,7 +34,7 @@ SHOWN = 5
 
 
 class Schema:
-    """The check of one event."""
+    """Checks the fields of one event."""
 
     def __init__(self, settings: EventSettings) -> None:
         self._settings = settings
@@ -47,7 +47,7 @@ class Schema:
         self._validator = SchemaValidator(core.typed_dict_schema({**optional, **required}, extra_behavior=others))
 
     def problem(self, event: Any) -> str | None:
-        """What is wrong with an event, or None."""
+        """Returns the problem of an event, or None."""
         if not isinstance(event, Mapping):
             return f"an event is a JSON object, found {_json_name(event)}"
         try:
@@ -61,7 +61,7 @@ class Schema:
 
 
     def _words(self, field: str, kind: str, event: Mapping[str, Any]) -> str:
-        """What is wrong with a field, and what is wanted. The value itself is told to nobody: answers are logged."""
+        """Describes the problem of a field and what is wanted. Never shows the value: answers are logged."""
         needed, more = self._settings.required, self._settings.optional
         if kind == "missing":
             return f"{field}: is missing; an event needs: {', '.join(needed)}"
@@ -79,7 +79,7 @@ def _json_name(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """An event with fingerprint, hash of what a resend repeats, and its own bytes, for Kafka; or why it is refused."""
+    """An event's fingerprint, the hash of its payload, and its own bytes for Kafka; or the reason why it is refused."""
 
     fingerprint: str = ""
     payload: str = ""
@@ -88,13 +88,13 @@ class Examined:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What makes two events of a request the same one."""
+        """Equal for two events of a request that are the same."""
         return self.fingerprint, self.payload
 
 
 def waves(examined: Sequence[Examined]) -> list[list[Examined]]:
-    """Each event once, and each fingerprint once in a wave: of two different events with one fingerprint the second is
-    asked for when the store has decided about the first.
+    """Returns each event once, in waves with each fingerprint at most once: of two different events with one
+    fingerprint, the second is claimed after the store has decided about the first.
     """
     found: list[list[Examined]] = []
     turns: dict[str, int] = {}
@@ -107,15 +107,15 @@ def waves(examined: Sequence[Examined]) -> list[list[Examined]]:
 
 
 class Examiner:
-    """Examines the events of a request. Plain computing; knows no store."""
+    """Examines the events of a request. Computes only; uses no store."""
 
     def __init__(self, settings: Settings) -> None:
         self._schema = Schema(settings.event)
         self._fingerprint = settings.fingerprint.made()
-        self._differs = bool(self._fingerprint.without or self._fingerprint.timestamp)  # what a resend may change
+        self._differs = bool(self._fingerprint.without or self._fingerprint.timestamp)  # parts that a resend may change
 
     def examine(self, events: Sequence[Sent]) -> list[Examined]:
-        """In the order of the events."""
+        """Returns the results in the order of the events."""
         return [self._one(event) for event in events]
 
     def _one(self, sent: Sent) -> Examined:

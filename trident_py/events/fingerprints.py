@@ -1,8 +1,8 @@
-"""Fingerprints: what makes two events one. The chosen fields in the canonical encoding, and a hash of it.
+"""Fingerprints, which tell whether two events are the same: a hash of the chosen fields in canonical encoding.
 
 | algorithm | bits | hex digits | |
 |---|---|---|---|
-| plain | all | as long as the values | readable and safe in a URL; never two values in one |
+| plain | all | as long as the values | readable and safe in a URL; never equal for two values |
 | blake2b | 128 | 32 | cryptographic; md5 and sha1 are not faster |
 | sha1, md5 | 160, 128 | 40, 32 | for systems that already use them; collisions can be made on purpose |
 | murmur3 | 128 | 32 | not cryptographic: a sender may make collisions on purpose |
@@ -39,7 +39,7 @@ SECOND = 1_000_000
 MICROSECOND = timedelta(microseconds=1)
 FNV_OFFSET, FNV_PRIME, MASK = 0xCBF29CE484222325, 0x100000001B3, 0xFFFFFFFFFFFFFFFF
 NUMBERS = frozenset({int, float, Decimal})
-LAST_SECOND = 10**12  # far behind the year 9999
+LAST_SECOND = 10**12  # far beyond the year 9999
 MOST_DIGITS = -1_000
 FINER = re.compile(r"[.,]\d{6}(\d+)")
 ONLY_DOTS = re.compile(r"\.*")
@@ -54,7 +54,7 @@ def _sha1(data: bytes) -> str:
 
 
 def _murmur3(data: bytes) -> str:
-    """The x64 variant of 128 bits, seed 0, in the byte order of its C source."""
+    """Returns murmur3's x64 variant of 128 bits, seed 0, in the byte order of its C source."""
     return mmh3.mmh3_x64_128_digest(data).hex()
 
 
@@ -78,18 +78,18 @@ ALGORITHMS = ("plain", *HASHES)
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Which events are the same event; a plain value, used in the gateway's workers.
+    """Defines which events are the same event. A plain value, used in the gateway's workers.
 
-    ``fields``: the fields that decide, in this order, nested ones by a dotted path (``device.id``); a key that
-    has the dot itself wins. None: the whole event. ``without``: fields left out first, whether an event has them
-    or not (an arrival time, a counter of attempts). ``timestamp``: a field that belongs to the fingerprint as an
-    *instant*: seconds since 1970, or ISO 8601 with a zone; so ``06:00Z`` and ``07:00+01:00`` are one. A local time is
-    refused: it comes twice when the clocks go back. It counts to its last digit, or is rounded down to
-    ``roundSeconds``; two readings within one interval are then one event. Without a time stamp in the
-    fingerprint, equal readings of one sensor are one event for as long as the store remembers.
+    ``fields``: the fields to compare, in this order, nested ones by a dotted path (``device.id``); a key that contains
+    the dot has precedence. None: the whole event. ``without``: fields to leave out first, present or not (an arrival
+    time, a counter of attempts). ``timestamp``: a field that is compared as an *instant*, in seconds since 1970 or ISO
+    8601 with a zone; so ``06:00Z`` and ``07:00+01:00`` are equal. A local time is refused: it occurs twice when the
+    clocks go back. The instant counts with all digits, or rounded down to ``roundSeconds``; two readings within one
+    interval are then one event. Without a timestamp in the fingerprint, equal readings of a sensor are one event while
+    the store remembers it.
 
-    The same event has the same fingerprint on every resend and in every process. DefinitionError when the
-    settings contradict each other.
+    The same event has the same fingerprint on every resend and in every process. Raises DefinitionError if the settings
+    contradict each other.
     """
 
     fields: Sequence[str] | None = None
@@ -108,23 +108,23 @@ class Fingerprint:
 
     @property
     def bits(self) -> int | None:
-        """The width of the hash; None for plain, which has no collisions of its own."""
+        """The width of the hash; None for plain, which has no hash collisions."""
         return BITS.get(self.algorithm)
 
     def names(self) -> tuple[str, ...]:
-        """The fields that decide, the time stamp last unless it is named among them; empty: the whole event."""
+        """Returns the fields to compare, the timestamp last unless it is among them; empty: the whole event."""
         if self.fields is None or self.timestamp is None or self.timestamp in self.fields:
             return tuple(self.fields or ())
         return (*self.fields, self.timestamp)
 
     def of(self, event: Mapping[str, Any]) -> str:
-        """The fingerprint of an event. EventError names a field that is missing, or a value JSON has not."""
+        """Returns the fingerprint of an event. Raises EventError for a missing field, or a value that JSON lacks."""
         if self.algorithm == "plain":
             return _plain(self._values(event))
         return HASHES[self.algorithm](self.key(event))
 
     def of_many(self, events: Iterable[Mapping[str, Any]]) -> list[str]:
-        """The fingerprints of many events, in their order. EventError says which event (the first is 0)."""
+        """Returns the fingerprints of many events, in order. An EventError names the event's index, from 0."""
         found: list[str] = []
         one, add = self.of, found.append
         try:
@@ -135,18 +135,18 @@ class Fingerprint:
         return found
 
     def key(self, event: Mapping[str, Any]) -> bytes:
-        """What is hashed: the canonical encoding of the fields' values as an array, or of the whole event."""
+        """Returns the bytes to hash: the canonical encoding of the fields' values as an array, or of the event."""
         values = self._values(event)
         return canonical(values[0] if self.fields is None else values)
 
     def payload(self, event: Mapping[str, Any]) -> str:
-        """`payload_hash` of the event but for ``without``, and with ``timestamp`` as the instant that counts. Two
-        events with one fingerprint and two of these are different events: the fingerprint has too few fields, or its
-        hash is too small."""
+        """Returns the `payload_hash` of the event without the ``without`` fields, and with ``timestamp`` as the rounded
+        instant. Events with one fingerprint and different payloads are different: the fingerprint has too few fields,
+        or its hash is too small."""
         return payload_hash(self._whole(self.kept(event)))
 
     def kept(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The event but for ``without``; the event itself is left as it is."""
+        """Returns a copy of the event without the ``without`` fields."""
         for path in self.without:
             event = _pruned(event, path)
         return event
@@ -169,12 +169,12 @@ class Fingerprint:
 
 
 def value_at(event: Mapping[str, Any], path: str) -> Any:
-    """The value of a field, nested ones by a dotted path. EventError if it is missing."""
+    """Returns the value of a field, nested ones by a dotted path. Raises EventError if it is missing."""
     return event[path] if path in event else _nested(event, path)
 
 
 def instant(value: Any, field: str, roundSeconds: int | None = None) -> str:
-    """An instant as text in UTC, such as 20131103T060000Z. EventError if ``value`` is none, or a local time."""
+    """Returns an instant as UTC text, such as 20131103T060000Z. Raises EventError for other values and local times."""
     time, beyond = _exact_moment(value, field)
     micros = (time - EPOCH) // MICROSECOND
     if roundSeconds is not None:
@@ -188,15 +188,15 @@ def instant(value: Any, field: str, roundSeconds: int | None = None) -> str:
 
 
 def moment(value: Any, field: str) -> datetime:
-    """ISO 8601 with a zone, or seconds since 1970, as a datetime in UTC, rounded down to the microsecond.
+    """Returns ISO 8601 with a zone, or seconds since 1970, as a datetime in UTC, rounded down to the microsecond.
 
-    EventError for anything else.
+    Raises EventError for any other value.
     """
     return _exact_moment(value, field)[0]
 
 
 def _exact_moment(value: Any, field: str) -> tuple[datetime, str]:
-    """A moment, and its digits behind the microsecond: a datetime has none of those, and would fold two into one."""
+    """Returns the datetime, and the digits after its microsecond: without them two instants could become one."""
     try:
         if type(value) is str:
             time = datetime.fromisoformat(value)
@@ -215,15 +215,15 @@ def _exact_moment(value: Any, field: str) -> tuple[datetime, str]:
 
 
 def _micros(seconds: int | float | Decimal) -> tuple[int, str]:
-    """Whole microseconds, rounded down, and the digits behind them; of a float those of its shortest form."""
+    """Returns whole microseconds, rounded down, and the digits after them; for a float, those of its shortest form."""
     if not -LAST_SECOND < seconds < LAST_SECOND:
         raise OverflowError(f"{seconds!r} is no time of the calendar")
     sign, digits, exponent = Decimal(str(seconds)).as_tuple()
-    assert isinstance(exponent, int)  # it is finite
+    assert isinstance(exponent, int)  # the number is finite
     if exponent < MOST_DIGITS:
         raise ValueError(f"it has more than {-MOST_DIGITS} digits behind the point")
     number = int("".join(map(str, digits))) * (-1 if sign else 1)
-    shift = exponent + 6  # digits behind the microsecond are below 0
+    shift = exponent + 6  # negative: there are digits after the microsecond
     if shift >= 0:
         return number * 10**shift, ""
     micros, rest = divmod(number, 10**-shift)
@@ -265,7 +265,7 @@ def _nested(event: Mapping[str, Any], path: str) -> Any:
 
 
 def _pruned(event: Mapping[str, Any], path: str) -> Mapping[str, Any]:
-    """The event without a field; the event itself is left as it is."""
+    """Returns a copy of the event without a field."""
     if path in event:
         return {key: value for key, value in event.items() if key != path}
     step, _, rest = path.partition(".")
@@ -275,7 +275,7 @@ def _pruned(event: Mapping[str, Any], path: str) -> Mapping[str, Any]:
 
 
 def _plain(values: list[Any]) -> str:
-    """The values as readable text: ``EWR:~2013:~1``. A tilde stands before what is not plain text."""
+    """Returns the values as readable text: ``EWR:~2013:~1``. A tilde marks a value that is not plain text."""
     text = ":".join(map(_part, values))
     if len(text) > LONGEST_PLAIN:
         raise EventError(f"a plain fingerprint of {len(text)} characters ({text[:40]}...): at most {LONGEST_PLAIN} can "
@@ -285,6 +285,6 @@ def _plain(values: list[Any]) -> str:
 
 def _part(value: Any) -> str:
     encoded = canonical(value)
-    if type(value) is str and not ONLY_DOTS.fullmatch(value):  # a path segment of dots means something else
+    if type(value) is str and not ONLY_DOTS.fullmatch(value):  # a path segment of dots has another meaning
         return quote(value, safe="").replace("~", "%7E")
     return "~" + quote(encoded, safe="").replace("~", "%7E")

@@ -1,4 +1,4 @@
-"""The gateway's steps, in their order: examine, claim, produce, keep the status, answer. HTTP is elsewhere (`app`)."""
+"""The gateway's steps in order: examine, claim, produce, store the status, answer. HTTP is in `app`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHOWN = 10
 
 
 class Sink(Protocol):
-    """What the gateway needs of Kafka; `KafkaSink`."""
+    """The interface to Kafka, which `KafkaSink` implements."""
 
     away: str | None
 
@@ -43,13 +43,13 @@ class Sink(Protocol):
 
 @dataclass(slots=True)
 class _Batch:
-    """The events of one request, and the answers found so far."""
+    """The events of one request, and the answers so far."""
 
     examined: list[Examined]
     answers: dict[tuple[str, str], Answer] = field(default_factory=dict)
 
     def all(self) -> list[Answer]:
-        """An answer for each event; the same event twice in one request is a duplicate of itself."""
+        """Returns an answer per event. A second copy of an accepted event in the same request is a duplicate."""
         found, seen = [], set()
         for each in self.examined:
             answer = each.refused or self.answers[each.key]
@@ -61,7 +61,7 @@ class _Batch:
 
 
 class Gateway:
-    """One worker's gateway. Made and called on the event loop; the store is called in threads."""
+    """The gateway of one worker. Made and called on the event loop; calls the store in threads."""
 
     def __init__(self, settings: Settings, store: ClaimStore, sink: Sink, metrics: Metrics) -> None:
         self.settings, self.store, self.sink, self.metrics = settings, store, sink, metrics
@@ -78,7 +78,7 @@ class Gateway:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, events: Sequence[Sent]) -> list[Answer]:
-        """An answer for each event, within ``answerSeconds``. What is not finished by then goes on behind it."""
+        """Returns an answer per event within ``answerSeconds``. Unfinished events are completed in the background."""
         began = time.perf_counter()
         batch = _Batch(self._examiner.examine(events))
         if wanted := waves(batch.examined):
@@ -102,7 +102,7 @@ class Gateway:
             batch.answers.setdefault(each.key, Answer(RETRY, each.fingerprint, busy))
 
     def _busy(self, more: int) -> str | None:
-        """Why nothing is begun now."""
+        """Returns why no work may start now, or None."""
         if self.sink.away is not None:
             return f"Kafka is away ({self.sink.away})"
         most = self.settings.limits.inFlight
@@ -129,7 +129,7 @@ class Gateway:
             self._in_flight -= count
 
     async def _claimed(self, batch: _Batch, wanted: list[Examined]) -> list[tuple[Examined, str]]:
-        """Those to be produced by this request, each with the owner that holds its claim."""
+        """Returns the events that this request must produce, each with the owner of its claim."""
         began = time.perf_counter()
         found = await self._claims.add([Claim(each.fingerprint, each.payload) for each in wanted])
         self.metrics.took("claim", time.perf_counter() - began)
@@ -142,11 +142,11 @@ class Gateway:
         self.metrics.taken_over(sum(known.taken for known, _ in found))
         if time.perf_counter() - began < self.settings.leaseSeconds - self.settings.kafka.deliverySeconds:
             return mine
-        await self._give_back(mine)  # the store took so long that the lease may end before Kafka's confirmation
+        await self._give_back(mine)  # the lease may end before Kafka's confirmation
         return []
 
     def _claim(self, claims: list[Claim]) -> list[tuple[ClaimAnswer, str]]:
-        """In a thread: the claims of many requests in one call, each fingerprint once."""
+        """Sends the claims of many requests in one call, each fingerprint once. Runs in a thread."""
         first = {claim.fingerprint: claim for claim in reversed(claims)}
         owner = f"{self._owner}:{next(self._calls)}"
         seen = {key for key in first if key in self._bloom} if self._bloom is not None else set()
@@ -157,12 +157,12 @@ class Gateway:
         answers = []
         for claim in claims:
             answers.append((known[claim.fingerprint], owner))
-            if known[claim.fingerprint].mine:  # whoever comes next in this call waits for the first
+            if known[claim.fingerprint].mine:  # later claims in this call wait for the first
                 known[claim.fingerprint] = ClaimAnswer(False, known[claim.fingerprint].payload, NEW, 1.0)
         return answers
 
     async def _sent(self, batch: _Batch, mine: list[tuple[Examined, str]]) -> list[Examined]:
-        """Those that Kafka has confirmed."""
+        """Returns the events that Kafka has confirmed."""
         began = time.perf_counter()
         codes = await self.sink.send([Message(each.fingerprint, each.value, each.payload) for each, _ in mine])
         self.metrics.took("kafka", time.perf_counter() - began)
@@ -175,11 +175,11 @@ class Gateway:
             batch.answers |= {each.key: _refused(each, failed[each.fingerprint]) for each, _ in lost}
             too_large = [(each, owner) for each, owner in lost if failed[each.fingerprint] in TOO_LARGE]
             await self._give_back([each for each in lost if each not in too_large])
-            await self._give_back(too_large, self.store.drop)  # a smaller one may have this fingerprint
+            await self._give_back(too_large, self.store.drop)  # a smaller event may have this fingerprint
         return [each for each, _ in mine if each.fingerprint not in failed]
 
     async def _give_back(self, lost: list[tuple[Examined, str]], how: Callable[..., None] | None = None) -> None:
-        """Claims of events that Kafka has not confirmed: a resend need not wait for the end of the lease."""
+        """Releases the claims of events that Kafka has not confirmed, so that a resend need not wait for the lease."""
         for owner in {owner for _, owner in lost}:
             fingerprints = [each.fingerprint for each, by in lost if by == owner]
             try:
@@ -188,9 +188,9 @@ class Gateway:
                 log.warning("%d claims stay until their lease ends: %s", len(fingerprints), error)
 
     async def _known_as_produced(self, fingerprints: list[str]) -> bool:
-        """Asks the store until it has it, for as long as the claims are ours."""
+        """Stores the status, and repeats this while the claims are ours."""
         began = time.perf_counter()
-        while True:  # `patience.again_for` would hold the event loop
+        while True:  # `patience.again_for` would block the event loop
             try:
                 await self._produced.add(fingerprints)
             except FailedException as error:
@@ -210,7 +210,7 @@ class Gateway:
         return await asyncio.get_running_loop().run_in_executor(self.threads, call, *arguments)
 
     def _tell(self, answers: Sequence[Answer]) -> None:
-        """Counts, and logs resends and conflicts."""
+        """Counts the answers; logs resends and conflicts."""
         self.metrics.answered(answers)
         for status, level in ((DUPLICATE, logging.INFO), (CONFLICT, logging.WARNING)):
             found = [answer.fingerprint for answer in answers if answer.status == status]
@@ -218,15 +218,15 @@ class Gateway:
                 log.log(level, "%s (%d): %s", status, len(found), ", ".join(map(str, found[:SHOWN])))
 
     async def get(self, fingerprint: str) -> Any:
-        """The store's entry, or None. Raises FailedException while the store is away."""
+        """Returns the store's entry, or None. Raises FailedException while the store is away."""
         return await self._in_thread(self.store.get, fingerprint)
 
     async def expire(self) -> int:
-        """Forgets old events; returns how many."""
+        """Deletes expired events; returns how many."""
         return int(await self._in_thread(self.store.expire, self.settings.expirySeconds))
 
     async def close(self) -> None:
-        """Finishes what is on the way, for as long as Kafka may need."""
+        """Finishes the running requests, for at most Kafka's delivery time, and closes sink and store."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self.settings.kafka.deliverySeconds)
         await self._in_thread(self.sink.close, self.settings.kafka.deliverySeconds)
@@ -235,7 +235,7 @@ class Gateway:
 
 
 def _judged(each: Examined, known: ClaimAnswer, patience: float) -> Answer:
-    """The answer for an event that this request does not produce."""
+    """Returns the answer for an event that this request does not produce."""
     if known.payload != each.payload:
         reason = "another event with this fingerprint came before; choose the fingerprint's fields so that they differ"
         return Answer(CONFLICT, each.fingerprint, reason)

@@ -1,4 +1,4 @@
-"""Group commit: what waits while the store is busy goes to it together, next."""
+"""Group commit: items that wait while the store is busy go to it together in the next call."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ Answer = TypeVar("Answer")
 
 
 class Grouped(Generic[Item, Answer]):
-    """Calls ``call`` with the items of many requests at once, in a thread; each request gets its own answers.
+    """Calls ``call`` with the items of many requests at once, in a thread. Each request gets its own answers.
 
-    ``call`` gets a list of items and returns as many answers. ``lanes`` calls run at once, of at most ``most`` items.
-    Nothing waits for a clock: an item goes at once if a lane is free. An exception goes to all requests of the call.
+    ``call`` gets a list of items and returns as many answers. At most ``lanes`` calls run at once, each with at most
+    ``most`` items. An item is sent at once if a lane is free: nothing waits for a timer. An exception goes to all
+    requests of the call.
     """
 
     def __init__(
@@ -28,7 +29,7 @@ class Grouped(Generic[Item, Answer]):
         self._running: set[asyncio.Task[None]] = set()
 
     def add(self, items: Sequence[Item]) -> asyncio.Future[Sequence[Answer]]:
-        """The answers, in the order of the items. Called on the event loop."""
+        """Returns a future of the answers, in the order of the items. Called on the event loop."""
         found: asyncio.Future[Sequence[Answer]] = asyncio.get_running_loop().create_future()
         self._waiting.append((items, found))
         if self._free:

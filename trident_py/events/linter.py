@@ -1,7 +1,7 @@
-"""The linter: runs a fingerprint over sample events, and says where it would lose events or miss resends.
+"""The linter: runs a fingerprint over sample events and shows where it would lose events or miss resends.
 
-Memory is bounded: fingerprints and payloads go into a temporary SQLite file (as large as the sample, removed at the
-end), which keeps at most 16 MB of it in memory; what `FieldCounts` keeps of each field is bounded, too.
+Memory is bounded. Fingerprints and payloads go into a temporary SQLite file (as large as the sample, removed at the
+end), of which at most 16 MB are in memory. The data that `FieldCounts` keeps of each field is bounded, too.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from .reading import value_of
 
 
 def read(path: Path, nulls: Collection[str] = ("",)) -> Iterator[dict[str, Any]]:
-    """The events of a file: CSV if it ends in .csv, else one JSON object per line.
+    """Yields the events of a file: CSV if its name ends in .csv, else one JSON object per line.
 
-    In a CSV file every value is text, and a text in ``nulls`` is null. EventError names file, line and problem.
+    In a CSV file every value is text; a text in ``nulls`` is null. Raises EventError with file, line and problem.
     """
     try:
         yield from _csv(path, frozenset(nulls)) if path.suffix.lower() == ".csv" else _json_lines(path)
@@ -68,13 +68,13 @@ def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 SAMPLE = 100_000
 MOST_FIELDS = 200
-NEARLY = 0.99  # of the events that have the field
-ABSENT = 0  # in place of a value's hash; that a value has it is as likely as any other collision of 64 bits
+NEARLY = 0.99  # share of the events that have the field
+ABSENT = 0  # stands for a value's hash; a value has this hash as rarely as any other collision of 64 bits
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field in the sample. ``distinct`` of ``sampled`` different events; ``varies``: over all events."""
+    """One field in the sample. ``distinct`` values in ``sampled`` different events; ``varies`` is over all events."""
 
     name: str
     missing: int
@@ -85,15 +85,15 @@ class Field:
 
     @property
     def unique(self) -> float:
-        """The share of different values among the sampled events that have the field."""
+        """The number of distinct values per sampled event that has the field."""
         return self.distinct / self.sampled if self.sampled else 0.0
 
 
 class FieldCounts:
-    """Takes events one after the other; of those that repeat a payload only the count.
+    """Counts the fields of events, one event after the other. An event that repeats a payload is only counted.
 
-    Counts are over all events. Distinct values are counted over the first `SAMPLE` different events, as 8-byte hashes
-    in arrays: at most 8 bytes for each of them and each of at most `MOST_FIELDS` fields.
+    Counts cover all events. Distinct values are counted in the first `SAMPLE` different events, as 8-byte hashes in
+    arrays: at most 8 bytes per event and field, for at most `MOST_FIELDS` fields.
     """
 
     def __init__(self, sample: int = SAMPLE) -> None:
@@ -108,7 +108,7 @@ class FieldCounts:
         self._columns: dict[str, array[int]] = {}
 
     def add(self, event: Mapping[str, Any], is_new: bool) -> None:
-        """``is_new``: no event before it had this payload."""
+        """``is_new``: no earlier event had this payload."""
         self.events += 1
         sampled = is_new and self._sampled < self.sample
         for name, value in dict(leaves(event)).items():
@@ -128,13 +128,13 @@ class FieldCounts:
         self._sampled += sampled
 
     def fields(self) -> list[Field]:
-        """What is known of each field, in the order of their first appearance."""
+        """Returns the counts of each field, in the order of their first appearance."""
         return [self._field(name) for name in self._columns]
 
     def key(self, leave_out: Iterable[str] = ()) -> list[str] | None:
-        """Few fields that together tell all sampled events apart; None if all of them do not. A greedy hint.
+        """Returns a few fields that together distinguish all sampled events; None if all fields cannot. A greedy hint.
 
-        Takes the field that tells most events apart, then the next, then drops those that were not needed.
+        Takes the field that distinguishes most events, then the next, then drops fields that are not needed.
         """
         columns = {name: self._column(name) for name in self._columns if name not in set(leave_out)}
         chosen: list[str] = []
@@ -179,7 +179,7 @@ class FieldCounts:
 
 
 def leaves(event: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Each value with its dotted path; an array or an empty object is one value."""
+    """Yields each value with its dotted path; an array or an empty object is one value."""
     for key, value in event.items():
         if isinstance(value, Mapping) and value:
             yield from leaves(value, f"{before}{key}.")
@@ -200,7 +200,7 @@ EXAMPLES = 5
 REASONS = 20
 LOOKED_AT = 10_000  # collisions whose differing fields are counted
 EXPECTED = 1_000_000_000
-RISK = 1e-6  # accepted for one collision of the hash among all events
+RISK = 1e-6  # accepted probability of one hash collision among all events
 
 CREATE = """CREATE TABLE seen (fingerprint TEXT, payload TEXT, position INTEGER, event BLOB, copies INTEGER,
                               first REAL, last REAL, PRIMARY KEY (fingerprint, payload))"""
@@ -212,21 +212,21 @@ COLLIDING = "SELECT fingerprint FROM seen GROUP BY fingerprint HAVING count(*) >
 
 @dataclass(frozen=True)
 class Collision:
-    """Two different events with one fingerprint; ``differing``: field -> its two values (None for a missing one)."""
+    """Two different events with one fingerprint; ``differing``: field -> its two values (None if it is missing)."""
 
     fingerprint: str
     positions: tuple[int, int]
     differing: dict[str, tuple[Any, Any]]
-    cause: str  # "fields": they agree in the chosen fields; "hash": only their hashes do
+    cause: str  # "fields": the events agree in the chosen fields; "hash": only in their hashes
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a fingerprint does to a sample. Positions count the events from 0.
+    """The effect of a fingerprint on a sample. Positions count the events from 0.
 
-    ``events`` = ``distinct`` + ``resent`` + ``lost`` + ``refused``: ``distinct`` fingerprints; ``resent`` copies of the
-    same payload (but for what the fingerprint leaves out, and the arrival time); ``lost`` events that would be refused
-    as duplicates though their payload is another one.
+    ``events`` = ``distinct`` + ``resent`` + ``lost`` + ``refused``. ``distinct``: the number of fingerprints.
+    ``resent``: copies of a payload (without the fields that the fingerprint leaves out, and the arrival time).
+    ``lost``: events that would be refused because an event with another payload has their fingerprint.
     """
 
     fingerprint: Fingerprint
@@ -247,22 +247,22 @@ class Report:
 
     @property
     def pseudo_unique(self) -> list[Field]:
-        """(Nearly) unique fields that the fingerprint has not: were they in it, a resend might never match."""
+        """(Nearly) unique fields outside the fingerprint. Inside it, they might keep a resend from ever matching."""
         return [each for each in self.fields if is_unique(each) and not self._chosen(each.name)]
 
     @property
     def unique_inside(self) -> list[Field]:
-        """(Nearly) unique fields of the fingerprint: right for the sender's own id, wrong if a resend has a new one."""
+        """(Nearly) unique fields of the fingerprint: right for the sender's id, wrong if a resend has a new value."""
         return [each for each in self.fields if is_unique(each) and self._chosen(each.name)]
 
     @property
     def never_varying(self) -> list[Field]:
-        """Fields of the fingerprint with one value in the whole sample: they tell nothing apart."""
+        """Fields of the fingerprint with one value in the whole sample: they distinguish nothing."""
         return [each for each in self.fields if not each.varies and self.events > 1 and self._chosen(each.name)]
 
     @property
     def incomplete(self) -> list[Field]:
-        """Fields that some events have not, or have as null."""
+        """Fields that are missing or null in some events."""
         return [each for each in self.fields if each.missing or each.null]
 
     @property
@@ -296,12 +296,12 @@ class Report:
 def lint(
     events: Iterable[Mapping[str, Any]], fingerprint: Fingerprint, times: str | None = None, expected: int = EXPECTED
 ) -> Report:
-    """Run ``fingerprint`` over ``events``, one pass; see `Report`.
+    """Runs ``fingerprint`` over ``events`` in one pass; see `Report`.
 
-    ``times``: the field that says when a copy of an event arrived (an instant); two copies may differ in it, and the
-    report has the longest time between two events of one fingerprint: the store must remember for longer.
-    ``expected``: the events that a store will remember at once, for the width of the hash. An event that cannot be
-    fingerprinted is counted with its reason; EventError if that is all of them.
+    ``times``: the field with the arrival time of a copy (an instant). Copies may differ in it, and the report has the
+    longest time between two events of one fingerprint: the store must remember for longer. ``expected``: the number of
+    events that a store will remember at once, for the width of the hash. An event without a fingerprint is counted with
+    its reason. Raises EventError if no event has one.
     """
     counts, refused, reasons = FieldCounts(), 0, Counter[str]()
     with closing(sqlite3.connect("")) as store:  # an empty name: a temporary file
@@ -332,14 +332,14 @@ def is_unique(field: Field) -> bool:
 
 
 def _row(event: Mapping[str, Any], fingerprint: Fingerprint, times: str | None) -> tuple[str, str, bytes, float | None]:
-    """Fingerprint, hash of the payload, the event, the time it arrived."""
+    """Returns fingerprint, payload hash, event and arrival time."""
     encoded = canonical(dict(event))
     arrived = None if times is None else moment(value_at(event, times), times).timestamp()
     return fingerprint.of(event), _payload(fingerprint, times).of(event), encoded, arrived
 
 
 def _payload(fingerprint: Fingerprint, times: str | None) -> Fingerprint:
-    """The whole event, but for what may differ in a resend."""
+    """Returns a fingerprint of the whole event, except the parts that may differ in a resend."""
     without = (*fingerprint.without, *([] if times is None or times == fingerprint.timestamp else [times]))
     return Fingerprint(timestamp=fingerprint.timestamp, roundSeconds=fingerprint.roundSeconds, without=without)
 
@@ -385,7 +385,7 @@ def _report(
 def _collisions(
     store: sqlite3.Connection, fingerprint: Fingerprint, times: str | None
 ) -> tuple[list[Collision], dict[str, int]]:
-    """Examples, and in how many of the first `LOOKED_AT` collisions each field differs."""
+    """Returns examples, and how often each field differs in the first `LOOKED_AT` collisions."""
     examples: list[Collision] = []
     differing = Counter[str]()
     for (value,) in store.execute(f"{COLLIDING} ORDER BY min(position) LIMIT {LOOKED_AT}"):
@@ -400,7 +400,7 @@ def _collisions(
 
 
 def collision(fingerprint: Fingerprint, pair: list[tuple[int, dict[str, Any]]], times: str | None = None) -> Collision:
-    """What tells two events of one fingerprint apart."""
+    """Returns the differences between two events of one fingerprint."""
     (first, one), (second, other) = pair
     left, right = (dict(leaves(_payload(fingerprint, times).kept(event))) for event in (one, other))
     differing = {
@@ -413,7 +413,7 @@ def collision(fingerprint: Fingerprint, pair: list[tuple[int, dict[str, Any]]], 
 
 
 def _longest(store: sqlite3.Connection) -> float | None:
-    """The longest time between two events of one fingerprint; None without times, or without such events."""
+    """Returns the longest time between two events of one fingerprint; None without times or such events."""
     longest = store.execute(
         "SELECT max(spread) FROM (SELECT max(last) - min(first) AS spread FROM seen "
         "GROUP BY fingerprint HAVING sum(copies) > 1)"

@@ -1,8 +1,8 @@
 """Counters and times for Prometheus, over all workers of a gateway.
 
-With several workers each keeps its numbers in files of a shared folder (prometheus_client's multiprocess mode; `serve`
-makes the folder and names it in PROMETHEUS_MULTIPROC_DIR), so any worker answers /metrics for all, and the numbers of a
-worker that died stay.
+With several workers each one keeps its numbers in files of a shared folder (prometheus_client's multiprocess mode;
+`serve` makes the folder and sets PROMETHEUS_MULTIPROC_DIR). So any worker answers /metrics for all, and the numbers of
+a dead worker stay.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TOLD = {
 
 
 class Metrics:
-    """One worker's numbers."""
+    """The numbers of one worker."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -67,7 +67,7 @@ class Metrics:
         self._seconds[step].observe(seconds)
 
     def text(self) -> bytes:
-        """What /metrics answers."""
+        """Returns the text of /metrics."""
         if FOLDER not in os.environ:
             return generate_latest(self._registry)
         whole = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""What /openapi.json and /docs say beside the routes."""
+"""The descriptions in /openapi.json and /docs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the topology back to the gateway's store: an event's batch is done."""
+"""Reports from the topology to the gateway's store that an event's batch is done."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ class ProcessedState(StateFactory):
 
         stream.partitionPersist(ProcessedState(url), ["fingerprint", "outcome"])
 
-    ``fingerprint`` is the field that holds an event's fingerprint (header ``fingerprint`` and key of its record),
-    ``outcome`` the field that says "succeeded" or "refused"; None: all have succeeded. ``table`` is that of the
-    gateway's settings. On replay: the status is set again, which changes nothing; the first outcome stands, because a
-    second one of the same event is about its duplicate.
+    ``fingerprint``: the field with an event's fingerprint (header ``fingerprint`` and key of its record). ``outcome``:
+    the field with "succeeded" or "refused"; None: all have succeeded. ``table``: as in the gateway's settings.
 
-    An event that the store does not know (any more) is left alone and not counted.
+    On replay: the status is set again, which changes nothing. The first outcome stands: a second outcome of the same
+    event is that of its duplicate.
+
+    An event that the store does not know (any more) is ignored and not counted.
     """
 
     url: str
@@ -46,7 +47,7 @@ class ProcessedState(StateFactory):
     guarantees: ClassVar[dict[str, tuple[str, str]]] = _AGAIN
 
     def __post_init__(self) -> None:
-        """Raises DefinitionError for a URL of no store."""
+        """Raises DefinitionError for the URL of an unknown store."""
         store_of(self.url, None, self.table)
 
     @property
@@ -61,7 +62,7 @@ class ProcessedState(StateFactory):
         return Processed(self)
 
     def store(self) -> ClaimStore:
-        """The store, opened once for each process."""
+        """Returns the store, opened once per process."""
         with _opening:
             key = (self.url, self.table)
             if key not in _stores:
@@ -73,7 +74,7 @@ class ProcessedState(StateFactory):
 
 
 class Processed(State):
-    """One partition of a ProcessedState. Nothing is written before `commit`.
+    """One partition of a ProcessedState. Writes nothing before `commit`.
 
     On replay: the same events are set to processed again, which changes nothing.
     """
@@ -86,11 +87,11 @@ class Processed(State):
         self._waiting = []
 
     def done(self, outcomes: Sequence[tuple[str, str]]) -> None:
-        """Remembers (fingerprint, outcome) pairs until `commit`."""
+        """Keeps (fingerprint, outcome) pairs until `commit`."""
         self._waiting += outcomes
 
     def commit(self, txid: int | None) -> Any:
-        """Raises FailedException while the store is away: the batch is tried again."""
+        """Writes the outcomes. Raises FailedException while the store is away: the batch is tried again."""
         self.factory.store().processed(self._waiting)
         return {"processed": len(self._waiting)}
 
@@ -99,9 +100,9 @@ class Processed(State):
 
 
 class ProcessedUpdater(StateUpdater):
-    """Tells a ProcessedState which events a batch holds. Called on the executor; on replay it tells them again.
+    """Passes the events of a batch to a ProcessedState. Called on the executor; again on replay.
 
-    Raises StateError for an outcome that is neither "succeeded" nor "refused", or a fingerprint that is no text.
+    Raises StateError for an outcome that is neither "succeeded" nor "refused", or a fingerprint that is not text.
     """
 
     def updateState(self, state: Processed, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:

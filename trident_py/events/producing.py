@@ -1,4 +1,4 @@
-"""The way into Kafka: one long-lived idempotent producer for each worker, its confirmations as asyncio futures."""
+"""Writes to Kafka: one long-lived idempotent producer per worker, with its confirmations as asyncio futures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WAIT = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is written for an event: the key is the fingerprint, so that it is the same on every resend."""
+    """The record of an event. Its key is the fingerprint, so that it is the same on every resend."""
 
     key: str
     value: bytes
@@ -28,7 +28,7 @@ class Message:
 
 
 class Confirmations:
-    """The confirmations of some messages: None, or the name of Kafka's error, for each."""
+    """The confirmations of some messages: for each None, or the name of Kafka's error."""
 
     def __init__(self, count: int, loop: asyncio.AbstractEventLoop) -> None:
         self.codes: list[str | None] = [None] * count
@@ -36,7 +36,7 @@ class Confirmations:
         self.open = count
 
     def told(self, index: int, code: str | None) -> bool:
-        """Whether this was the last one."""
+        """Records a confirmation. Returns whether it was the last one."""
         self.codes[index] = code
         self.open -= 1
         return self.open == 0
@@ -47,15 +47,15 @@ class Confirmations:
 
 
 class KafkaSink:
-    """Produces with acks=all. Made and used on the event loop; its callbacks run in a thread of its own.
+    """Produces with acks=all. Made and used on the event loop; its callbacks run in a thread of their own.
 
-    ``away``: what was wrong when the last message failed or all brokers were gone; None once one was confirmed.
+    ``away``: the error when the last message failed or all brokers were gone; None after a confirmation.
     """
 
     def __init__(self, settings: GatewayKafka, most_bytes: int) -> None:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
-        self._lock = threading.Lock()  # the thread and the loop both finish confirmations
+        self._lock = threading.Lock()  # thread and loop both finish confirmations
         self._finished: list[Confirmations] = []
         self.away: str | None = None
         self._config = {**self._own(most_bytes), **_FIXED}
@@ -74,7 +74,7 @@ class KafkaSink:
         }  # fmt: skip
 
     def send(self, messages: Sequence[Message]) -> asyncio.Future[list[str | None]]:
-        """Resolves when every message is confirmed or given up, with the code of the error or None for each."""
+        """Resolves when every message is confirmed or given up, with None or the error's code for each."""
         sent = Confirmations(len(messages), self._loop)
         for index, message in enumerate(messages):
             try:
@@ -117,14 +117,14 @@ class KafkaSink:
                 self._ending.wait(WAIT)
 
     def _replace(self) -> None:
-        """A new producer instead of one that can do nothing any more; what the old one had fails, and comes again."""
+        """Replaces a producer after a fatal error. Messages of the old one fail, and their senders resend them."""
         old, self._producer = self._producer, self._settings.cluster.producer(self._config)
         self._fatal = False
         old.flush(self._settings.deliverySeconds)
         self._flush_finished()
 
     def _flush_finished(self) -> None:
-        """Wakes the event loop once for all that is confirmed by now."""
+        """Wakes the event loop once for all present confirmations."""
         with self._lock:
             finished, self._finished = self._finished, []
         if finished:
@@ -134,7 +134,7 @@ class KafkaSink:
                 log.warning("the service ended before Kafka had confirmed everything; sensors resend it")
 
     def _complained(self, error: Any) -> None:
-        """librdkafka's own errors; most pass."""
+        """Handles librdkafka's own errors; most pass."""
         if error.name() == "_ALL_BROKERS_DOWN":
             self.away = error.name()
         elif error.fatal():
@@ -145,7 +145,7 @@ class KafkaSink:
         return self._settings.cluster.hidden(text)
 
     def problem(self, patience: float) -> str | None:
-        """Asks the cluster for the topic; what is wrong, or None. Blocks."""
+        """Queries the cluster for the topic. Returns the problem, or None. Blocks."""
         try:
             found = self._producer.list_topics(self._settings.topic, timeout=patience)
         except Exception as error:  # KafkaException
@@ -156,7 +156,7 @@ class KafkaSink:
         return None if wrong is None else f"topic {self._settings.topic!r}: {wrong.name()}"
 
     def close(self, patience: float) -> None:
-        """Waits for what is on the way. Blocks."""
+        """Waits for unconfirmed messages. Blocks."""
         self._producer.flush(patience)
         self._ending.set()
         self._thread.join()

@@ -1,7 +1,7 @@
-"""Reads the body of a request: each event as the bytes that the sensor sent, and what they say, to the last digit.
+"""Reads the body of a request: each event as the bytes that the sensor sent, and as a value exact to the last digit.
 
-A float would make 1700000000.123456701 and ...702 one number, and of a key that comes twice JSON's readers keep
-one: two different events would be one.
+Floats would make 1700000000.123456701 and ...702 one number, and JSON readers keep only one of two equal keys: two
+different events would become one.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import Any
 
 from .canonical import Repeated
 
-EXACT = 16  # characters of a number without exponent: at most 15 digits, which no float folds
+EXACT = 16  # characters of a number without exponent: at most 15 digits, which a float keeps apart
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """An event as it was sent: the value that it says, and its own bytes without the space around them."""
+    """An event as it was sent: its value, and its own bytes without surrounding space."""
 
     value: Any
     text: bytes
 
 
 def events_of(body: bytes) -> tuple[list[Sent], bool]:
-    """The events of a body, and whether it is a single one and no array of events. ValueError if it is no JSON."""
+    """Returns the events of a body, and whether it is one event and not an array. ValueError if it is not JSON."""
     text = body.decode().removeprefix("\ufeff")
     start = _after_space(text, 0)
     if text[start : start + 1] == "[":
@@ -40,7 +40,7 @@ def events_of(body: bytes) -> tuple[list[Sent], bool]:
 
 
 def value_of(text: str) -> Any:
-    """What a JSON text says, to the last digit. ValueError if it is none."""
+    """Returns the value of a JSON text, to the last digit. Raises ValueError if it is not JSON."""
     return _DECODER.decode(text)
 
 
@@ -75,12 +75,12 @@ def _ended(text: str, at: int) -> None:
 
 def _after_space(text: str, at: int) -> int:
     found = _SPACE.match(text, at)
-    assert found is not None  # it matches nothing too
+    assert found is not None  # the pattern also matches the empty text
     return found.end()
 
 
 def _number(text: str) -> float | Decimal:
-    """A number with a fraction or an exponent: a float if that is its value to the last digit."""
+    """Returns a number with a fraction or an exponent: a float if that is exactly its value, else a Decimal."""
     near = float(text)
     if (len(text) <= EXACT and "e" not in text and "E" not in text) or math.isinf(near):
         return near

@@ -1,7 +1,7 @@
-"""Claims in Redis: one hash for each fingerprint, every call one script, which Redis runs alone.
+"""Claims in Redis: one hash per fingerprint. Every call is one script, which Redis runs atomically.
 
-Redis forgets by itself (a time to live for each key). How exact it is after a crash of Redis is a matter of its own
-persistence: with ``appendfsync always`` nothing that was answered is lost, with ``everysec`` up to a second of claims.
+Redis expires keys itself (a time to live per key). Its own persistence decides how much a crash of Redis loses: nothing
+that was answered with ``appendfsync always``, up to a second of claims with ``everysec``.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ PATIENCE = 5.0
 
 
 class RedisClaims:
-    """A ClaimStore in one Redis (not a Redis Cluster: a script touches many keys). Opens nothing before a call.
+    """A ClaimStore in one Redis (not a Redis Cluster: a script touches many keys). Connects at the first call.
 
-    ``seconds`` is the life of an entry after its last change, None for a store that only sets ``processed``.
+    ``seconds``: the life of an entry after its last change; None for a store that only sets ``processed``.
     """
 
     threads = 2
@@ -123,7 +123,7 @@ class RedisClaims:
         )  # fmt: skip
 
     def expire(self, seconds: float) -> int:
-        """Redis does it itself; asks it nevertheless, so that one that is away is noticed."""
+        """Only pings Redis, to notice if it is away: Redis expires keys itself."""
         with self._errors("be asked"):
             self._client.ping()
         return 0

@@ -1,4 +1,4 @@
-"""Runs the gateway: uvicorn with its workers."""
+"""Runs the gateway: uvicorn and its workers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ from .stores import store_of
 
 
 def serve(config: str, app: str = "trident_py.events.app:application") -> None:
-    """Serves until SIGTERM or Ctrl-C, then returns. Raises DefinitionError for a file that is wrong, before that."""
+    """Serves until SIGTERM or Ctrl-C, then returns. Raises DefinitionError for an invalid file, before it starts."""
     settings = read_settings(config)
     os.environ[CONFIG] = str(Path(config).resolve())
-    # uvicorn ends in order at SIGTERM, and then raises the signal again for whoever stood there before: nobody.
+    # uvicorn ends in order at SIGTERM, and then raises the signal again for the previous handler, which must not end
+    # us.
     signal.signal(signal.SIGTERM, lambda *_: None)
     with own_folder("trident-events-") if settings.workers > 1 else nullcontext() as folder:
         if folder is not None:
@@ -39,7 +40,7 @@ def serve(config: str, app: str = "trident_py.events.app:application") -> None:
 
 
 def expire(config: str) -> int:
-    """Forgets the events that are older than ``expirySeconds``, now; returns how many."""
+    """Deletes the events that are older than ``expirySeconds``, now; returns how many."""
     settings = read_settings(config)
     store = store_of(settings.store, settings.expirySeconds, settings.table)
     try:
@@ -49,7 +50,7 @@ def expire(config: str) -> int:
 
 
 def _logging() -> dict[str, Any]:
-    """uvicorn's, with our own log beside it."""
+    """Returns uvicorn's configuration of logging, with our own log added."""
     config = copy.deepcopy(LOGGING_CONFIG)
     config["formatters"]["default"]["fmt"] = "%(asctime)s %(levelprefix)s %(message)s"
     config["loggers"]["trident_py"] = {"handlers": ["default"], "level": "INFO", "propagate": False}
@@ -57,8 +58,8 @@ def _logging() -> dict[str, Any]:
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """uvicorn's, which waits for ever for the first request of a connection and for the rest of a head. As long as it
-    keeps an idle connection (``timeout_keep_alive``) it waits for these too. A body has a time of its own (`bodies`).
+    """uvicorn's protocol, which waits without limit for the first request of a connection and for the rest of a head.
+    This one waits as long as for an idle connection (``timeout_keep_alive``). A body has its own limit (`bodies`).
     """
 
     _late: asyncio.TimerHandle | None = None

@@ -151,10 +151,10 @@ class Settings(_Part):
 
 
 def read_settings(path: str | Path) -> Settings:
-    """The settings of a file. Opens nothing else.
+    """Returns the settings of a file. Opens nothing else.
 
-    Raises DefinitionError with everything that is wrong in it: file, line, key, what was found and what exists.
-    Values of the environment and passwords are in no error and no repr.
+    Raises DefinitionError with all problems: file, line, key, what was found and what exists. No error and no repr
+    shows values of the environment or passwords.
     """
     document = read(path, "of the events gateway", "kafka:")
     if not isinstance(document.data, dict):

@@ -1,4 +1,4 @@
-"""What differs between the databases that keep claims."""
+"""The differences between the databases that keep claims."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ..sqlcodes import (
 )
 
 PATIENCE = 5.0
-_TOOK_LONG = "57014"  # our own statement_timeout
+_TOOK_LONG = "57014"  # our own statement_timeout has expired
 _READ_ONLY = 1290
 
 
 class SqlDialect:
-    """PostgreSQL, and what most have in common. Times are milliseconds since 1970 on the database's clock."""
+    """PostgreSQL, and the common ground of most databases. Times are ms since 1970 on the database's clock."""
 
     now = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
     key = 'TEXT COLLATE "C"'
@@ -61,7 +61,7 @@ class SqlDialect:
         )
 
     def insert(self, into: str) -> str:
-        """Leaves out the rows whose fingerprint is there; the row count is that of the others."""
+        """Returns an insert that skips rows whose fingerprint exists; its row count excludes them."""
         return f"INSERT INTO {into} ON CONFLICT (fingerprint) DO NOTHING"
 
     def delete(self, table: str, where: str, most: int) -> str:
@@ -77,13 +77,13 @@ class SqlDialect:
         return str(value)
 
     def begin(self, connection: Connection) -> None:
-        """Before a write."""
+        """Called before a write."""
 
     def commit(self, connection: Connection) -> None:
-        """After a call."""
+        """Called after each operation."""
 
     def is_race(self, error: DBAPIError) -> bool:
-        """Whether another process has made the table at the same moment."""
+        """Whether another process made the table at the same moment."""
         return sqlstate_of(error.orig) in ("23505", "42P07", "42710")
 
     def is_passing(self, error: Exception) -> bool:
@@ -97,7 +97,7 @@ class SqlDialect:
 
 
 class MySqlDialect(SqlDialect):
-    """MySQL and MariaDB. A fingerprint is bytes: no collation makes two of them one."""
+    """MySQL and MariaDB. A fingerprint is stored as bytes, so that no collation makes two of them equal."""
 
     now = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)"
     key = "VARBINARY(700)"
@@ -109,7 +109,7 @@ class MySqlDialect(SqlDialect):
         return [f"CREATE TABLE IF NOT EXISTS {table} ({columns}) ENGINE = InnoDB CHARACTER SET utf8mb4"]
 
     def insert(self, into: str) -> str:
-        return f"INSERT IGNORE INTO {into}"  # lengths are checked before: only the key is left to ignore
+        return f"INSERT IGNORE INTO {into}"  # lengths are checked before, so only the key can be ignored
 
     def delete(self, table: str, where: str, most: int) -> str:
         return f"DELETE FROM {table} WHERE {where} ORDER BY changed LIMIT {most}"
@@ -125,7 +125,7 @@ class MySqlDialect(SqlDialect):
 
 
 class SqliteDialect(SqlDialect):
-    """One file, one writer at a time, several processes of one machine. A commit is on the disk when it returns."""
+    """SQLite: one file, one writer at a time, several processes of one machine. A commit is on disk when it returns."""
 
     now = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
     key = "TEXT"
@@ -162,7 +162,7 @@ class SqliteDialect(SqlDialect):
 
 
 def dialect_of(url: URL) -> SqlDialect:
-    """Raises DefinitionError for a database that is not known."""
+    """Returns the dialect of a URL. Raises DefinitionError for an unknown database."""
     known: dict[str, type[SqlDialect]] = {
         "sqlite": SqliteDialect, "mysql": MySqlDialect, "mariadb": MySqlDialect, "postgresql": SqlDialect,
     }  # fmt: skip

@@ -1,7 +1,7 @@
 """Claims in one SQL table: SQLite, MySQL / MariaDB, PostgreSQL.
 
-Every step is one statement that decides by itself (an insert that leaves out what is there, a conditional update), so
-no transaction spans two of them, and a crash between two leaves a claim with a lease.
+Every step is one statement that decides alone (an insert that skips existing rows, a conditional update). So no
+transaction spans two steps, and a crash between them leaves a claim with a lease.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAKING = 5
 
 
 class SqlClaims:
-    """A ClaimStore in the table ``table``, which is made when it is missing. Opens nothing before the first call."""
+    """A ClaimStore in the table ``table``, which is created if it is missing. Connects at the first call."""
 
     def __init__(self, url: URL, table: str = "trident_events") -> None:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,50}", table):
@@ -36,7 +36,7 @@ class SqlClaims:
         self.threads = self._dialect.threads
         self._engine: Engine | None = None
         self._opening = threading.Lock()
-        # Threads that wait for SQLite's own lock sleep for longer and longer; here they are woken.
+        # Threads that wait for SQLite's own lock sleep longer and longer; a Python lock wakes them at once.
         self._turn: AbstractContextManager[Any] = threading.Lock() if self.threads == 1 else nullcontext()
 
     def claim(
@@ -44,7 +44,7 @@ class SqlClaims:
     ) -> list[ClaimAnswer]:
         found: dict[str, ClaimAnswer] = {}
         for start in range(0, len(claims), AT_ONCE):
-            part = sorted(claims[start : start + AT_ONCE], key=lambda claim: claim.fingerprint)  # no deadlocks
+            part = sorted(claims[start : start + AT_ONCE], key=lambda claim: claim.fingerprint)  # sorted: no deadlocks
             with self._connection("claim events") as connection:
                 found |= self._claimed(connection, part, owner, lease, seen)
         return [found[claim.fingerprint] for claim in claims]
@@ -65,7 +65,7 @@ class SqlClaims:
         if over:
             known |= self._taken(connection, over, owner, lease)
         gone = [claim for claim in claims if claim.fingerprint not in known]
-        expired = {claim.fingerprint: ClaimAnswer(False, claim.payload, NEW, 1.0) for claim in gone}  # just now
+        expired = {claim.fingerprint: ClaimAnswer(False, claim.payload, NEW, 1.0) for claim in gone}  # expired just now
         return known | expired
 
     @staticmethod
@@ -96,7 +96,7 @@ class SqlClaims:
     def _taken(
         self, connection: Connection, fingerprints: list[str], owner: str, lease: float
     ) -> dict[str, ClaimAnswer]:
-        """Leases that have run out: the update is conditional, so one of several owners wins."""
+        """Takes over expired leases. The update is conditional, so one of several owners wins."""
         now = self._dialect.now
         self._dialect.begin(connection)
         text = (
@@ -149,7 +149,7 @@ class SqlClaims:
         return Entry(fingerprint, payload, status, owner, lease / 1000, created / 1000, changed / 1000, outcome)
 
     def expire(self, seconds: float) -> int:
-        """In parts, so that nobody waits for long."""
+        """Deletes in parts, so that other calls never wait long."""
         total, gone = 0, EXPIRED_AT_ONCE
         old = f"changed < {self._dialect.now} - {int(seconds * 1000)}"
         while gone == EXPIRED_AT_ONCE:
@@ -171,7 +171,7 @@ class SqlClaims:
 
     @contextmanager
     def _connection(self, doing: str) -> Iterator[Connection]:
-        """A connection on which each statement is its own transaction; the database's errors as ours."""
+        """Yields a connection on which each statement is its own transaction; turns the database's errors into ours."""
         try:
             with self._turn, self._opened().connect() as connection:
                 yield connection
@@ -191,7 +191,7 @@ class SqlClaims:
             return self._engine
 
     def _made(self) -> Engine:
-        """The engine, once the table is there. Several processes may make it at once."""
+        """Makes the engine and the table. Several processes may do so at once."""
         engine = self._dialect.engine(self.url)
         for left in reversed(range(MAKING)):
             try:

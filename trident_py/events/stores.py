@@ -1,4 +1,4 @@
-"""A store of claims by its URL."""
+"""Makes a store of claims from its URL."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from .sqlstore import SqlClaims
 
 
 def store_of(url: str, expiry: float | None = None, table: str = "trident_events") -> ClaimStore:
-    """``sqlite:///``, ``mysql+pymysql://``, ``postgresql+psycopg://`` or ``redis://``. Opens nothing.
+    """Returns the store of a ``sqlite:///``, ``mysql+pymysql://``, ``postgresql+psycopg://`` or ``redis://`` URL,
+    unopened.
 
-    ``expiry`` in seconds is for Redis, which forgets by itself. Raises DefinitionError for anything else.
+    ``expiry`` in seconds is for Redis, which expires keys itself. Raises DefinitionError for any other URL.
     """
     if re.match(r"(redis|rediss|unix)://", url):
         try:
             return RedisClaims(url, expiry, table)
-        except ValueError:  # tells a part of the password
+        except ValueError:  # its message shows a part of the password
             raise DefinitionError(
                 "the store's URL cannot be read; / # ? and @ in a password are percent-encoded (%2F %23 %3F %40)"
             ) from None
