@@ -1,6 +1,6 @@
-"""YAML files of settings: values with their lines, variables of the environment, problems in words.
+"""Settings in YAML: values with their line numbers, environment variables, and problems in plain words.
 
-Read by `states.load` and by the events gateway: both say file, line and key of what is wrong, and show no secret.
+Used by `states.load` and by the events gateway. Both name file, line and key of each problem, and show no secret.
 """
 
 from .document import Document, Unusable, Where, expanded, read

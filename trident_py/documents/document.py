@@ -1,4 +1,4 @@
-"""A YAML file as plain values, with the line of each, its variables filled in, and what must not be shown."""
+"""A YAML file as plain values, with line numbers, filled-in variables, and the secrets to hide."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?\Z"
 
 
 class Unusable(Exception):
-    """A text that cannot be expanded. The message says why, and holds no value."""
+    """A text whose variables cannot be filled in. The message says why, and contains no value."""
 
 
 class Expanded(NamedTuple):
-    """A text with its variables filled in, and the variables whose values it took."""
+    """A text with its variables filled in, and the variables whose values it contains."""
 
     text: str
     taken: dict[str, str]
 
 
 def expanded(text: str) -> Expanded:
-    """Fills in the variables. Raises Unusable: one is not set and has no default, or the form is unknown.
+    """Fills in the variables. Raises Unusable if one is not set and has no default, or has an unknown form.
 
-    As in a shell, ``${VAR:-default}`` takes the default also for a variable that is empty.
+    As in a shell, ``${VAR:-default}`` uses the default also if the variable is empty.
     """
     taken: dict[str, str] = {}
 
@@ -63,7 +63,7 @@ _MAP, _SEQ = (f"tag:yaml.org,2002:{name}" for name in ("map", "seq"))
 
 
 class Problem(NamedTuple):
-    """Something wrong in the file: at which value, in which line, and what."""
+    """A problem in the file: its line, the value's place, and a description."""
 
     line: int
     where: Where
@@ -72,9 +72,9 @@ class Problem(NamedTuple):
 
 @dataclass
 class Document:
-    """The values of a file, and for each where it stands and what the file says there.
+    """The values of a file; for each its line and its text in the file.
 
-    ``free`` is how many of the first parts of a place are names that the user chose: they say nothing of a secret.
+    ``free``: how many leading parts of a place are names that the user chose. They do not mark a value as a secret.
     """
 
     file: str
@@ -86,7 +86,7 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
 
     def line(self, where: Where) -> int:
-        """The line of a value, or of what should hold it."""
+        """Returns the line of a value, or of the nearest value that would contain it."""
         while where and where not in self.lines:
             where = where[:-1]
         return self.lines.get(where, 1)
@@ -95,7 +95,7 @@ class Document:
         self.problems.append(Problem(line or self.line(where), where, text))
 
     def found(self, where: Where) -> str:
-        """What the file itself says at this place: variables by their names, passwords hidden."""
+        """Returns the file's own text at this place: variables by name, passwords hidden."""
         if where not in self.written:
             items = [at for at in self.written if at[:-1] == where and isinstance(at[-1], int)]
             return f"[{', '.join(map(self.found, items))}]" if items else "a list or mapping"
@@ -104,9 +104,9 @@ class Document:
         return repr(shown(self.written[where]))
 
     def hide(self, text: str, words: bool = False) -> str:
-        """A text that others wrote, without values of the environment and without passwords.
+        """Returns another program's text without values of the environment and without passwords.
 
-        ``words``: also without the words of such values, which a refusal may quote alone.
+        ``words``: also hides single words of those values, which an error message may quote alone.
         """
         secrets = dict(self.secrets)
         for secret, name in self.secrets.items() if words else ():
@@ -117,7 +117,7 @@ class Document:
         return text
 
     def stop(self) -> None:
-        """Raises DefinitionError with all problems, in the order of their lines, if there is one."""
+        """Raises DefinitionError with all problems, in the order of their lines, if there are any."""
         if not self.problems:
             return
         lines = [
@@ -130,14 +130,14 @@ class Document:
 
 
 def dotted(where: Where) -> str:
-    """The place as a person writes it: ``states.rows.columns[1]``."""
+    """Returns the place as a person writes it: ``states.rows.columns[1]``."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where).lstrip(".")
 
 
 def read(path: str | Path, what: str, begins: str, free: int = 0) -> Document:
-    """The file's values. Raises DefinitionError if it cannot be read, or is no YAML.
+    """Returns the values of a file. Raises DefinitionError if it cannot be read or is not YAML.
 
-    ``what`` the file is for and how it ``begins`` are said in the errors.
+    The errors say ``what`` the file is for and how it ``begins``.
     """
     document = Document(str(path), free)
     node = _composed(document, _text(path, what))
@@ -171,7 +171,7 @@ def _composed(document: Document, text: str) -> Any:
         inside = "${" in "".join(text.splitlines()[line - 1 : line])
         hint = '. Within { } and [ ] a variable stands in quotes: "${VAR}"' if inside else ""
         document.add((), f"this is not YAML: {what}{hint}", line)
-    except yaml.reader.ReaderError as error:  # knows a position, no line
+    except yaml.reader.ReaderError as error:  # has a position instead of a line
         before = text[: error.position] if isinstance(error.position, int) else ""
         document.add((), f"this is not YAML: {error.reason}", before.count("\n") + 1)
     document.stop()
@@ -179,7 +179,7 @@ def _composed(document: Document, text: str) -> Any:
 
 
 def _find_duplicates(document: Document, node: Any, where: Where, seen: set[int]) -> None:
-    """Each mapping once, as it is written: constructing would let the last of two keys win."""
+    """Reports repeated keys. Runs before the values are constructed, where the last of two equal keys wins."""
     if id(node) in seen or isinstance(node, yaml.ScalarNode):
         return
     seen.add(id(node))
@@ -197,7 +197,7 @@ def _find_duplicates(document: Document, node: Any, where: Where, seen: set[int]
 
 
 class _Values:
-    """From YAML's nodes to plain values."""
+    """Turns YAML nodes into plain values."""
 
     def __init__(self, document: Document, loader: yaml.SafeLoader) -> None:
         self.document = document
@@ -226,7 +226,7 @@ class _Values:
         except yaml.constructor.ConstructorError as error:
             self.document.add(where, str(error.problem))
             return
-        last = {str(key.value): (key, value) for key, value in node.value}  # behind what is merged in
+        last = {str(key.value): (key, value) for key, value in node.value}  # after merged keys
         for name, (key, value) in last.items():
             if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
                 shown = key.value if isinstance(key, yaml.ScalarNode) else "a list or mapping"

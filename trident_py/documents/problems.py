@@ -1,4 +1,4 @@
-"""What pydantic objects to, in words: what was found, what exists, what is close."""
+"""Pydantic's validation errors in plain words: what was found, what exists, what is similar."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .document import Document, Where
 
 
 def tell(document: Document, where: Where, settings: type[BaseModel], type_name: str, error: ValidationError) -> None:
-    """Adds pydantic's objections to settings to the document; ``type_name`` is what they are called."""
+    """Adds pydantic's errors to the document; ``type_name`` is the name of the settings in messages."""
     for each in error.errors(include_url=False, include_input=False):
         at = (*where, *each["loc"])
         if not _already(document, at):
@@ -21,7 +21,7 @@ def tell(document: Document, where: Where, settings: type[BaseModel], type_name:
 
 
 def _already(document: Document, where: Where) -> bool:
-    """Whether the value, or one that it lies in, has a problem already: what follows from it is noise."""
+    """Whether the value, or one that contains it, already has a problem: further ones only follow from it."""
     return any(where[: len(each.where)] == each.where for each in document.problems if len(each.where) > document.free)
 
 
@@ -67,7 +67,7 @@ _BOUNDS = {
 
 
 def wanted(kind: str, context: dict[str, Any]) -> str | None:
-    """What pydantic's kind of an error asks for, in words of ours; None for one that a validator of ours raised."""
+    """Returns what an error kind of pydantic asks for, in our words; None for the errors of our own validators."""
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
         return words.format(context[name])
@@ -79,12 +79,12 @@ def wanted(kind: str, context: dict[str, Any]) -> str | None:
 
 
 def keys_of(settings: type[BaseModel], inside: Iterable[Any]) -> list[str]:
-    """The keys that exist at a place within the settings."""
+    """Returns the keys that exist at a place in the settings."""
     return list(_keys_at(settings, inside))
 
 
 def _keys_at(settings: type[BaseModel], inside: Iterable[Any]) -> dict[str, FieldInfo]:
-    """The keys of a mapping within the settings, with what each is; none where there is no mapping."""
+    """Returns the keys and fields of a mapping in the settings; none if there is no mapping."""
     fields = settings.model_fields
     for part in inside:
         fields = _keys_in(fields[part].annotation) if part in fields else {}
@@ -92,7 +92,7 @@ def _keys_at(settings: type[BaseModel], inside: Iterable[Any]) -> dict[str, Fiel
 
 
 def _keys_in(kind: Any) -> dict[str, FieldInfo]:
-    """Those of the model that a key holds, also in ``Model | None``."""
+    """Returns the fields of the model in a key's type, also in ``Model | None``."""
     models = (each for each in (kind, *get_args(kind)) if isinstance(each, type) and issubclass(each, BaseModel))
     return next((model.model_fields for model in models), {})
 
@@ -103,7 +103,7 @@ def _meant(document: Document, at: Where, known: list[str]) -> str:
 
 
 def close(word: str, known: Iterable[str]) -> str:
-    """`. Did you mean ...?` if one of the known words is close, else nothing."""
+    """Returns `. Did you mean ...?` if one of the known words is similar, else an empty text."""
     by_lower = {each.lower(): each for each in known}
     found = difflib.get_close_matches(word.lower(), by_lower, 1)
     return f". Did you mean {by_lower[found[0]]}?" if found else ""

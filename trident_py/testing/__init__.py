@@ -1,4 +1,4 @@
-"""What users test topologies with: finite spouts, memory states, scripted failures, recorded results."""
+"""Tools to test topologies: finite spouts, memory states, scripted failures, recorded results."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ __all__ = [
 
 
 def collect(stream: Any, name: str) -> Any:
-    """Records the stream's rows under a name and returns the stream.
+    """Records the stream's rows under a name and returns the stream. Works on both clusters.
 
-    ``running.collected(name)`` gives them: txid -> rows of the batch's last attempt; ``collected_by_partition(name)``:
-    txid -> partition -> rows. Works on both clusters.
+    ``running.collected(name)`` returns txid -> rows of the batch's last attempt; ``collected_by_partition(name)``
+    returns txid -> partition -> rows.
     """
     return stream._collect(name)
 
 
 def stored(factory: Any) -> dict[tuple, Any]:
-    """What a state's store holds now, all partitions together.
+    """Returns what a state's store holds now, all partitions together.
 
-    Key tuple -> plain value, TransactionalValue or OpaqueValue, as the kind of the state is; a value that is
-    not grouped stands under ``("$GLOBAL$",)``. Ask in the driver process, while no batch commits.
+    Key tuple -> plain value, TransactionalValue or OpaqueValue, by the kind of the state. The key of an ungrouped value
+    is ``("$GLOBAL$",)``. Call it in the driver process, while no batch commits.
     """
     if not isinstance(factory, Shows):
         raise TridentError(f"{type(factory).__name__} cannot be looked into; it has no method stored()")

@@ -1,4 +1,4 @@
-"""`failing`: an operation, a plain callable or a spout that fails in the attempts a test names."""
+"""`failing`: makes an operation, a plain callable or a spout fail in the attempts that a test names."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .failures import PlannedFailure, When
 
 
 def failing(fn: Any, when: When, how: str = "fail") -> Any:
-    """`fn`, but it fails when it is called in one of these attempts, before it does its own work.
+    """Wraps `fn` so that it fails in these attempts, before its own work.
 
-    Wraps functions, filters, map functions, consumers, aggregators, multi reducers, plain callables and
-    spouts. ``when`` is a set of (txid, attempt) or a callable of both; ``how`` as for Crashing.
+    Takes functions, filters, map functions, consumers, aggregators, multi reducers, plain callables and spouts.
+    ``when``: a set of (txid, attempt) or a callable of both. ``how``: as for Crashing.
     """
     failure = PlannedFailure(when, how)
     for base, wrapper in _WRAPPERS.items():
@@ -41,7 +41,7 @@ def failing(fn: Any, when: When, how: str = "fail") -> Any:
 
 
 class _Failing(Operation):
-    """Passes its life on to the wrapped operation and knows the running attempt."""
+    """Calls prepare and cleanup of the wrapped operation, and keeps the running attempt."""
 
     def __init__(self, inner: Any, failure: PlannedFailure) -> None:
         self.inner = inner
@@ -51,7 +51,7 @@ class _Failing(Operation):
     def prepare(self, conf: dict, context: TridentOperationContext) -> None:
         self.context = context
         if isinstance(self.inner, Operation):
-            self.inner = copy.copy(self.inner)  # this partition's own
+            self.inner = copy.copy(self.inner)  # a copy for this partition
             self.inner.prepare(conf, context)
 
     def cleanup(self) -> None:

@@ -1,4 +1,4 @@
-"""Spouts that fail in the attempts a test names."""
+"""Spouts that fail in the attempts that a test names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EMITS = (
 
 
 def failing_spout(spout: ITridentDataSource, failure: PlannedFailure) -> Any:
-    """The spout, but it fails before it emits."""
+    """Wraps a spout so that it fails before it emits."""
     for base, wrapper in _WRAPPERS.items():
         if isinstance(spout, base):
             return wrapper(spout, failure)
@@ -36,7 +36,7 @@ def failing_spout(spout: ITridentDataSource, failure: PlannedFailure) -> Any:
 
 
 class _Failing:
-    """All that is not emitting is the spout's own."""
+    """Delegates everything but emitting to the wrapped spout."""
 
     inner: Any
     failure: PlannedFailure
@@ -53,7 +53,7 @@ class _Failing:
         return getattr(self.inner, name)
 
     def snapshot(self) -> Any:
-        """What newStream takes: the spout as it is now."""
+        """Returns the copy that newStream keeps: a wrapper around the spout's own snapshot."""
         return type(self)(self.inner.snapshot(), self.failure)
 
     def getOutputFields(self) -> FieldsLike:
@@ -64,7 +64,7 @@ class _Failing:
 
 
 class _FailingBatchSpout(_Failing, IBatchSpout):
-    """The running attempt is that of the context."""
+    """Takes the running attempt from the context."""
 
     def open(self, conf: dict, context: Any) -> None:
         self.context = context
@@ -82,7 +82,7 @@ class _FailingBatchSpout(_Failing, IBatchSpout):
 
 
 class _FailingSource(_Failing):
-    """Its emitters fail."""
+    """Makes the spout's emitters fail."""
 
     def getCoordinator(self, *args: Any) -> Any:
         return self.inner.getCoordinator(*args)
@@ -97,7 +97,7 @@ class _FailingSource(_Failing):
 
 
 class _Emit:
-    """An emitting method that fails before it emits; its first argument is the attempt."""
+    """An emitting method that fails before it emits. Its first argument is the attempt."""
 
     def __init__(self, method: Any, failure: PlannedFailure) -> None:
         self.method = method
@@ -126,7 +126,7 @@ class _FailingOpaque(_FailingSource, IOpaquePartitionedTridentSpout):
 
 _WRAPPERS: dict[type, Any] = {
     IBatchSpout: _FailingBatchSpout,
-    ICommitterTridentSpout: _FailingCommitter,  # before ITridentSpout, which it is too
+    ICommitterTridentSpout: _FailingCommitter,  # before its base class ITridentSpout
     ITridentSpout: _FailingTridentSpout,
     IPartitionedTridentSpout: _FailingPartitioned,
     IOpaquePartitionedTridentSpout: _FailingOpaque,

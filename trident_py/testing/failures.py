@@ -1,4 +1,4 @@
-"""Scripted failures: a state, an operation or a spout that fails in the attempts a test names."""
+"""Scripted failures: a state, an operation or a spout that fails in the attempts that a test names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_WRITES = ("beginCommit", "commit", "rollback", "close", "cleanup")
 
 
 class PlannedFailure:
-    """When and how: ``when`` is a set of (txid, attempt) or a callable of both."""
+    """When and how to fail: ``when`` is a set of (txid, attempt) or a callable of both."""
 
     def __init__(self, when: When, how: str = "fail") -> None:
         if how not in HOWS:
@@ -29,7 +29,7 @@ class PlannedFailure:
         self.how = how
 
     def check(self, attempt: tuple[int, int] | None, place: str) -> None:
-        """Fails if this attempt is one of those: FailedException, RuntimeError, or SIGKILL of the process."""
+        """Fails if this attempt is chosen: by FailedException, RuntimeError, or SIGKILL of the process."""
         if attempt is None or not self._wants(int(attempt[0]), int(attempt[1])):
             return
         text = f"asked by the test: {place} in txid {attempt[0]}, attempt {attempt[1]}"
@@ -44,11 +44,11 @@ class PlannedFailure:
 class Crashing(StateFactory):
     """A state factory whose states fail at a named point of chosen attempts.
 
-    ``at``: ``beginCommit`` (begun, nothing written), ``update`` (in updateState, before the first write),
-    ``put`` (after a write), ``commit`` (writes are out, the state's own commit is not yet called),
-    ``afterCommit`` (committed, nobody knows). ``how``: ``fail`` raises FailedException (the batch is
-    replayed), ``error`` RuntimeError (the run ends), ``kill`` sends SIGKILL to the process that holds the
-    state. ``partition`` limits it to one.
+    ``at``: ``beginCommit`` (begun, nothing written), ``update`` (in updateState, before the first write), ``put``
+    (after a write), ``commit`` (writes are out, the state's own commit is not yet called), ``afterCommit`` (committed,
+    but not yet reported). ``how``: ``fail`` raises FailedException (the batch is replayed), ``error`` raises
+    RuntimeError (the run ends), ``kill`` sends SIGKILL to the state's process. ``partition``: only this partition
+    fails.
     """
 
     def __init__(self, factory: Any, at: str, when: When, how: str = "fail", partition: int | None = None) -> None:
@@ -60,7 +60,7 @@ class Crashing(StateFactory):
         self.partition = partition
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else (name, kind) is the factory's own."""
+        """Returns all other attributes (name, kind) from the wrapped factory."""
         if name.startswith("_") or name == "factory":
             raise AttributeError(name)
         return getattr(self.factory, name)
@@ -82,7 +82,7 @@ class Crashing(StateFactory):
         return self.factory.own_updater if isinstance(self.factory, StateFactory) else None
 
     def participant(self) -> BatchParticipant | None:
-        """The factory's own driver side."""
+        """Returns the driver side of the wrapped factory."""
         return participant_of(self.factory)
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
@@ -94,7 +94,7 @@ class Crashing(StateFactory):
 
 
 def _points(state: Any, at: str) -> list[str]:
-    """The methods of a state that stand for this point: of a state that is no map, all its own are writes."""
+    """Returns the methods that stand for this point. In a state that is not a map all public methods are writes."""
     if at in ("beginCommit", "commit", "afterCommit"):
         return ["beginCommit" if at == "beginCommit" else "commit"]
     names = [name for name in dir(state) if not name.startswith("_") and callable(getattr(state, name))]

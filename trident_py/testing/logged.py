@@ -1,4 +1,4 @@
-"""A map state that can be looked into: its rows and the calls that reached it, in the driver process."""
+"""A map state to inspect: its rows and the calls that reached it, kept in the driver process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MAPS: dict[str, Any] = {
 
 
 class CallLog:
-    """Lives in the driver process: the rows of a state and the calls of each of its partitions."""
+    """The rows of a state and the calls of each partition. Lives in the driver process."""
 
     def __init__(self) -> None:
         self.rows: dict[tuple, tuple[tuple, Any]] = {}
@@ -70,7 +70,7 @@ class CallLog:
 
 
 def shown(value: Any) -> Any:
-    """A stored value as calls show it: plain, {txid, val} or {currTxid, curr, prev}."""
+    """Returns a stored value in the form used in calls: plain, {txid, val} or {currTxid, curr, prev}."""
     if isinstance(value, OpaqueValue):
         return {"currTxid": value.currTxid, "curr": value.curr, "prev": value.prev}
     if isinstance(value, TransactionalValue):
@@ -79,7 +79,7 @@ def shown(value: Any) -> Any:
 
 
 class LoggingBackingMap(BackingMap):
-    """One partition's view of the map, which all partitions share."""
+    """One partition's view of the map that all partitions share."""
 
     def __init__(self, log: CallLog, partition: int, hook: Callable[[list], None]) -> None:
         self.log = log
@@ -97,8 +97,8 @@ class LoggingBackingMap(BackingMap):
     class Factory(StateFactory):
         """``kind``: nontransactional, transactional or opaque. ``calls`` and ``stored()`` show what happened.
 
-        ``onCall(call, attempt)`` is called where the state is, after beginCommit, multiPut and commit are
-        written down and before what follows; it may raise.
+        ``onCall(call, attempt)`` is called where the state is, after beginCommit, multiPut or commit is recorded and
+        before the next step; it may raise.
         """
 
         def __init__(self, kind: str = "opaque", onCall: Hook | None = None) -> None:
@@ -122,7 +122,7 @@ class LoggingBackingMap(BackingMap):
 
         @property
         def calls(self) -> list[list]:
-            """In order: ["beginCommit", txid], ["multiGet", keys], ["multiPut", keys, stored] ..."""
+            """Returns the calls in order: ["beginCommit", txid], ["multiGet", keys], ["multiPut", keys, stored] ..."""
             return self.log.calls()
 
         def stored(self) -> dict[tuple, Any]:
@@ -130,7 +130,7 @@ class LoggingBackingMap(BackingMap):
 
 
 class LoggedState(MapState, Snapshottable, ITupleCollection):
-    """A map, a single value under the global key and a collection of tuples in one, all calls logged."""
+    """A map, a value under the global key and a tuple collection in one. Records all calls."""
 
     def __init__(self, factory: LoggingBackingMap.Factory, log: CallLog, partition: int, conf: dict) -> None:
         self.calls = log
@@ -145,7 +145,7 @@ class LoggedState(MapState, Snapshottable, ITupleCollection):
             self.onCall(call, None if self.context is None else self.context.transaction)
 
     def log(self, call: list) -> None:
-        """Writes a call down, for updaters of one's own too."""
+        """Records a call; also for a test's own updaters."""
         self.calls.add(self.partition, call)
 
     def beginCommit(self, txid: int | None) -> None:

@@ -16,7 +16,7 @@ from ..tuples import TridentTuple
 
 
 class CountAsAggregator(Aggregator):
-    """Counts the tuples of a batch as an Aggregator, so without partial counts: emits 0 for none."""
+    """Counts the tuples of a batch as an Aggregator, so without partial counts. Emits 0 for an empty batch."""
 
     def init(self, batchId: Any, collector: TridentCollector) -> int:
         return 0
@@ -29,7 +29,7 @@ class CountAsAggregator(Aggregator):
 
 
 class Split(Function):
-    """The words of the first input field: split at single spaces, empty ones skipped."""
+    """The words of the first input field, split at single spaces; empty words are skipped."""
 
     def execute(self, tuple: TridentTuple, collector: TridentCollector) -> None:
         for word in _string(tuple[0], "Split").split(" "):
@@ -37,7 +37,7 @@ class Split(Function):
                 collector.emit((word,))
 
     def executeBatch(self, *columns: pa.Array) -> tuple[list[pa.Array], Callable[[], np.ndarray]] | None:
-        """The words of a string column and, when asked, the row of each. None where the row form must decide."""
+        """Returns the words of a string column, and a callable for the row of each. None: use the row form."""
         if not pa.types.is_string(columns[0].type) or columns[0].null_count:
             return None
         lists = pc.split_pattern(columns[0], " ")

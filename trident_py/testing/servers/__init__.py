@@ -1,1 +1,1 @@
-"""Real servers for tests: to start, kill, restart and cut off. Each ends with the process that started it."""
+"""Real servers for tests, to start, kill, restart and disconnect. Each ends with the process that started it."""

@@ -1,4 +1,4 @@
-"""Empty databases on a server that a URL names: for one test each, gone afterwards."""
+"""Empty databases on an existing server, one per test, dropped afterwards."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .service import ServiceMissing
 
 
 def create_database(url: str, name: str | None = None) -> str:
-    """Makes an empty database on the server that a URL names and returns its URL; without a name it gets a free one.
+    """Creates an empty database on the server that a URL names and returns its URL. None: an unused name.
 
-    The account of the URL needs the right to do so.
+    The URL's account must be allowed to create databases.
     """
     from sqlalchemy import make_url
 
@@ -26,14 +26,14 @@ def create_database(url: str, name: str | None = None) -> str:
 
 
 def _strategy(one: Any) -> str:
-    """A PostgreSQL that waits for no disk copies the files of a new database in a third of the time."""
+    """Copies files in a PostgreSQL without fsync: a new database then takes a third of the time."""
     if one.dialect.name != "postgresql" or (one.dialect.server_version_info or ()) < (15,):
         return ""
     return " STRATEGY FILE_COPY" if one.exec_driver_sql("SHOW fsync").scalar() == "off" else ""
 
 
 def drop_database(url: str) -> None:
-    """Removes the database that a URL names, with all connections to it. Nothing happens if there is none."""
+    """Drops the database that a URL names and ends its connections. Does nothing if it does not exist."""
     from sqlalchemy import make_url
 
     parsed = make_url(url)
@@ -46,14 +46,14 @@ def drop_database(url: str) -> None:
             return
         query = f"SELECT id FROM information_schema.processlist WHERE db = '{name}'"
         for (client,) in one.exec_driver_sql(query).all():
-            with contextlib.suppress(Exception):  # it has gone by itself
+            with contextlib.suppress(Exception):  # the connection has already ended
                 one.exec_driver_sql(f"KILL {client}")
         one.exec_driver_sql(f"DROP DATABASE IF EXISTS {name}")
 
 
 @contextlib.contextmanager
 def connection(url: str) -> Iterator[Any]:
-    """A new connection in autocommit."""
+    """Yields a new connection in autocommit."""
     from sqlalchemy import NullPool, create_engine
 
     try:

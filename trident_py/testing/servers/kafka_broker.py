@@ -47,7 +47,7 @@ SETTINGS = {
     "log.cleaner.backoff.ms": 100,
     "log.cleaner.dedupe.buffer.size": 16 << 20,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
-    "broker.session.timeout.ms": 1000,  # with the default of 9 s a broker that was killed starts 10 s later
+    "broker.session.timeout.ms": 1000,  # with the default of 9 s a killed broker starts 10 s later
     "broker.heartbeat.interval.ms": 250,
     "log.retention.check.interval.ms": 1000,
     "log.initial.task.delay.ms": 100,
@@ -57,8 +57,8 @@ SETTINGS = {
 class KafkaBroker(Service):
     """One broker with its controller. ``options`` are its own settings: ``KafkaBroker(**{"num.partitions": 2})``.
 
-    Nothing is flushed to the disk by force: what is acknowledged survives the death of the process, which is what
-    ``kill()`` tests, but not that of the machine. Topics are not made by writing to them: `create_topic`.
+    It never syncs to disk: acknowledged records survive the death of the process, which ``kill()`` tests, but not of
+    the machine. A write to an unknown topic does not create it: use `create_topic`.
     """
 
     name = "Kafka"
@@ -69,9 +69,9 @@ class KafkaBroker(Service):
         return f"{HOST}:{self.port}"
 
     def create_topic(self, name: str | None = None, partitions: int = 1, **config: Any) -> str:
-        """Makes an empty topic and returns its name; without a name it gets a free one.
+        """Creates an empty topic and returns its name. None: an unused name.
 
-        ``config`` with underscores for dots: ``cleanup_policy="compact"``.
+        ``config`` has underscores for dots: ``cleanup_policy="compact"``.
         """
         return create_topic(self.bootstrap, name, partitions, config)
 
@@ -92,7 +92,7 @@ class KafkaBroker(Service):
         return found
 
     def _make_data(self, programs: Any) -> list[str]:
-        return ["true"]  # the log is formatted once the ports are known
+        return ["true"]  # the log is formatted when the ports are known
 
     def _format(self) -> list[str]:
         self._write_settings()
@@ -133,7 +133,7 @@ class KafkaBroker(Service):
 def create_topic(
     bootstrap: str, name: str | None = None, partitions: int = 1, config: Mapping[str, Any] | None = None
 ) -> str:
-    """Makes an empty topic on any broker and returns its name; without a name it gets a free one.
+    """Creates an empty topic on any broker and returns its name. None: an unused name.
 
     ``config`` may have underscores for dots.
     """
@@ -141,7 +141,7 @@ def create_topic(
 
     name = name or f"trident-{uuid.uuid4().hex[:12]}"
     settings = {key.replace("_", "."): str(value) for key, value in (config or {}).items()}
-    admin = _admin(bootstrap)  # kept in a variable: the futures fail when it is collected
+    admin = _admin(bootstrap)  # keep the reference: the futures fail when it is collected
     made = admin.create_topics([NewTopic(name, partitions, 1, config=settings)], operation_timeout=PATIENCE)
     made[name].result(PATIENCE)
     _until_led(admin, name, partitions)
@@ -149,7 +149,7 @@ def create_topic(
 
 
 def _until_led(admin: Any, topic: str, partitions: int) -> None:
-    """A topic is made before every partition has its leader: the first one to ask would be told to come again."""
+    """Waits until every partition has a leader: a topic exists earlier, and its first client would have to retry."""
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec
 

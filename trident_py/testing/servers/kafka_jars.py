@@ -1,9 +1,10 @@
-"""The jars of the Kafka broker that tests start: pinned in jvm/pom.xml, fetched by Maven once for each version.
+"""The jars of the Kafka broker for tests: pinned in jvm/pom.xml, fetched by Maven once per version.
 
     python -m trident_py.testing.servers.kafka_jars           fetches them if they are missing and prints their folder
-    python -m trident_py.testing.servers.kafka_jars --there   tells by its exit code whether they are there
+    python -m trident_py.testing.servers.kafka_jars --there   reports by its exit code whether they exist
 
-They lie outside the sources, in ``$TRIDENT_KAFKA_JARS`` or the user's cache (``~/.cache/trident_py/kafka-4.3.1``).
+They are stored outside the sources, in ``$TRIDENT_KAFKA_JARS`` or the user's cache
+(``~/.cache/trident_py/kafka-4.3.1``).
 """
 
 from __future__ import annotations
@@ -25,26 +26,26 @@ VARIABLE = "TRIDENT_KAFKA_JARS"
 
 
 def version() -> str:
-    """The broker's version, as the pom names it."""
+    """Returns the broker's version in the pom."""
     found = re.search(r"<kafka\.version>(.+?)</kafka\.version>", POM.read_text())
     assert found is not None
     return found.group(1)
 
 
 def folder() -> Path:
-    """Where the jars are, or will be."""
+    """Returns the folder of the jars, which may not exist yet."""
     given = os.environ.get(VARIABLE)
     return Path(given) if given else cached(f"kafka-{version()}")
 
 
 def cached(name: str) -> Path:
-    """A folder of the user's cache."""
+    """Returns a folder in the user's cache."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(cache).expanduser() / "trident_py" / name
 
 
 def jars() -> Path:
-    """The folder with the jars, fetched first if it is missing (some 45 MB). Raises ServiceMissing."""
+    """Returns the folder with the jars; fetches it first if it is missing (some 45 MB). Raises ServiceMissing."""
     wanted = folder()
     fetch(POM, wanted)
     if not there():
@@ -53,9 +54,9 @@ def jars() -> Path:
 
 
 def fetch(pom: Path, wanted: Path) -> None:
-    """What a pom names into a folder, unless that is there. Raises ServiceMissing.
+    """Fetches the jars of a pom into a folder, unless it exists. Raises ServiceMissing.
 
-    Several processes may ask at once: each fetches into a folder of its own, the first one's stays.
+    Several processes may do so at once: each one fetches into its own folder, and the first one's stays.
     """
     if not wanted.is_dir():
         wanted.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +77,7 @@ def _copy(pom: Path, into: Path) -> None:
 
 
 def there() -> bool:
-    """Whether the broker is in its folder."""
+    """Whether the folder holds the broker."""
     return any(folder().glob("kafka_2.13-*.jar"))
 
 

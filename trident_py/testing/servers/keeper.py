@@ -1,7 +1,7 @@
-"""A small process of its own that starts a server, and ends it and its folder when the process that asked is gone.
+"""A small separate process that starts a server, and removes server and folder when its parent is gone.
 
-Run by path, with the standard library alone: ``python keeper.py PARENT_PID FOLDER``. Orders are JSON lines on the
-standard input, each answered by a JSON line. A parent that dies by SIGKILL cannot tidy up; this process can.
+Run by path, with the standard library alone: ``python keeper.py PARENT_PID FOLDER``. It reads orders as JSON lines from
+standard input and answers each with a JSON line. A parent killed by SIGKILL cannot clean up; this process can.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-LOOK = 0.2  # seconds between two looks at the parent
+LOOK = 0.2  # seconds between two checks of the parent
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 IPC_RMID = 0
@@ -27,7 +27,7 @@ LIBC = ctypes.CDLL(None)
 
 
 class Keeper:
-    """The server's parent. ``serve`` returns when the asking process says so or dies; nothing is left then."""
+    """The server's parent process. ``serve`` returns when the parent says so or dies, and leaves nothing behind."""
 
     def __init__(self, parent: int, folder: Path) -> None:
         self.parent = parent
@@ -57,7 +57,7 @@ class Keeper:
         return {"code": done.returncode, "output": done.stdout.decode(errors="replace")}
 
     def start(self, command: list[str], user: str | None) -> int:
-        """The server's process id; its output goes to the file ``log``."""
+        """Starts the server and returns its process id; its output goes to the file ``log``."""
         with (self.folder / "log").open("ab") as log:
             self.server = subprocess.Popen(
                 command, **self.setting(user), stdout=log, stderr=log, preexec_fn=die_with_parent
@@ -65,7 +65,7 @@ class Keeper:
         return self.server.pid
 
     def setting(self, user: str | None) -> dict[str, Any]:
-        """Account, folder and standard input of a program. No account named: that of this process."""
+        """Returns account, folder and standard input of a program. None: the account of this process."""
         account = {} if user is None else {"user": user, "group": user, "extra_groups": []}
         return {**account, "cwd": self.folder, "stdin": subprocess.DEVNULL}
 
@@ -73,7 +73,7 @@ class Keeper:
         return self.server is not None and self.server.poll() is None
 
     def stop(self, number: int, seconds: float) -> int | None:
-        """Asks the server to end; kills it if it does not in time. Returns its exit code, None for no server."""
+        """Asks the server to end, and kills it after ``seconds``. Returns its exit code, None if there is no server."""
         if self.server is None:
             return None
         if self.server.poll() is None:
@@ -84,7 +84,7 @@ class Keeper:
             return self.kill()
 
     def kill(self) -> int | None:
-        """SIGKILL for the server and its children, all at once. They are gone when this returns."""
+        """Kills the server and its children by SIGKILL, all at once. They are gone when this returns."""
         if self.server is None:
             return None
         children = children_of(self.server.pid) if self.server.poll() is None else []
@@ -100,7 +100,7 @@ class Keeper:
 
 
 def die_with_parent() -> None:
-    """Linux: SIGKILL when this process is killed itself. Called after the account is changed, which resets it."""
+    """Linux: this process gets SIGKILL when its parent is killed. Called after a change of account, which resets it."""
     if sys.platform == "linux":
         LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
@@ -109,11 +109,11 @@ def children_of(pid: int) -> list[int]:
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
-        return []  # no such list here; PostgreSQL's children end by themselves when their parent is gone
+        return []  # no such list here; PostgreSQL's children end by themselves without their parent
 
 
 def runs(pid: int) -> bool:
-    """Whether a process is there; buries it if it is dead and ours to bury."""
+    """Whether a process runs; reaps it if it is a dead child of ours."""
     try:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
@@ -123,7 +123,7 @@ def runs(pid: int) -> bool:
 
 
 def remove(folder: Path) -> None:
-    """The folder, and what a killed PostgreSQL leaves outside: one small segment, named in line 7 of its pid file."""
+    """Removes the folder, and the small segment that a killed PostgreSQL leaves, named in line 7 of its pid file."""
     with contextlib.suppress(OSError, IndexError, ValueError):
         file = folder / "data" / "postmaster.pid"
         LIBC.shmctl(int(file.read_text().splitlines()[6].split()[1]), IPC_RMID, None)

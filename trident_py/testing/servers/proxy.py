@@ -1,4 +1,4 @@
-"""A TCP proxy that cuts connections on command: what a database client lives through when the network fails."""
+"""A TCP proxy that cuts connections on command, as a failing network does to a database client."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ class _Rule:
 
 
 def commit_of(url: str) -> bytes:
-    """What a client of the database that a URL names sends to commit, and in no other statement.
+    """Returns the bytes that a client of this database sends to commit, and in no other statement.
 
-    (``b"COMMIT"`` alone also stands in ``SET AUTOCOMMIT = 0``, which PyMySQL sends when it connects.)
+    (``b"COMMIT"`` alone also occurs in ``SET AUTOCOMMIT = 0``, which PyMySQL sends when it connects.)
     """
     return b"COMMIT\0" if url.startswith("postgresql") else b"\x03COMMIT"
 
 
 def end_txn_of(transactional_id: str) -> bytes:
-    """What librdkafka sends to end a transaction of this id: size, key and version of an EndTxn request."""
+    """Returns the bytes that librdkafka sends to end a transaction: size, key and version of an EndTxn request."""
     return struct.pack(">ihh", 30 + len(transactional_id.encode()), 26, 1)
 
 
 class CuttingProxy:
-    """Passes connections on from a free loopback ``port`` to a server, until told to cut them.
+    """Forwards connections from a free loopback ``port`` to a server, and cuts them on command.
 
-    Lives in the process that made it, on threads; clients may be other processes. ``close()`` (or the ``with``
-    block) ends it with all its connections. It sees patterns in plain connections only, not through TLS.
+    Lives in the process that made it, on threads; clients may be other processes. ``close()`` (or the ``with`` block)
+    ends it with all connections. It finds patterns in plain connections only, not in TLS.
     """
 
     def __init__(self, target_host: str, target_port: int) -> None:
         self.target = (target_host, target_port)
         self.refuse = False
-        """New connections are reset at once."""
+        """If set, new connections are reset at once."""
         self.cuts = 0
-        """How many connections were cut so far."""
+        """The number of connections cut so far."""
         self._lines: set[_Line] = set()
         self._rules: list[_Rule] = []
         self._changed = threading.Condition()
@@ -65,25 +65,25 @@ class CuttingProxy:
         self._thread.start()
 
     def through(self, url: str) -> str:
-        """An SQLAlchemy URL with this proxy's host and port in place of its own."""
+        """Returns an SQLAlchemy URL with this proxy's host and port."""
         from sqlalchemy import make_url
 
         return make_url(url).set(host=HOST, port=self.port).render_as_string(hide_password=False)
 
     def cut(self) -> int:
-        """Resets all connections now, on both sides. Returns how many."""
+        """Resets all connections now, on both sides. Returns their number."""
         with self._changed:
             lines = list(self._lines)
         return sum(line.cut() for line in lines)
 
     def cut_on(self, pattern: bytes, when: str = "before", times: int = 1, skip: int = 0) -> None:
-        """Cuts the connection whose client sends these bytes, exactly as written; see `commit_of`.
+        """Cuts the connection whose client sends exactly these bytes; see `commit_of`.
 
-        ``before``: the server never gets them. ``during``: the server gets them and the client is cut at once,
-        so that the server may still be at work. ``lost``: the server has answered, the answer is thrown away.
-        ``after``: the answer is delivered, then the connection is closed. ``held``: the client is cut at once, and
-        the server gets the bytes late, when `deliver` or `deliver_on` says so. The first ``skip`` messages with the
-        bytes pass, the next ``times`` are cut.
+        ``before``: the server never gets them. ``during``: the server gets them and the client is cut at once, while
+        the server may still be working. ``lost``: the server has answered, and the answer is dropped. ``after``: the
+        answer is delivered, then the connection is closed. ``held``: the client is cut at once, and the server gets the
+        bytes only after `deliver` or `deliver_on`. The first ``skip`` messages with the bytes pass, the next ``times``
+        are cut.
         """
         if when not in WHEN:
             raise DefinitionError(f"when={when!r}: it is one of {', '.join(WHEN)}")
@@ -91,29 +91,29 @@ class CuttingProxy:
             self._rules.append(_Rule(pattern, when, skip, times))
 
     def deliver(self, seconds: float = 30) -> int:
-        """Gives the server what is held, and waits for its answers. Returns how many messages there were."""
+        """Sends the held messages to the server and waits for its answers. Returns their number."""
         with self._changed:
             lines = [line for line in self._lines if line.held]
         return sum(line.deliver(seconds) for line in lines)
 
     @property
     def held(self) -> int:
-        """How many messages are held."""
+        """The number of held messages."""
         with self._changed:
             return sum(1 for line in self._lines if line.held)
 
     def deliver_on(self, pattern: bytes) -> None:
-        """Does so once, as soon as a client sends these bytes, which the server gets after the answers."""
+        """Delivers once, when a client sends these bytes; the server gets them after it has answered."""
         with self._changed:
             self._rules.append(_Rule(pattern, DELIVER, 0, 1))
 
     def wait(self, cuts: int = 1, seconds: float = 30) -> bool:
-        """Waits until so many connections were cut in all; False when that did not happen in time."""
+        """Waits until ``cuts`` connections were cut in total; returns False after ``seconds``."""
         with self._changed:
             return self._changed.wait_for(lambda: self.cuts >= cuts, seconds)
 
     def close(self) -> None:
-        """Ends the proxy; its connections are reset. They do not count as cuts."""
+        """Ends the proxy and resets its connections. These do not count as cuts."""
         self._wake.up()
         self._thread.join()
         self._listener.close()
@@ -134,7 +134,7 @@ class CuttingProxy:
             try:
                 client, _ = self._listener.accept()
             except OSError:
-                continue  # it has given up
+                continue  # the client has given up
             try:
                 if self.refuse:
                     raise ConnectionRefusedError
@@ -148,7 +148,7 @@ class CuttingProxy:
             line.start()
 
     def _rule(self, tail: bytes, data: bytes) -> str | None:
-        """Whether what a client sends (after the tail of what it sent) is to be cut, and when; uses the rule up."""
+        """Returns when to cut if the client's data (after the tail of earlier data) matches a rule; uses it up."""
         with self._changed:
             for rule in self._rules:
                 if (tail + data).find(rule.pattern, max(0, len(tail) - len(rule.pattern) + 1)) < 0:
@@ -168,7 +168,7 @@ class CuttingProxy:
             self._changed.notify_all()
 
     def _tail(self, sent: bytes) -> bytes:
-        """What may be the beginning of a pattern."""
+        """Returns the end of the data, which may be the beginning of a pattern."""
         with self._changed:
             longest = max((len(rule.pattern) for rule in self._rules), default=1)
         return sent[len(sent) - longest + 1 :] if len(sent) >= longest else sent
@@ -179,7 +179,7 @@ class CuttingProxy:
 
 
 class _Line:
-    """One connection: a thread for each direction. Whoever ends it first waits for the other and closes both."""
+    """One connection with a thread per direction. The first thread to end it joins the other and closes both sides."""
 
     def __init__(self, proxy: CuttingProxy, client: socket.socket, server: socket.socket) -> None:
         self.proxy = proxy
@@ -203,11 +203,11 @@ class _Line:
         self._started.set()
 
     def cut(self, orderly: bool = False) -> bool:
-        """Ends it and counts it, once."""
+        """Ends the connection, once, and counts it as cut."""
         return self.end(orderly, count=not self.mute)
 
     def end(self, orderly: bool = False, count: bool = False) -> bool:
-        """Closes both sides: by RST, or in order for the client. False when somebody else does it."""
+        """Closes both sides: by RST, or in order for the client. False if another thread is closing them."""
         if not self._ended.acquire(blocking=False):
             return False
         self._started.wait()
@@ -216,7 +216,7 @@ class _Line:
             if thread is not threading.current_thread():
                 thread.join()
         if count:
-            self.proxy._was_cut()  # before the client can know
+            self.proxy._was_cut()  # before the client notices
         self.client.close() if orderly else _reset(self.client)
         _reset(self.server)
         self._wake.close()
@@ -224,7 +224,7 @@ class _Line:
         return True
 
     def _up(self) -> None:
-        """Client to server, with an eye on the patterns."""
+        """Forwards client to server, and looks for the patterns."""
         tail = b""
         while data := self._read(self.client):
             when = self.proxy._rule(tail, data)
@@ -247,9 +247,9 @@ class _Line:
         self._client_is_done()
 
     def _down(self) -> None:
-        """Server to client."""
+        """Forwards server to client."""
         while data := self._read(self.server):
-            ending = self.ending  # of what the client sent before it got this answer
+            ending = self.ending  # for the data that the client sent before this answer
             if ending == "lost":
                 self.cut()
                 return
@@ -264,7 +264,7 @@ class _Line:
             self.end(orderly=True)
 
     def _leave(self, data: bytes) -> None:
-        """The server gets the bytes and reads in peace to their end; the client is reset now."""
+        """Resets the client; the server gets the bytes and can read them to their end."""
         self.mute = True
         self._send(self.server, data)
         with contextlib.suppress(OSError):
@@ -275,25 +275,25 @@ class _Line:
         self.end()
 
     def _hold(self, data: bytes) -> None:
-        """The client is reset now; the server notices nothing, and waits for what is held."""
+        """Resets the client; the server notices nothing and does not get the held bytes yet."""
         self.mute, self.held = True, data
         self.proxy._was_cut()
         _reset(self.client)
 
     def deliver(self, seconds: float) -> bool:
-        """The server gets what was held, and answers nobody. False if it does not answer in time."""
+        """Sends the held bytes to the server and drops its answer. False if it does not answer in time."""
         data, self.held = self.held, b""
         answered = self._send(self.server, data) and self._answered.wait(seconds)
         self.end()
         return answered
 
     def _client_is_done(self) -> None:
-        """It closed, or broke: the server hears of it after what it was sent."""
+        """Tells the server that the client has closed, after the client's data."""
         with contextlib.suppress(OSError):
             self.server.shutdown(socket.SHUT_WR)
 
     def _read(self, end: socket.socket) -> bytes:
-        """Nothing when the connection is over."""
+        """Returns the next bytes, none if the connection is over."""
         with contextlib.suppress(OSError):
             if self._wake.or_ready(end, _IN):
                 return end.recv(_READ)
@@ -301,14 +301,14 @@ class _Line:
 
     def _send(self, end: socket.socket, data: bytes) -> bool:
         view = memoryview(data)
-        with contextlib.suppress(OSError, ValueError):  # ValueError: closed under our hands
+        with contextlib.suppress(OSError, ValueError):  # ValueError: closed by another thread
             while view and self._wake.or_ready(end, select.POLLOUT):
                 view = view[end.send(view) :]
         return not view
 
 
 class _Wake:
-    """Ends the waiting of threads, for good."""
+    """Wakes waiting threads, for good."""
 
     def __init__(self) -> None:
         self._read, self._write = os.pipe()
@@ -317,7 +317,7 @@ class _Wake:
         os.write(self._write, b"x")
 
     def or_ready(self, end: socket.socket, events: int) -> bool:
-        """Waits for the socket; False when woken instead."""
+        """Waits for the socket; returns False if woken instead."""
         poll = select.poll()
         poll.register(self._read, select.POLLIN)
         poll.register(end, events)

@@ -1,6 +1,6 @@
-"""A real server for tests: started in a temporary folder on a loopback port, killed and restarted at will.
+"""A real server for tests: started in a temporary folder on a loopback port, killed and restarted on command.
 
-What `servers.MariaDb`, `servers.PostgreSql` and `kafka_broker.KafkaBroker` have in common: a folder, a port, a process,
+The base of `sql_servers.MariaDb`, `sql_servers.PostgreSql` and `kafka_broker.KafkaBroker`: a folder, a port, a process,
 and a keeper that ends all three when the process that started them is gone.
 """
 
@@ -25,19 +25,19 @@ from ...errors import TridentError
 from . import keeper
 
 PATIENCE = 60
-PORTS = (15_000, 32_000)  # below those that systems give to outgoing connections: a stopped server keeps its port
+PORTS = (15_000, 32_000)  # below the range for outgoing connections: a stopped server keeps its port
 HOST = "127.0.0.1"
 
 
 class ServiceMissing(TridentError):
-    """A program or driver that a server needs is not installed here; names it and how to install it."""
+    """A program or driver that a server needs is not installed. The message says which, and how to install it."""
 
 
 class Service:
-    """One server of its own: folder, port, process. All methods are called in the process that made it.
+    """One server with its own folder, port and process. Call it only in the process that made it; threads may share it.
 
-    ``options`` are the server's own settings (``local_infile=0``, ``max_connections=20``). ``base`` is the folder
-    that its temporary folder is made in. Several servers run side by side. Threads may share one.
+    ``options`` are the server's own settings (``local_infile=0``, ``max_connections=20``). ``base`` is the folder for
+    its temporary folder. Several servers run side by side.
     """
 
     name: ClassVar[str]
@@ -58,14 +58,14 @@ class Service:
 
     @property
     def log(self) -> str:
-        """What the server wrote since it was first started."""
+        """The server's output since its first start."""
         return "" if self.folder is None else (self.folder / "log").read_text(errors="replace")
 
     def start(self, **options: Any) -> Self:
-        """Starts the server and returns when it answers a connection; ``options`` change its settings from now on.
+        """Starts the server and returns when it accepts a connection. ``options`` change its settings from now on.
 
-        The first start makes the data folder and chooses the port; later ones keep both. Raises ServiceMissing,
-        or TridentError with the end of the server's log when it does not answer within a minute.
+        The first start makes the data folder and chooses the port; later ones keep both. Raises ServiceMissing, or
+        TridentError with the end of the server's log if it does not answer within a minute.
         """
         if self.running:
             raise TridentError(f"{self.name} on port {self.port} is already running; restart() starts it again")
@@ -85,19 +85,19 @@ class Service:
         return self
 
     def stop(self) -> None:
-        """Ends the server in order; the data stays. Nothing happens when it is down."""
+        """Ends the server in order; the data stays. Does nothing if it is down."""
         if self._keeper is not None:
             self._order("stop", number=int(self._stop_signal), seconds=PATIENCE)
         self.pid = None
 
     def kill(self) -> None:
-        """SIGKILL, at once: what a crash does. The data folder stays; ``start()`` recovers it."""
+        """Kills the server by SIGKILL, like a crash. The data folder stays; ``start()`` recovers it."""
         if self._keeper is not None:
             self._order("kill")
         self.pid = None
 
     def restart(self, **options: Any) -> Self:
-        """Ends the server in order if it runs and starts it on the same data and port."""
+        """Ends the server in order, if it runs, and starts it with the same data and port."""
         self.stop()
         return self.start(**options)
 
@@ -107,7 +107,7 @@ class Service:
             with self._one_order:
                 self._keeper.communicate(b"end\n", timeout=PATIENCE)
             assert self.folder is not None
-            keeper.remove(self.folder)  # if the keeper was killed itself
+            keeper.remove(self.folder)  # if the keeper itself was killed
         self._keeper, self.folder, self.pid = None, None, None
 
     def __enter__(self) -> Self:
@@ -120,8 +120,8 @@ class Service:
         return f"{type(self).__name__}(port={self.port}, pid={self.pid})"
 
     def _make(self) -> None:
-        """Folder, keeper, empty data folder, port."""
-        programs = self._programs()  # before anything is made
+        """Makes the folder, the keeper and an empty data folder, and chooses the port."""
+        programs = self._programs()  # may raise, before anything is made
         folder = Path(tempfile.mkdtemp(prefix="trident-", dir=self._base or _open_folder()))
         command = [sys.executable, "-I", "-S", keeper.__file__, str(os.getpid()), str(folder)]
         self._keeper = subprocess.Popen(
@@ -162,20 +162,20 @@ class Service:
                 raise TridentError(f"{self.name} does not answer on port {self.port}:\n{self.log[-2000:]}") from error
 
     def _answer(self) -> None:
-        """Asks the server something. Raises one of ``_no_answer()`` if it does not answer."""
+        """Sends the server a request. Raises one of ``_no_answer()`` if it does not answer."""
         raise NotImplementedError
 
     def _no_answer(self) -> tuple[type[BaseException], ...]:
         raise NotImplementedError
 
     def _first_started(self) -> None:
-        """What a new server needs before it is used."""
+        """Prepares a new server for use."""
 
     def _account(self) -> str | None:
-        return None  # that of this process
+        return None  # the account of this process
 
     def _programs(self) -> Path:
-        """Where the server's programs are. Raises ServiceMissing."""
+        """Returns the folder of the server's programs. Raises ServiceMissing."""
         raise NotImplementedError
 
     def _make_data(self, programs: Path) -> list[str]:
@@ -186,7 +186,7 @@ class Service:
 
 
 def find(program: str, folders: list[str], package: str) -> Path:
-    """The folder of a program: the first of PATH and these."""
+    """Returns the folder of a program: the first of PATH and ``folders`` that has it."""
     found = shutil.which(program) or shutil.which(program, path=os.pathsep.join(folders))
     if found is None:
         raise ServiceMissing(
@@ -197,7 +197,7 @@ def find(program: str, folders: list[str], package: str) -> Path:
 
 
 def _open_folder() -> str:
-    """A folder for temporary ones that every account may enter, short enough for the path of a socket."""
+    """Returns a folder for temporary ones that every account may enter, short enough for a socket's path."""
     folder = Path(tempfile.gettempdir()).resolve()
     open_to_all = all(parent.stat().st_mode & 0o001 for parent in (folder, *folder.parents))
     return str(folder) if open_to_all and len(str(folder)) < 60 else "/tmp"

@@ -25,7 +25,7 @@ __all__ = ["MariaDb", "PostgreSql", "Server", "ServiceMissing", "create_database
 
 
 class Server(Service):
-    """A database server. ``url`` names the database ``trident``, which the first start makes."""
+    """A database server. ``url`` names the database ``trident``, which the first start creates."""
 
     scheme: ClassVar[str]
     user: ClassVar[str]
@@ -34,18 +34,18 @@ class Server(Service):
 
     @property
     def url(self) -> str:
-        """The SQLAlchemy URL of the database ``trident``, made at the first start."""
+        """The SQLAlchemy URL of the database ``trident``, created at the first start."""
         return self.url_of("trident")
 
     def url_of(self, database: str) -> str:
         return f"{self.scheme}://{self.user}@{HOST}:{self.port}/{database}{self._query}"
 
     def create_database(self, name: str | None = None) -> str:
-        """The URL of a new, empty database; without a name it gets a free one."""
+        """Creates an empty database and returns its URL. None: an unused name."""
         return create_database(self.url_of(self._maintenance), name)
 
     def drop_database(self, name: str) -> None:
-        """Removes a database with all connections to it. Nothing happens if there is none."""
+        """Drops a database and ends its connections. Does nothing if it does not exist."""
         drop_database(self.url_of(name))
 
     def _first_started(self) -> None:
@@ -60,7 +60,7 @@ class Server(Service):
 
 
 class MariaDb(Server):
-    """MariaDB in utf8mb4, LOAD DATA LOCAL allowed, every commit flushed as MariaDB does it unless told otherwise."""
+    """MariaDB in utf8mb4 with LOAD DATA LOCAL. By default it flushes every commit, as MariaDB does."""
 
     name = "MariaDB"
     scheme = "mysql+pymysql"
@@ -83,7 +83,7 @@ class MariaDb(Server):
         return [
             str(self._programs() / "mariadbd"), "--no-defaults", f"--datadir={self.folder}/data", *self._as_root(),
             f"--socket={self.folder}/socket", f"--port={self.port}", f"--bind-address={HOST}",
-            f"--tmpdir={self.folder}",  # a server that starts removes what others have in the same one
+            f"--tmpdir={self.folder}",  # at its start a server removes other servers' files from a shared folder
             *(f"--{name}={value}" for name, value in options.items()),
         ]  # fmt: skip
 
@@ -92,17 +92,17 @@ class MariaDb(Server):
 
 
 class PostgreSql(Server):
-    """PostgreSQL in UTF-8. It refuses root, so root starts it as the account ``postgres``.
+    """PostgreSQL in UTF-8. It refuses root, so root starts it under the account ``postgres``.
 
-    ``fsync`` is off: what is committed survives the death of the process, which is what ``kill()`` tests, but not
-    that of the machine. ``fsync="on"`` for measurements.
+    ``fsync`` is off: committed data survives the death of the process, which ``kill()`` tests, but not of the machine.
+    Use ``fsync="on"`` for measurements.
     """
 
     name = "PostgreSQL"
     scheme = "postgresql+psycopg"
     user = "postgres"
     _maintenance = "postgres"
-    _stop_signal = signal.SIGINT  # without waiting for its clients
+    _stop_signal = signal.SIGINT  # does not wait for its clients
 
     def _programs(self) -> Path:
         versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=_version, reverse=True)
