@@ -1,8 +1,8 @@
-"""Reads the source of users' operations for what may give another result each time.
+"""Reads the source of users' operations for code that may give another result each time.
 
-Names are resolved through globals, closures, defaults, attributes and imports, so aliases do not hide a call, and
-helpers are read with what they are handed. Nothing of the user's is executed. It is a list of what is allowed: what
-does not lead to something known is a finding too.
+Resolves names through globals, closures, defaults, attributes and imports, so that aliases do not hide a call, and
+reads helpers with their actual arguments. Executes no user code. Works as an allowlist: code that does not lead to a
+known name is a finding too.
 """
 
 from .findings import CHANGING, UNSEEN, CodeFinding

@@ -1,4 +1,4 @@
-"""What an expression may stand for, as far as reading tells. A value is a set of these: the union of all paths."""
+"""The possible values of an expression, as far as reading can tell: a set of atoms, the union of all paths."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ IMMUTABLE = (
 CONTAINERS = (list, tuple, dict, set, frozenset, deque, types.MappingProxyType)
 MOST_ELEMENTS = 64
 MOST_DEEP = 3
-ENTRIES = "[]"  # among the attributes of a defaultdict: what it makes for a new key
+ENTRIES = "[]"  # key among the attributes of a defaultdict: its value for a new key
 
 
 @dataclass(frozen=True)
 class Data:
-    """A plain value that follows from the tuple.
+    """A plain value derived from the tuple.
 
-    ``held`` outlives the call, as an attribute does; ``inner``: what is inside outlives it. ``unordered`` is a set,
-    ``view`` the keys or items of a dict, ``iterator`` is used up by reading it, ``container`` may change in place.
-    ``callables``: what is inside may be called, each of it was read. ``naive`` is a time without a zone. ``holds`` are
-    objects, sets and iterators that are inside, ``keyed`` those of a dict whose keys are constants.
+    ``held``: it outlives the call, as an attribute does; ``inner``: its contents do. ``unordered``: a set. ``view``:
+    the keys or items of a dict. ``iterator``: reading uses it up. ``container``: it may change in place. ``callables``:
+    its contents may be called, and all of them were read. ``naive``: a time without a zone. ``holds``: the objects,
+    sets and iterators inside; ``keyed``: those of a dict with constant keys.
     """
 
     held: bool = False
@@ -49,7 +49,7 @@ class Data:
 
 @dataclass(frozen=True)
 class KnownObject:
-    """This very object: a module, a function, a class, what a global, a cell or an attribute holds."""
+    """A particular object: a module, a function, a class, or the content of a global, a cell or an attribute."""
 
     value: Any
 
@@ -62,7 +62,7 @@ class KnownObject:
 
 @dataclass(frozen=True)
 class Made:
-    """An object of a class, made in the call that is read; ``held`` if it outlives it. ``attributes`` fill up."""
+    """An object made in the call that is read; ``held`` if it outlives the call. Reading fills ``attributes``."""
 
     kind: type
     place: ast.AST | None
@@ -72,7 +72,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Bound:
-    """A method of the user's with its object."""
+    """A user's method with its object."""
 
     function: types.FunctionType
     owner: Atom
@@ -80,7 +80,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Method:
-    """A method, or an attribute, of a plain value or of a library's object, by its name."""
+    """A method or attribute of a plain value or of a library's object, by name."""
 
     owner: Atom
     name: str
@@ -88,7 +88,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Local:
-    """A function or lambda within a function, with the frame around it."""
+    """A function or lambda inside a function, with the surrounding frame."""
 
     node: ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef
     frame: Any
@@ -104,7 +104,7 @@ class Super:
 
 @dataclass(frozen=True)
 class Argument:
-    """What we hand to an operation: "collector", "state", "context" or "attempt"."""
+    """An argument that we pass to an operation: "collector", "state", "context" or "attempt"."""
 
     role: str
 
@@ -116,11 +116,11 @@ PLAIN: Value = frozenset([Data()])
 NOTHING: Value = frozenset()
 FRESH: Value = frozenset([Data(container=True)])
 SET: Value = frozenset([Data(unordered=True, container=True)])
-READ: Value = frozenset([Data(callables=True)])  # what may be called, for it was read
+READ: Value = frozenset([Data(callables=True)])  # may be called: it was read
 
 
 class Args(NamedTuple):
-    """What a call hands over. ``unknown``: it is called by somebody else, with whatever."""
+    """The arguments of a call. ``unknown``: unknown code calls it, with any arguments."""
 
     positional: tuple[Value, ...] = ()
     keywords: tuple[tuple[str, Value], ...] = ()
@@ -139,7 +139,7 @@ class Args(NamedTuple):
 
     @property
     def bare(self) -> bool:
-        """Called with nothing, or with None in the first place."""
+        """Whether it is called without arguments, or with None as the first."""
         first = self.nodes[0] if self.nodes else None
         return not any(self.values) or (isinstance(first, ast.Constant) and first.value is None)
 
@@ -152,12 +152,12 @@ def known(value: Any) -> Value:
 
 
 def held(value: Value) -> Value:
-    """What is read back from where it outlives the call."""
+    """Returns the value as it is read back from a place that outlives the call."""
     return frozenset(replace(each, held=True) if isinstance(each, Data | Made) else each for each in value)
 
 
 def inside(atom: Atom) -> Value:
-    """What a plain value holds."""
+    """Returns the contents of a plain value."""
     if isinstance(atom, Data):
         rest = Data(held=atom.held or atom.inner, container=atom.inner, callables=atom.callables)
         objects = held(atom.holds) if atom.held else atom.holds
@@ -172,7 +172,7 @@ def inside(atom: Atom) -> Value:
 
 
 def elements(container: Any) -> Value:
-    """What is in a container that is there already: values of a dict, items of all others."""
+    """Returns the contents of an existing container: a dict's values, or the items."""
     items = container.values() if isinstance(container, dict | types.MappingProxyType) else container
     found = [each for each in items if not isinstance(each, IMMUTABLE) or isinstance(each, enum.Enum)]
     if len(found) > MOST_ELEMENTS:
@@ -181,7 +181,7 @@ def elements(container: Any) -> Value:
 
 
 def container(found: Value) -> Value:
-    """A list, tuple or dict of these, made in the call that is read."""
+    """Returns a list, tuple or dict with these contents, made in the call that is read."""
     holds = frozenset(_cut(each) for each in found if holds_more(each))
     inner = any(outlives(each) and not callable(getattr(each, "value", None)) for each in found)
     callables = any(not isinstance(each, Data) or each.callables for each in found)
@@ -189,20 +189,20 @@ def container(found: Value) -> Value:
 
 
 def pair(values: Value) -> Value:
-    """A key and a value of a dict."""
+    """Returns a pair of key and value from a dict."""
     made = frozenset(each for each in container(values) if isinstance(each, Data))
     return frozenset(replace(each, keyed=((0, PLAIN), (1, values))) for each in made)
 
 
 def holds_more(atom: Atom) -> bool:
-    """Whether it is more than a plain value, so that what holds it must remember it."""
+    """Whether it is more than a plain value, so that its container must record it."""
     if isinstance(atom, Data):
         return atom.unordered or bool(atom.holds)
     return not isinstance(atom, Argument | Method)
 
 
 def _cut(atom: Atom, depth: int = MOST_DEEP) -> Atom:
-    """The same without what lies deeper than can be told apart."""
+    """Returns the atom without contents that are nested too deeply to distinguish."""
     if not isinstance(atom, Data) or not atom.holds:
         return atom
     holds = frozenset(_cut(each, depth - 1) for each in atom.holds) if depth else frozenset()
@@ -210,7 +210,7 @@ def _cut(atom: Atom, depth: int = MOST_DEEP) -> Atom:
 
 
 def outlives(atom: Atom) -> bool:
-    """Whether a change of it is there in the next call."""
+    """Whether a change of it is visible in the next call."""
     if isinstance(atom, KnownObject):
         return not isinstance(atom.value, IMMUTABLE)
     return isinstance(atom, Data | Made) and atom.held
@@ -223,7 +223,7 @@ def unordered(atom: Atom) -> bool:
 
 
 def deep(value: Value) -> Iterator[Atom]:
-    """These, and what is within them."""
+    """Yields the atoms and their contents."""
     for each in value:
         yield each
         if isinstance(each, Data):
@@ -231,7 +231,7 @@ def deep(value: Value) -> Iterator[Atom]:
 
 
 def settled(atom: Atom) -> Atom:
-    """An attribute of a plain value that is not called is a plain value."""
+    """Turns an attribute of a plain value into a plain value, unless it is called."""
     if not isinstance(atom, Method):
         return atom
     owner = atom.owner

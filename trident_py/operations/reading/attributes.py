@@ -1,4 +1,4 @@
-"""What an attribute leads to, for everything that an expression may stand for. Nothing of the user's is run for it."""
+"""Resolves attributes of all possible values of an expression, without running user code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _INSIDE = ("__globals__", "__closure__", "__code__", "__builtins__", "__subclass
 
 
 class Attributes:
-    """What the reader knows of attributes. ``starting`` is the object whose `__init__` or `prepare` is read."""
+    """The part of the reader that resolves attributes. ``starting``: the object whose start is being read."""
 
     def __init__(self, trusted: Iterable[str]) -> None:
         self.trusted = tuple(trusted)
@@ -62,14 +62,14 @@ class Attributes:
         raise NotImplementedError
 
     def remember(self, owner: KnownObject, name: str, value: Value) -> None:
-        """An attribute that `__init__` or `prepare` stores: there it may be changed, later it is held."""
+        """Records an attribute that `__init__` or `prepare` stores. They may change it; to later calls it is held."""
         key = (id(owner.value), name)
         self.attributes[key] = self.attributes.get(key, NOTHING) | held(value)
         if self.preparing:
             self.prepared.add(key)
 
     def attribute(self, owner: Atom, name: str, place: CodePlace | None) -> Value:
-        """What ``owner.name`` leads to; nothing of the user's is run for it."""
+        """Returns the value of ``owner.name``, without running user code."""
         if isinstance(owner, Super):
             return self._super(owner, name, place)
         if isinstance(owner, KnownObject):
@@ -137,7 +137,7 @@ class Attributes:
         return READ
 
     def _of_instance(self, owner: KnownObject | Made, kind: type, name: str, place: CodePlace | None) -> Value:
-        """An attribute of an object of the user's: a method, a property, what it holds, what its class holds."""
+        """Returns an attribute of a user's object: a method, a property, or the content of the object or its class."""
         if name in ("__class__", "__dict__"):
             return known(kind) if name == "__class__" else frozenset([Data(held=outlives(owner), inner=True)])
         if any("__getattribute__" in vars(each) for each in kind.__mro__ if is_users(each)):
@@ -156,9 +156,9 @@ class Attributes:
         return frozenset([Data(held=outlives(owner))])
 
     def _own(self, owner: KnownObject | Made, name: str) -> Value:
-        """What the object itself holds: what its attributes are now, and what reading has seen stored."""
+        """Returns the object's own attribute: its present content, and the values stored by code that was read."""
         key = owner.value if isinstance(owner, KnownObject) else None
-        stored = self.attributes.get((id(key), name), NOTHING)  # by `prepare`, or while `__init__` is read
+        stored = self.attributes.get((id(key), name), NOTHING)  # stored by `prepare`, or while `__init__` is read
         if isinstance(owner, Made):
             return owner.attributes.get(name, NOTHING)
         own = getattr(owner.value, "__dict__", {})

@@ -1,4 +1,4 @@
-"""The names of a call: what its parameters and cells stand for, and the names around it."""
+"""The names in a call: the values of its parameters and cells, and the surrounding names."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .atoms import NOTHING, PLAIN, Data, Value
 
 @dataclass
 class Names:
-    """The names around a function: closure, globals, and what `super()` needs."""
+    """The surrounding names of a function: closure, globals, and what `super()` needs."""
 
     file: str
     globals: dict[str, Any]
     closure: dict[str, Any] = field(default_factory=dict)
     owner: Any = None
-    source: Any = None  # of the function whose closure it is
+    source: Any = None  # of the function that has the closure
 
 
 def cells(function: types.FunctionType) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def bound_names(
     defaults: dict[str, Value],
     anything: Value | None,
 ) -> dict[str, Value]:
-    """The parameters of a call. ``anything``: more is handed over than is known."""
+    """Returns the parameters of a call. ``anything``: the value of arguments that are not known."""
     env: dict[str, Value] = {}
     names = positional(wanted)
     for position, name in enumerate([*names, *(each.arg for each in wanted.kwonlyargs)]):

@@ -1,4 +1,4 @@
-"""What a call gives, and what an attribute leads to, for everything that an expression may stand for."""
+"""Evaluates calls of all possible values of an expression."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def shown(name: str) -> str:
 
 
 class CallReader(Attributes):
-    """The part of the reader that knows what calls give."""
+    """The part of the reader that evaluates calls."""
 
     # -- calls ------------------------------------------------------------------------------------------------------
 
     def call(self, atom: Atom, args: Args, place: CodePlace | None) -> Value:
-        """Calls it: what is wrong with that is reported, what comes back is returned."""
+        """Calls the atom: reports findings, returns the result."""
         match atom:
             case KnownObject():
                 return self._call_known(atom.value, args, place)
@@ -183,7 +183,7 @@ class CallReader(Attributes):
         return found
 
     def _by_name(self, kind: type, args: Args, place: CodePlace | None) -> None:
-        """``methodcaller("now")`` calls what its argument names, ``attrgetter`` may lead to it."""
+        """Handles ``methodcaller("now")``, which calls the named method, and ``attrgetter``, which may lead to it."""
         names = [each.value for each in args.nodes[:1] if isinstance(each, ast.Constant)]
         for name in names if kind is operator.methodcaller else set(names) & set(tables.CLOCK):
             self.method(Data(), str(name), Args(), place)
@@ -191,7 +191,7 @@ class CallReader(Attributes):
             self.report(findings.unseen(place.text if place else kind.__name__, place))
 
     def item_of_class(self, atom: Atom, place: CodePlace | None) -> None:
-        """``Kind[...]`` of a class of the user's."""
+        """Calls ``Kind[...]`` of a user's class."""
         if isinstance(atom, KnownObject) and isinstance(atom.value, type) and is_users(atom.value):
             found = inspect.getattr_static(atom.value, "__class_getitem__", None)
             if isinstance(found, classmethod) and is_users(found.__func__):
@@ -237,7 +237,7 @@ class CallReader(Attributes):
             self.report(findings.set_order(place))
 
     def method(self, owner: Atom, name: str, args: Args, place: CodePlace | None) -> Value:
-        """A method of a plain value, or of a library's object."""
+        """Calls a method of a plain value, or of a library's object."""
         kind = type(owner.value) if isinstance(owner, KnownObject) else owner.kind if isinstance(owner, Made) else None
         self.touch(owner, place)
         if kind is not None and tables.is_random(kind):
@@ -264,8 +264,8 @@ class CallReader(Attributes):
         return PLAIN
 
     def emitted(self, value: Value, place: CodePlace | None) -> None:
-        """It travels in tuples: a set is in another order elsewhere; a method of an object may pass for that of a
-        plain value, where the tuple is read."""
+        """Checks a value that travels in tuples. A set has another order in another process. Where the tuple is read, a
+        method of a user's object may be taken for one of a plain value, so it is read here."""
         for atom in deep(value):
             if unordered(atom) and place is not None:
                 self.report(findings.set_order(place))
@@ -307,7 +307,7 @@ class CallReader(Attributes):
         if machine.keeps_naive(owner, name, args):
             return frozenset([Data(naive=True)])
         callables = hands_callables(args) or (isinstance(owner, Data) and owner.callables)
-        part = outlives(owner) and isinstance(owner, Data) and owner.inner  # what it gives may be a part of it
+        part = outlives(owner) and isinstance(owner, Data) and owner.inner  # the result may be a part of the owner
         return frozenset([Data(callables=callables, held=part)])
 
 

@@ -1,4 +1,4 @@
-"""What expressions stand for. Every mention of something that may be called counts as a call of it."""
+"""Evaluates expressions. Every mention of something that may be called counts as a call."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _COMPREHENSIONS = ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp
 
 
 class Expressions(ast.NodeVisitor):
-    """Expressions of a frame; ``visit`` gives a value, and tells the reader of every mention."""
+    """The expressions of a frame. ``visit`` returns a value, and reports every mention to the reader."""
 
     def __init__(self, reader: Any, names: Names) -> None:
         self.reader, self.names = reader, names
@@ -58,7 +58,7 @@ class Expressions(ast.NodeVisitor):
         return CodePlace(self.names.file, node)
 
     def raw(self, node: ast.expr) -> Value:
-        """What it stands for when it is called, or asked for an attribute: that alone is no mention."""
+        """Returns the value for a call or an attribute access, which alone is no mention."""
         if isinstance(node, ast.Name):
             return self._named(node)
         if isinstance(node, ast.Attribute):
@@ -114,7 +114,7 @@ class Expressions(ast.NodeVisitor):
         return _union(self.reader.call(atom, args, self.place(node)) for atom in function)
 
     def _put(self, function: ast.expr, args: Args) -> None:
-        """Objects that a method such as `append` puts into a variable of this call are found there again."""
+        """Records objects that a method such as `append` puts into a variable of this call."""
         if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
             return
         if function.attr not in MUTATORS:
@@ -123,7 +123,7 @@ class Expressions(ast.NodeVisitor):
             self.put(function.value, _union(args.values))
 
     def put(self, variable: ast.Name, value: Value) -> None:
-        """Something comes into the container that a variable of this call stands for."""
+        """Adds a value to the container in a variable of this call."""
         before = self.look_up(variable.id)
         more = frozenset(each for each in value if isinstance(each, Made | Data) and holds_more(each))
         if before and more and all(isinstance(each, Data) for each in before):
@@ -258,7 +258,7 @@ class Expressions(ast.NodeVisitor):
         return frozenset([Data(iterator=True)]) if isinstance(node, ast.GeneratorExp) and found == FRESH else found
 
     def iterate(self, value: Value, node: ast.AST) -> Value:
-        """The items, one after the other; of a set in no order."""
+        """Returns the items in order; reports a set, whose items have none."""
         for atom in value:
             if unordered(atom):
                 self.reader.report(findings.set_order(self.place(node)))
@@ -277,7 +277,7 @@ class Expressions(ast.NodeVisitor):
         return self.mention(_union(_entry(settled(atom), node.slice) for atom in owners), node)
 
     def _fill(self, owner: Atom, node: ast.Subscript) -> None:
-        """A defaultdict gets an entry by being asked."""
+        """Reports a read of a defaultdict that adds an entry."""
         made = owner.kind if isinstance(owner, Made) else object
         kind = type(owner.value) if isinstance(owner, KnownObject) else made
         if issubclass(kind, defaultdict) and outlives(owner) and isinstance(node.ctx, ast.Load):
@@ -317,13 +317,13 @@ class Expressions(ast.NodeVisitor):
 
 
 def nth(value: Value, place: int) -> Value:
-    """What stands at this place of a tuple; nothing if that is not known."""
+    """Returns the value at this place of a tuple; nothing if it is not known."""
     found = [entry for each in value if isinstance(each, Data) for name, entry in each.keyed if name is place]
     return _union(found) if len(found) == len(value) else NOTHING
 
 
 def _entry(owner: Atom, key: ast.expr) -> Value:
-    """What stands under a key; if that is a constant, perhaps this very entry."""
+    """Returns the value under a key; for a constant key its own entry, if that is known."""
     keyed = owner.keyed if isinstance(owner, Data) else ()
     found = [value for name, value in keyed if isinstance(key, ast.Constant) and name == key.value]
     if not found:
@@ -336,7 +336,7 @@ def _union(values: Iterable[Value]) -> Value:
 
 
 def _kind_of(atom: Any) -> Value:
-    """The class of an object: of one that is known, or made here."""
+    """Returns the class of an object, known or made here."""
     atom = settled(atom) if isinstance(atom, Method) else atom
     if isinstance(atom, KnownObject):
         return known(type(atom.value))

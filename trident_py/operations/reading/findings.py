@@ -1,4 +1,4 @@
-"""What reading an operation brings to light."""
+"""The findings from reading an operation."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ LONGEST = 60
 
 @dataclass(frozen=True)
 class CodePlace:
-    """Where in the user's code: the file, the line and the expression."""
+    """A place in the user's code: the file, the line and the expression."""
 
     file: str
     node: ast.AST | None = None
 
     @property
     def text(self) -> str:
-        """The expression as it stands there, shortened."""
+        """The source of the expression, shortened."""
         text = " ".join(ast.unparse(self.node).split()) if self.node is not None else ""
         return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
@@ -29,11 +29,11 @@ class CodePlace:
 
 @dataclass(frozen=True)
 class CodeFinding:
-    """One reason why a result may be another: something found (CHANGING), or something not understood (UNSEEN)."""
+    """A reason why a result may differ: a known cause (CHANGING), or code that was not understood (UNSEEN)."""
 
     kind: str
     what: str
-    name: str = ""  # of what is called or read
+    name: str = ""  # the name that is called or read
     seeded: bool = False  # the same in all processes with one PYTHONHASHSEED
 
 

@@ -1,4 +1,4 @@
-"""The statements of one function, one after the other, with what its names stand for."""
+"""Reads the statements of one function in order, with the values of its names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .sources import FunctionNode
 
 
 class Frame(Expressions):
-    """One call of a function. ``env`` is what its own names stand for at the statement that is read."""
+    """One call of a function. ``env`` has the values of its own names at the present statement."""
 
     def __init__(
         self, reader: Any, names: Names, node: FunctionNode | None, env: dict[str, Value], around: Frame | None = None
@@ -27,7 +27,7 @@ class Frame(Expressions):
         self.generates = False
 
     def run(self) -> Value:
-        """What the function returns."""
+        """Returns the function's result."""
         assert self.node is not None
         if isinstance(self.node, ast.Lambda):
             return self.visit(self.node.body)
@@ -88,9 +88,9 @@ class Frame(Expressions):
                 self.reader.report(findings.keeps(CodePlace("", target).text, self.place(target)))
 
     def change(self, owners: Value, node: ast.expr) -> None:
-        """Something within these is changed in place."""
+        """Reports an in-place change of values that outlive the call."""
         for owner in map(settled, owners):
-            starting = self.reader.starting and isinstance(owner, Data | Made)  # what `prepare` itself has made
+            starting = self.reader.starting and isinstance(owner, Data | Made)  # `prepare` itself has made it
             if outlives(owner) and not starting:
                 self.reader.report(findings.keeps(CodePlace("", node).text, self.place(node)))
 
@@ -135,7 +135,7 @@ class Frame(Expressions):
         self.body(node.orelse)
 
     def _twice(self, statements: list[ast.stmt]) -> None:
-        """A loop: what its second turn sees is what the first has left."""
+        """Reads a loop's body twice: the second pass sees what the first has left."""
         for _ in range(2):
             self._branches([lambda: self.body(statements), lambda: None])
 
@@ -171,7 +171,7 @@ class Frame(Expressions):
         self.body(case.body)
 
     def _branches(self, ways: list[Callable[[], Any]]) -> None:
-        """Only one of these happens: afterwards each name stands for what any of them has left."""
+        """Reads alternatives, of which one happens. Afterwards each name has its values from all of them."""
         before, after = self.env, []
         for way in ways:
             self.env = dict(before)
@@ -184,7 +184,7 @@ class Frame(Expressions):
     def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
         for item in node.items:
             value = self.visit(item.context_expr)
-            if Data() in value:  # nothing that a tuple holds is one
+            if Data() in value:  # no value in a tuple is a context manager
                 self.reader.report(findings.unseen(self.place(item.context_expr).text, self.place(item.context_expr)))
             if item.optional_vars is not None:
                 self.store(item.optional_vars, value)

@@ -1,4 +1,4 @@
-"""What a process gets from its machine: constants that may differ there, the local time zone, the language."""
+"""What a process takes from its machine: constants that may differ there, the local time zone, the language."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from .atoms import Args, Atom, Data, KnownObject
 
 PLACE = ("__file__", "__path__", "__cached__", "__spec__", "__loader__", "__version__")
-# A topology stays on one kind of machine: the marks of its platform are the same on all of them.
+# A topology runs on one kind of machine, where these constants of the platform are equal.
 _SAME_PLATFORM = (
     "os.sep", "os.altsep", "os.linesep", "os.curdir", "os.pardir", "os.extsep", "os.pathsep", "os.devnull",
     "sys.byteorder", "sys.maxsize", "sys.maxunicode", "sys.float_info", "sys.int_info", "sys.stdout", "sys.stderr",
@@ -24,7 +24,7 @@ _NAIVE = ["datetime.datetime", "datetime.datetime.utcfromtimestamp", "datetime.d
 
 
 def of_the_machine(dotted: str, value: Any) -> bool:
-    """Whether this attribute of a module tells of the process, the machine or its zone."""
+    """Whether this attribute of a module depends on the process, the machine or its time zone."""
     root, _, name = dotted.rpartition(".")
     if name in PLACE or dotted in _ZONE_OF_THE_HOST:
         return True
@@ -35,12 +35,12 @@ def of_the_machine(dotted: str, value: Any) -> bool:
 
 
 def speaks() -> bool:
-    """Whether this process has a language: Python itself starts in that of no country."""
+    """Whether this process has set a language: Python itself starts without one."""
     return any(locale.setlocale(each) not in ("C", "POSIX") for each in (locale.LC_TIME, locale.LC_NUMERIC))
 
 
 def zone(thing: Any, name: str, args: Args) -> str | None:
-    """What to call a function that asks for the local time zone, as it is called here; None for all others."""
+    """Returns the name for reports if this call uses the local time zone, else None."""
     owner, short = getattr(thing, "__self__", None), name.rpartition(".")[2]
     if name in _LOCAL or short == "available_timezones":
         return name if short != "available_timezones" else "zoneinfo.available_timezones"
@@ -55,7 +55,7 @@ def zone(thing: Any, name: str, args: Args) -> str | None:
 
 
 def _form(name: str, args: Args) -> str | None:
-    """A format that shows, or reads, what only the machine knows."""
+    """Returns the name of a call whose time format shows, or reads, the local zone, else None."""
     if name == "time.strftime" and any(_shows(each, "sZz") for each in texts(args, 0)):
         return "time.strftime of the local zone"
     if name == "datetime.datetime.strptime" and any(_shows(each, "Z") for each in texts(args, 1)):
@@ -64,7 +64,7 @@ def _form(name: str, args: Args) -> str | None:
 
 
 def method(owner: Atom, name: str, args: Args) -> str | None:
-    """The same for a method of a plain value."""
+    """Returns the name of a call of a plain value's method that depends on the machine, else None."""
     if name == "__hash__":
         return "hash"
     if name == "astimezone" and (is_naive(owner) or not _given(args, 0, "tz")):
@@ -77,7 +77,7 @@ def method(owner: Atom, name: str, args: Args) -> str | None:
 
 
 def is_naive(atom: Atom) -> bool:
-    """A time without a zone, as far as is known."""
+    """Whether it is known to be a time without a zone."""
     value = atom.value if isinstance(atom, KnownObject) else None
     if isinstance(value, datetime.datetime):
         return value.tzinfo is None and type(value) is datetime.datetime
@@ -96,7 +96,7 @@ def keeps_naive(owner: Atom, name: str, args: Args) -> bool:
 
 
 def _given(args: Args, place: int, name: str) -> bool:
-    """Whether this argument is there, and not the constant None."""
+    """Whether this argument is given, and is not the constant None."""
     if args.unknown:
         return args.call is not None
     named = {each.arg: each.value for each in args.call.keywords} if args.call is not None else {}
@@ -105,7 +105,7 @@ def _given(args: Args, place: int, name: str) -> bool:
 
 
 def texts(args: Args, place: int) -> list[str]:
-    """The texts that this argument may be, as far as they are known."""
+    """Returns the possible texts of this argument, as far as they are known."""
     known = args.positional[place] if place < len(args.positional) else ()
     node = args.nodes[place] if known and place < len(args.nodes) else None
     found = [each.value for each in known if isinstance(each, KnownObject)]
@@ -118,6 +118,6 @@ def _constants(args: Args) -> list[Any]:
 
 
 def _shows(form: str, directives: str) -> bool:
-    """Whether a format of times has one of these directives."""
+    """Whether a time format has one of these directives."""
     letters = form.replace("%%", "").split("%")[1:]
     return any(each.lstrip("-_0^#EO")[:1] in tuple(directives) for each in letters if each)

@@ -1,4 +1,4 @@
-"""What modules do with their globals: what they assign, what fills them, who changes those of others."""
+"""Finds what modules do with globals: assign and fill their own, change those of other modules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def text_of(names: dict[str, Any]) -> tuple[str, str]:
-    """File name and text of the module with these globals; empty where there is none."""
+    """Returns file name and text of the module with these globals; empty if there is none."""
     file = names.get("__file__") or ""
     return Path(file).name, "".join(linecache.getlines(file, names)) if file else ""
 
@@ -27,7 +27,7 @@ def text_of(names: dict[str, Any]) -> tuple[str, str]:
 
 
 def assigned(text: str, name: str) -> list[ast.expr]:
-    """What makes the value of a global while its module is imported: what is assigned to it, and put into it."""
+    """Returns the expressions that are assigned to a global, or put into it, while its module is imported."""
     return _assignments(text).get(name, [])
 
 
@@ -48,7 +48,7 @@ def _assignments(text: str) -> dict[str, list[ast.expr]]:
 
 
 def given(text: str, name: str) -> list[ast.expr]:
-    """All that is assigned to a global, if nothing else touches it while its module is imported."""
+    """Returns the expressions assigned to a global, if nothing else changes it while its module is imported."""
     tree = tree_of(text)
     plain = [each for each in _statements(tree.body if tree else []) if isinstance(each, ast.Assign | ast.AnnAssign)]
     values = [each.value for each in plain for target in _written(each) if _is_name(target, name) and each.value]
@@ -64,12 +64,12 @@ def _is_name(node: ast.expr, name: str) -> bool:
 
 
 def assigned_in_class(text: str, kind: str, name: str) -> list[ast.expr]:
-    """What the body of a class assigns to one of its names."""
+    """Returns the expressions that the body of a class assigns to one of its names."""
     return [value for body in _bodies(text, kind) for n, value in _in_class(body) if n == name]
 
 
 def says(text: str, kind: str, name: str) -> bool:
-    """Whether the body of a class names this attribute at all."""
+    """Whether the body of a class names this attribute."""
     named = {each.name for body in _bodies(text, kind) for each in body if isinstance(each, Function | ast.ClassDef)}
     told = {each.target.id for body in _bodies(text, kind) for each in body if _is_annotation(each)}  # type: ignore[attr-defined]
     return name in named | told or bool(assigned_in_class(text, kind, name))
@@ -98,7 +98,7 @@ def _bodies(text: str, kind: str) -> list[list[ast.stmt]]:
 
 
 def imported_from(text: str, name: str) -> tuple[str, str] | None:
-    """The module and the name there, for a global that came by ``from module import name``."""
+    """Returns module and original name of a global from ``from module import name``."""
     tree = tree_of(text)
     for statement in _statements(tree.body if tree else []):
         if isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
@@ -108,17 +108,17 @@ def imported_from(text: str, name: str) -> tuple[str, str] | None:
     return None
 
 
-# -- what is handed to functions and classes ------------------------------------------------------------------------
+# -- arguments of functions and classes -----------------------------------------------------------------------------
 
 
 def around(source: Source) -> list[Function]:
-    """The functions around this one."""
+    """Returns the surrounding functions of this one."""
     functions = [node for node in ast.walk(tree_of(source.text) or ast.Module([], [])) if isinstance(node, Function)]
     return [f for f in functions if f is not source.node and any(each is source.node for each in ast.walk(f))]
 
 
 def assigned_in(function: Function, name: str) -> list[ast.expr]:
-    """What a function assigns to a variable of its own."""
+    """Returns the expressions that a function assigns to one of its variables."""
     return [value for each in _statements(function.body) for n, value in _targets(each) if n == name]
 
 
@@ -129,7 +129,7 @@ def parameters(function: Function) -> set[str]:
 
 
 def calls_of(text: str, name: str) -> list[tuple[ast.Call, Function | None]]:
-    """Calls by this name, and partials of it, each with the function that it stands in."""
+    """Returns the calls by this name, and its partials, each with the surrounding function."""
     return _calls(text).get(name, [])
 
 
@@ -156,7 +156,7 @@ def _last(node: ast.expr) -> str:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements, those within `if`, `try`, `with` and loops too, but not those of functions and classes."""
+    """Yields the statements, also inside `if`, `try`, `with` and loops, but not those of functions and classes."""
     for statement in body:
         yield statement
         if not isinstance(statement, Function | ast.ClassDef):
@@ -167,7 +167,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _targets(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
-    """The names whose values a statement makes or changes, each with the expression that does."""
+    """Yields the names whose values a statement makes or changes, each with the expression that does so."""
     if isinstance(statement, ast.Assign):
         for target in statement.targets:
             yield from ((name, statement.value) for name in _roots(target))
@@ -194,7 +194,7 @@ def _own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
 
 
 def _roots(node: ast.expr) -> Iterator[str]:
-    """The names that an expression starts from: of ``a.b[c], d`` those are a and d."""
+    """Yields the names at the root of an expression: for ``a.b[c], d`` a and d."""
     if isinstance(node, ast.Tuple | ast.List):
         for each in node.elts:
             yield from _roots(each)
@@ -205,12 +205,12 @@ def _roots(node: ast.expr) -> Iterator[str]:
         yield node.id
 
 
-# -- who changes it -------------------------------------------------------------------------------------------------
+# -- changes --------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
 def changed_by(text: str) -> dict[str, str]:
-    """Globals that functions of a module change, each with the name of such a function."""
+    """Returns the globals that functions of a module change, each with the name of such a function."""
     found: dict[str, str] = {}
     for function in ast.walk(tree_of(text) or ast.Module([], [])):
         if isinstance(function, Function):
@@ -236,7 +236,7 @@ def _changed(function: ast.AST) -> Iterator[str]:
 
 
 def _changes(node: ast.AST) -> Iterator[ast.expr]:
-    """The parts of things that a node changes in place: ``a.b``, ``a[0]``, ``a`` of ``a.append(1)``."""
+    """Yields the targets that a node changes in place: ``a.b``, ``a[0]``, ``a`` of ``a.append(1)``."""
     if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
         yield node
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
@@ -248,8 +248,8 @@ def _changes(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def changed_elsewhere(home: str, owner: Any, name: str, value: Any) -> str | None:
-    """The module of the user's whose code changes what ``home`` defines: an attribute of the module or class
-    ``owner``, or the container that it holds. None if no module that is loaded does."""
+    """Returns the loaded user module that changes a definition of ``home``, or None: an attribute of the module or
+    class ``owner``, or the container in it."""
     last = home.rpartition(".")[2]
     for module in users_modules():
         if module.__name__ == home:
@@ -263,7 +263,7 @@ def changed_elsewhere(home: str, owner: Any, name: str, value: Any) -> str | Non
 
 
 def users_modules() -> list[types.ModuleType]:
-    """The user's modules that are loaded."""
+    """Returns the loaded modules of the user."""
     return _modules(len(sys.modules))
 
 
@@ -273,7 +273,7 @@ def _modules(count: int) -> list[types.ModuleType]:
 
 
 def _foreign(text: str, names: dict[str, Any]) -> set[tuple[int, str]]:
-    """What the code of a module changes, as objects: (owner, attribute), or (container, "")."""
+    """Returns the objects that a module's code changes: (owner, attribute), or (container, "")."""
     found = set()
     for target in _targets_anywhere(text):
         stored = isinstance(target, ast.Attribute) and not isinstance(target.ctx, ast.Load)
@@ -290,7 +290,7 @@ def _targets_anywhere(text: str) -> list[ast.expr]:
 
 
 def _resolved(node: ast.expr, names: dict[str, Any]) -> Any:
-    """What a dotted name stands for in a module; None where that is not known."""
+    """Returns the object of a dotted name in a module; None if it is not known."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, ast.Attribute):

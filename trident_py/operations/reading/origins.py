@@ -1,4 +1,4 @@
-"""Where values come from that are there before a function runs: globals, attributes, closures, what was handed over."""
+"""Finds the origin of values that exist before a function runs: globals, attributes, closures, arguments."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from .sources import is_users
 
 
 class Origins(CallReader):
-    """The part of the reader that knows where values come from."""
+    """The part of the reader that finds the origin of values."""
 
     found: dict[CodeFinding, None]
     done: dict[Any, Value]
@@ -48,7 +48,7 @@ class Origins(CallReader):
         self.report(findings.unseen(name, place))
 
     def module(self, name: str, place: CodePlace, level: int = 0, names: dict[str, Any] | None = None) -> Value:
-        """A module that a function imports itself. The user's are not imported for this, only looked for."""
+        """Returns a module that a function itself imports. Looks for a user's module, but does not import it."""
         if level:
             name = importlib.util.resolve_name("." * level + name, (names or {}).get("__package__") or "")
         root = name.partition(".")[0]
@@ -68,13 +68,13 @@ class Origins(CallReader):
     # -- globals ----------------------------------------------------------------------------------------------------
 
     def origin_in_module(self, around: Names, name: str, place: CodePlace) -> None:
-        """A value that a module made while it was imported is made anew in each process."""
+        """Reads how a module makes a global while it is imported: each process makes it anew."""
         names = around.globals
         value = names[name]
         if not self.once("global", id(names), name) or isinstance(value, types.ModuleType):
             return
         file, text = text_of(names)
-        if not text and around.source is not None:  # a cell of a notebook
+        if not text and around.source is not None:  # a notebook's cell
             file, text = around.file, around.source.text
         if name in machine.PLACE:
             self.report(findings.reads(name, place))
@@ -98,7 +98,7 @@ class Origins(CallReader):
             self.origin_in_module(Names("", vars(module)), source[1], place)
 
     def _unchanged(self, names: dict[str, Any], text: str, name: str, place: CodePlace) -> None:
-        """Nobody else has put another value under this name, or may do so."""
+        """Reports a global that other code changes, or that has another value than its module gave it."""
         home, value = str(names.get("__name__")), names[name]
         if ("changed", id(names), name) in self.done:
             return
@@ -112,7 +112,7 @@ class Origins(CallReader):
             self.report(findings.changed(name, place))
 
     def _is(self, expression: ast.expr, names: dict[str, Any], value: Any) -> bool:
-        """Whether a value may be what an expression gives; yes where that cannot be told."""
+        """Whether an expression may give this value; True if that cannot be told."""
         with suppress(ValueError, TypeError, SyntaxError, MemoryError):
             told = ast.literal_eval(expression)
             return type(told) is type(value) and bool(told == value)
@@ -148,7 +148,7 @@ class Origins(CallReader):
             self.report(findings.unseen(f"{place.text}, which module {other} changes", place))
 
     def origin_of_tag(self, function: types.FunctionType, name: str, place: CodePlace | None) -> None:
-        """An attribute that somebody has given to a function."""
+        """Reads how code sets an attribute on a function."""
         file, text = text_of(function.__globals__)
         values = assigned(text, function.__name__)
         if not values and place is not None and name[:2] != "__":
@@ -156,7 +156,8 @@ class Origins(CallReader):
         for expression in values:
             Lenient(self, Names(file, function.__globals__), None, {}).visit(expression)
 
-    # -- what was handed over ---------------------------------------------------------------------------------------
+    # -- arguments
+    # ------------------------------------------------------------------------------------------------------
 
     def origin_in_closure(self, names: Names, name: str) -> None:
         if not self.once("closure", id(names.source.function), name) or callable(names.closure[name]):
@@ -168,7 +169,7 @@ class Origins(CallReader):
                 self._handed(function.name, names.globals, names.source.text)
 
     def origin_of_arguments(self, kind: type) -> None:
-        """What objects of this class were handed when they were made, wherever a module of the user's makes some."""
+        """Reads the arguments with which the user's modules make objects of this class."""
         if not self.once("made", kind) or kind.__module__ not in sys.modules:
             return
         for module in users_modules():
@@ -178,7 +179,7 @@ class Origins(CallReader):
                 self._handed(kind.__name__, names, text)
 
     def _handed(self, name: str, names: dict[str, Any], text: str) -> None:
-        """A clock or a draw that a call hands over. Settings that it hands over are meant to stay as they are."""
+        """Reports a clock or a random draw in the arguments of calls. Settings are passed to stay as they are."""
         file = text_of(names)[0]
         other = type(self)(self.trusted)
         for call, within in calls_of(text, name):
@@ -191,7 +192,7 @@ class Origins(CallReader):
 
 
 def _locals(expressions: Iterable[ast.expr], within: Function | None) -> list[ast.expr]:
-    """What the function around has assigned to its variables that stand in the expressions."""
+    """Returns the values that the surrounding function assigns to variables of the expressions."""
     if within is None:
         return []
     names = {each.id for found in expressions for each in ast.walk(found) if isinstance(each, ast.Name)}
@@ -199,7 +200,7 @@ def _locals(expressions: Iterable[ast.expr], within: Function | None) -> list[as
 
 
 class Lenient(Frame):
-    """An expression of the function around, whose other variables are not known."""
+    """Reads an expression of a surrounding function whose other variables are not known."""
 
     def look_up(self, name: str) -> Value | None:
         unknown = name not in self.env and name not in self.names.globals and not hasattr(builtins, name)

@@ -1,4 +1,4 @@
-"""Reads one operation: its methods as a cluster calls them, and everything that they lead to."""
+"""Reads one operation: the methods that a cluster calls, and everything that they lead to."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ _RETURNED = ("execute", "__call__")
 
 
 def read(operation: Any, trusted: Iterable[str] = ()) -> list[CodeFinding]:
-    """What may give another result each time; empty if all of it was read and gives the same again.
+    """Returns the reasons why results may differ; empty if everything was read and is deterministic.
 
-    ``trusted`` names modules, classes and functions that are taken as deterministic. Raises nothing: of code at which
-    reading itself breaks, say of an object whose `__eq__` raises, nothing is seen.
+    ``trusted``: modules, classes and functions to take as deterministic. Raises nothing: an error while reading, for
+    example in an object's `__eq__`, makes the operation unseen.
     """
     reader = Reader(trusted)
     try:
@@ -72,7 +72,7 @@ def read(operation: Any, trusted: Iterable[str] = ()) -> list[CodeFinding]:
 
 
 class Reader(Origins):
-    """One reading. Every call is read once for what it is handed."""
+    """One pass over an operation. Reads a function once for each combination of arguments."""
 
     def __init__(self, trusted: Iterable[str]) -> None:
         super().__init__(trusted)
@@ -85,7 +85,7 @@ class Reader(Origins):
         self.found.setdefault(finding)
 
     def declared(self, thing: Any, place: CodePlace | None) -> bool:
-        """Whether its author has said what it is; if it is not deterministic, that is found."""
+        """Whether the author has declared it. Reports a declaration as non-deterministic."""
         kind = type(thing)
         told = getattr(thing, "__dict__", {}).get(DECLARED)
         if told is None and isinstance(thing, type):
@@ -112,13 +112,13 @@ class Reader(Origins):
             self.use(KnownObject(operation), None)
 
     def _returned(self, value: Value, function: types.FunctionType) -> None:
-        """What a function returns is gone through by us."""
+        """Checks a function's result, whose items are emitted."""
         source = source_of(function)
         if source is not None:
             self.emitted(value, CodePlace(source.file, source.node))
 
     def operation(self, thing: Any) -> None:
-        """An object that a cluster calls: its methods, in the order of their calls."""
+        """Reads an object that a cluster calls: its methods, in the order of their calls."""
         kind = type(thing)
         owner = KnownObject(thing)
         entries = sorted(_entries(kind), key=lambda each: each[0] not in _FIRST)
@@ -135,7 +135,7 @@ class Reader(Origins):
         self._factories(kind)
 
     def _roles(self, kind: type, name: str, function: types.FunctionType) -> dict[int, Value]:
-        """What the parameters of such a method are, by position; the interface names them."""
+        """Returns the roles of a method's parameters by position. The interface names them."""
         interface = next((vars(each)[name] for each in kind.__mro__ if is_ours(each) and name in vars(each)), function)
         code = getattr(interface, "__code__", function.__code__)
         roles: dict[int, Value] = {}
@@ -163,7 +163,7 @@ class Reader(Origins):
     # -- mentions ---------------------------------------------------------------------------------------------------
 
     def use(self, atom: Atom, place: CodePlace | None) -> None:
-        """It is mentioned: whoever gets it may call it, or go through it."""
+        """Handles a mention: the code that gets the value may call it, or iterate over it."""
         if isinstance(atom, KnownObject):
             self._use_known(atom.value, place)
         elif isinstance(atom, Data) and atom.held and atom.iterator and place is not None:
@@ -193,7 +193,7 @@ class Reader(Origins):
             self.call(KnownObject(value), UNKNOWN, place)
 
     def _parts(self, value: Any, place: CodePlace | None) -> None:
-        """An object of ours: what it was handed to call."""
+        """Reads the callables and operations in an object of ours."""
         if self.declared(value, place):
             return
         for each in getattr(value, "__dict__", {}).values():
@@ -205,7 +205,7 @@ class Reader(Origins):
             self.operation(value)
 
     def touch(self, atom: Atom, place: CodePlace | None) -> None:
-        """It is asked for something: what is kept from call to call, or is of the machine, is found by that."""
+        """Handles an access: reports values that are kept from call to call or belong to the machine."""
         if isinstance(atom, Data) and atom.held and atom.iterator and place is not None:
             self.report(findings.keeps(place.text, place))
         if not isinstance(atom, KnownObject) or place is None:
@@ -233,7 +233,7 @@ class Reader(Origins):
         roles: dict[int, Value] | None = None,
         entry: bool = False,
     ) -> Value:
-        """Reads a function of the user's for what it is handed. What it returns; nothing while it is being read."""
+        """Reads a user's function with these arguments. Returns its result; nothing while it is being read."""
         key = (function, owner, args.key, self.starting, entry)
         if key in self.done:
             return self.done[key]
@@ -281,7 +281,7 @@ class Reader(Origins):
         return env
 
     def _annotated(self, wanted: ast.arguments, function: types.FunctionType, env: dict[str, Value]) -> None:
-        """A value that the user says is of a class of theirs."""
+        """Takes plain parameters annotated with a user's class as objects of that class."""
         for each in wanted.args:
             if isinstance(each.annotation, ast.Name) and env[each.arg] == PLAIN:
                 kind = function.__globals__.get(each.annotation.id)
@@ -289,7 +289,7 @@ class Reader(Origins):
                     env[each.arg] = frozenset([Made(kind, each)])
 
     def local(self, atom: Local, args: Args) -> Value:
-        """A function within the function that is read: with the names around it as they are now."""
+        """Reads a function inside the function that is read, with the present values of the surrounding names."""
         key = (id(atom.node), args.key, self.starting)
         if self.done.get(key) is NOTHING or len(self.done) > MOST_CALLS:
             return NOTHING
@@ -305,7 +305,7 @@ class Reader(Origins):
         return found
 
     def construct_users(self, kind: type, args: Args, place: CodePlace | None) -> Value:
-        """A new object of a class of the user's."""
+        """Returns a new object of a user's class."""
         made = Made(kind, place.node if place else None)
         if issubclass(kind, enum.Enum):
             return frozenset([made])
@@ -324,12 +324,12 @@ class Reader(Origins):
 
 
 def nearest(kind: type) -> bool | None:
-    """What the nearest class says that is declared; a class that adds methods to one is not covered by it."""
+    """Returns the declaration of the nearest class; it does not cover methods that a subclass adds."""
     return next((vars(each)[DECLARED] for each in kind.__mro__ if DECLARED in vars(each)), None)
 
 
 def _methods(kind: type) -> Iterator[tuple[str, types.FunctionType]]:
-    """The methods that users wrote, down to the first class that is declared deterministic."""
+    """Yields the methods that users wrote, up to the first class with a declaration."""
     names: set[str] = set(_NO_RESULT)
     for each in kind.__mro__:
         if DECLARED in vars(each):
@@ -343,7 +343,7 @@ def _methods(kind: type) -> Iterator[tuple[str, types.FunctionType]]:
 
 
 def _entries(kind: type) -> list[tuple[str, types.FunctionType]]:
-    """The methods that are called from outside: those of our interfaces, `__call__`, operators."""
+    """Returns the methods called from outside: those of our interfaces, `__call__`, operators."""
     found = list(_methods(kind))
     ours = {name for each in kind.__mro__ if is_ours(each) for name in vars(each)}
     names = {*ours, *_FIRST, "__call__", "executeBatch"}
@@ -353,7 +353,7 @@ def _entries(kind: type) -> list[tuple[str, types.FunctionType]]:
 
 
 def _generated_attributes(kind: type, args: Args) -> dict[str, Value]:
-    """What the `__init__` of a dataclass, or the `__new__` of a named tuple, stores: it has no source."""
+    """Returns the attributes that the generated `__init__` of a dataclass, or `__new__` of a named tuple, stores."""
     names = [each.name for each in dataclasses.fields(kind) if each.init] if dataclasses.is_dataclass(kind) else []
     own = isinstance(kind.__init__, types.FunctionType) and generated(kind.__init__, kind)  # type: ignore[misc]
     names = names if own else list(getattr(kind, "_fields", ()))

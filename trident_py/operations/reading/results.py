@@ -1,4 +1,4 @@
-"""What calls of libraries give back, and what is to be known of what they are handed."""
+"""The results of library calls, and the properties of their arguments that matter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .sources import is_users
 
 
 def by_address(atom: Atom) -> bool:
-    """An object that says where it is in memory when it is shown."""
+    """Whether the object's text shows its memory address."""
     if isinstance(atom, Bound | Local) or (isinstance(atom, Data) and atom.iterator):
         return True
     if isinstance(atom, KnownObject) and isinstance(atom.value, types.FunctionType | types.MethodType):
@@ -47,7 +47,7 @@ def hands_callables(args: Args) -> bool:
 
 
 def result(name: str, args: Args) -> Value:
-    """What a library's function gives back."""
+    """Returns the result of a library's function."""
     first = args.positional[0] if args.positional else NOTHING
     if name in tables.SCALARS:
         return PLAIN
@@ -65,7 +65,7 @@ def result(name: str, args: Args) -> Value:
 
 
 def objects(value: Value) -> Value:
-    """Objects of the user's that go through a function such as `sorted`."""
+    """Returns the user's objects that pass through a function such as `sorted`."""
     own = frozenset(each for each in value if isinstance(each, Made))
     return own.union(*(each.holds for each in value if isinstance(each, Data)))
 

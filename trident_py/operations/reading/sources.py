@@ -1,4 +1,4 @@
-"""The source of a function, if it is found and still the one that runs; and whose it is."""
+"""Finds the source of a function, checks that it is the code that runs, and tells user code from other code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LIBRARIES = tuple(
     f"{path}/" for path in {*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))} if path
 )
 _OF_C = types.MethodDescriptorType | types.WrapperDescriptorType
-_MADE_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE; the class of an exec without __name__ is said to be of builtins
+_MADE_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE; a class from exec without __name__ claims to be of builtins
 
 
 def is_ours(thing: Any) -> bool:
@@ -28,7 +28,7 @@ def is_ours(thing: Any) -> bool:
 
 
 def is_users(thing: Any) -> bool:
-    """A function or class that a user wrote: neither ours nor of Python or an installed package."""
+    """Whether a user wrote this function or class: it is neither ours nor of Python or an installed package."""
     if is_ours(thing):
         return False
     if isinstance(thing, types.FunctionType):
@@ -50,7 +50,7 @@ def is_users(thing: Any) -> bool:
 
 
 def generated(function: types.FunctionType, kind: type) -> bool:
-    """What dataclasses and named tuples write themselves."""
+    """Whether dataclasses or named tuples have generated this function."""
     made = hasattr(kind, "__dataclass_fields__") or hasattr(kind, "_fields")
     name = function.__name__
     return made and function.__code__.co_filename.startswith("<") and (name[:1] == "_" or name == "wrapper")
@@ -68,7 +68,7 @@ class Source:
 
 
 def source_of(function: types.FunctionType) -> Source | None:
-    """None where no file holds the function, or another one than runs: standard input, exec, an edited file."""
+    """Returns None if no file has the function's present code: standard input, exec, an edited file."""
     code = function.__code__
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
     found = _functions(text).get((code.co_firstlineno, code.co_name), [])
@@ -81,7 +81,7 @@ def source_of(function: types.FunctionType) -> Source | None:
 
 
 def _still(code: types.CodeType, text: str) -> bool:
-    """Whether the text compiles to this very code. pytest rewrites functions with an assert: these are taken."""
+    """Whether the text compiles to this code. Accepts functions that pytest has rewritten because of an assert."""
     if any(name.startswith("@py") for name in (*code.co_names, *code.co_varnames)):
         return True
     return _shape(code) in _shapes(text)
@@ -120,7 +120,7 @@ def tree_of(text: str) -> ast.Module | None:
 
 @lru_cache(maxsize=64)
 def _functions(text: str) -> dict[tuple[int, str], list[FunctionNode]]:
-    """All functions of a file, by first line and name."""
+    """Returns all functions of a file, by first line and name."""
     found: dict[tuple[int, str], list[FunctionNode]] = {}
     for node in ast.walk(tree_of(text) or ast.Module([], [])):
         if isinstance(node, ast.Lambda):

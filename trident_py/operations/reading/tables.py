@@ -1,6 +1,6 @@
-"""What is known of Python and its libraries: what gives the same again, what does not, what changes its object.
+"""Tables of Python and its libraries: deterministic names, changing names, and methods that change their object.
 
-Everything that is on no list is "not seen".
+A name on no list is "not seen".
 """
 
 from __future__ import annotations
@@ -141,11 +141,11 @@ MUTATORS = frozenset(
     )
 )
 SETS = frozenset(_words("union intersection difference symmetric_difference"))
-# methods that go through their argument
+# Methods that iterate over their argument.
 GO_THROUGH = frozenset(
     _words("join extend extendleft fromkeys writelines format format_map from_iterable fromlist writerow")
 )
-# functions that change their first argument, and those that do not care for the order of theirs
+# Functions that change their first argument; then functions that ignore the order of theirs.
 FIRST_CHANGES = frozenset(
     _words(
         "builtins.next builtins.setattr builtins.delattr heapq.heappush heapq.heappop heapq.heapify "
@@ -163,9 +163,9 @@ ORDERLESS = frozenset(
 BY_KEY = frozenset(_words("builtins.sorted builtins.min builtins.max heapq.nlargest heapq.nsmallest"))
 TEXTS = frozenset(("builtins.str", "builtins.repr", "builtins.ascii", "builtins.format"))
 COPIES = frozenset(("copy.copy", "copy.deepcopy"))
-# functions that go through all that is within their argument
+# Functions that visit everything inside their argument.
 GO_DEEP = TEXTS | frozenset(("json.dumps", "pickle.dumps", "pprint.pformat", "reprlib.repr"))
-# what a value of a tuple never is: a file, an iterator
+# Methods of files and iterators, which no value of a tuple is.
 STREAMS = frozenset(_words("read readline readlines readinto read1 send throw __next__ truncate seek tell"))
 SCALARS = frozenset(
     f"builtins.{name}" for name in _words("int float str bool bytes len round abs sum ord chr complex repr")
@@ -173,7 +173,7 @@ SCALARS = frozenset(
 
 
 def data_methods() -> frozenset[str]:
-    """The methods that a plain value may have. pandas counts where the user's code has loaded it."""
+    """Returns the methods that a plain value may have. Includes pandas if the user's code has loaded it."""
     pandas = sys.modules.get("pandas")
     return (_methods_with(pandas) if pandas is not None else _METHODS) - _UNSTEADY_NAMES
 
@@ -194,7 +194,7 @@ FILE_METHODS = _names(pathlib.Path) - _names(pathlib.PurePath)
 
 
 def module_of(thing: Any) -> str:
-    """The module that a class, a function or an object's class is of, as its users call it."""
+    """Returns the module of a class, a function or an object's class, as users write it."""
     module = getattr(thing, "__module__", None)
     if not isinstance(module, str):
         owner = getattr(thing, "__objclass__", None) or getattr(thing, "__self__", None) or type(thing)
@@ -206,7 +206,7 @@ def module_of(thing: Any) -> str:
 
 
 def name_of(thing: Any) -> str:
-    """How users call it: ``datetime.now`` of a class, else module and name."""
+    """Returns the name that users write: ``datetime.now`` of a class, else module and name."""
     named = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None) or type(thing).__qualname__
     module = module_of(thing)
     return f"{module}.{named}".replace("pyarrow.lib.", "pyarrow.")
@@ -217,19 +217,19 @@ def _under(name: str, listed: tuple[str, ...]) -> bool:
 
 
 def same_again(name: str) -> bool:
-    """Whether a library's function or class gives the same for the same."""
+    """Whether a library's function or class gives equal results for equal arguments."""
     if _under(name, _NOT_SEEN) and not _under(name, _EXACT_AFTER_ALL):
         return False
     return _under(name, SAME_AGAIN)
 
 
 def outside(name: str) -> bool:
-    """Whether it asks the process, the machine or the world around it."""
+    """Whether it uses the process, the machine or the outside world."""
     return _under(name, _OUTSIDE)
 
 
 def changing(thing: Any, args: Args) -> str | None:
-    """The name of a function or class that gives another result each time; None for all others."""
+    """Returns the name of a function or class that gives another result each time; None for all others."""
     if id(thing) in _ALWAYS:
         return _ALWAYS[id(thing)][1]
     if id(thing) in _BARE and (args.bare or _asks_the_clock(args)):
@@ -254,19 +254,19 @@ def _asks_the_clock(args: Args) -> bool:
 
 
 def is_chance(name: str) -> bool:
-    """Whether it is a clock, a draw or a mark of this process: another value at each start, meant by nobody."""
+    """Whether it is a clock, a random draw or an identity of this process, which differ by chance at each start."""
     shown = [each.removeprefix("builtins.") for each in _CHANGING if each not in _SETTINGS]
     drawn = name.startswith(("random.", "numpy.random.", "secrets."))
     return drawn or name in (*shown, *_OF_THE_PROCESS) or name.rpartition(".")[2] in CLOCK or name in _WITHOUT_ARGUMENTS
 
 
 def drawn(kind: type, name: str) -> str:
-    """How users call a method that draws: ``numpy.random.normal``, whatever module its class lies in."""
+    """Returns the public name of a drawing method: ``numpy.random.normal``, whatever module defines its class."""
     return f"{module_of(kind).partition('.mtrand')[0].partition('._')[0]}.{name}"
 
 
 def draws(owner: Any) -> bool:
-    """An object that draws random numbers."""
+    """Whether the object draws random numbers."""
     return is_random(type(owner))
 
 
@@ -279,6 +279,6 @@ def is_path(kind: type) -> bool:
 
 
 def is_environment(value: Any) -> str | None:
-    """os.environ and its kin, however they came here."""
+    """Returns the name of os.environ and similar objects, however the code reached them; None for others."""
     found = _ALWAYS.get(id(value))
     return found[1] if found is not None and not callable(value) else None
