@@ -21,8 +21,7 @@ except ImportError:  # of the extra `events`
 
 
 class BloomFilter:
-    """A set of fingerprints. It always finds the ones that it holds, and wrongly reports about ``error_rate`` of
-    others.
+    """A set of fingerprints. Finds all that it holds, and wrongly reports a share of ``error_rate`` of the others.
 
     ``capacity``: the number of different fingerprints at that rate; more raise the rate (``estimated_error``) but lose
     none. The filter is in the memory of one worker and is empty after a restart. Python's hash of text differs between

@@ -140,13 +140,13 @@ class Fingerprint:
         return canonical(values[0] if self.fields is None else values)
 
     def payload(self, event: Mapping[str, Any]) -> str:
-        """Returns the `payload_hash` of the event without the ``without`` fields, and with ``timestamp`` as the rounded
-        instant. Events with one fingerprint and different payloads are different: the fingerprint has too few fields,
-        or its hash is too small."""
+        """Returns the `payload_hash` of the event without the ``without`` fields, with ``timestamp`` as the rounded
+        instant. Two events with one fingerprint and different payloads are different events: the fingerprint has too
+        few fields, or its hash is too small."""
         return payload_hash(self._whole(self.kept(event)))
 
     def kept(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns a copy of the event without the ``without`` fields."""
+        """Returns the event without the ``without`` fields. Does not change the event."""
         for path in self.without:
             event = _pruned(event, path)
         return event
@@ -265,7 +265,7 @@ def _nested(event: Mapping[str, Any], path: str) -> Any:
 
 
 def _pruned(event: Mapping[str, Any], path: str) -> Mapping[str, Any]:
-    """Returns a copy of the event without a field."""
+    """Returns the event without a field. Does not change the event."""
     if path in event:
         return {key: value for key, value in event.items() if key != path}
     step, _, rest = path.partition(".")

@@ -37,7 +37,7 @@ FIXED = {
 
 
 class Lost(NamedTuple):
-    """A range that begins before the log does: the next offset wanted, and the log's begin and end."""
+    """A range whose records are gone: the next offset wanted, and the log's begin and end."""
 
     range: Range
     at: int

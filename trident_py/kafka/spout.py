@@ -24,10 +24,11 @@ class KafkaSpout(KafkaOptions, ITridentSpout):
     ``fields``, or None for no tuple; or a dict of such functions by topic, with the key None for all other topics.
 
     ``firstPollOffsetStrategy`` applies to a new checkpoint only: EARLIEST, LATEST, TIMESTAMP (``startTimestamp``, in ms
-    since 1970), or UNCOMMITTED_EARLIEST / UNCOMMITTED_LATEST: the committed offsets of group ``groupId``, if it has
-    any. ``maxRecordsPerBatch`` and ``maxRecordsPerSecond`` count offsets, over all partitions.
-    ``endingOffsets="latest"``: the spout ends where the topics ended when the run began. ``shareOffsets``: see
-    `trident_py.kafka.consumed`. ``settings`` go to librdkafka (``security.protocol`` ...) and are never shown.
+    since 1970), or UNCOMMITTED_EARLIEST / UNCOMMITTED_LATEST: the committed offsets of group ``groupId``, else the
+    earliest / latest. ``isolationLevel``: "read_committed" or "read_uncommitted". ``maxRecordsPerBatch`` and
+    ``maxRecordsPerSecond`` count offsets, over all partitions. ``endingOffsets="latest"``: the spout ends where the
+    topics ended when the run began. ``shareOffsets``: see `trident_py.kafka.consumed`. ``settings`` go to librdkafka
+    (``security.protocol`` ...) and are never shown.
 
     Raises DefinitionError for options that contradict each other, and if the client is missing (pip install
     'trident-py[kafka]').

@@ -111,8 +111,7 @@ class MemoryMetadataStore:
 
 
 class FileMetadataStore(MemoryMetadataStore):
-    """Keeps metadata in a folder, one small file per path. A write makes a new file, syncs it and renames it over the
-    old.
+    """Keeps metadata in a folder, a small file per path. A write syncs a new file and renames it over the old one.
 
     A reader sees the old entries or the new ones, also after a crash. Raises SpoutError for a damaged file, and
     ZombieError for a write over a file that another driver has written since: it would drop that driver's batches, and

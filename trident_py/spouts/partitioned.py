@@ -39,9 +39,10 @@ class _Coordinator:
 class _PartitionEmitter:
     """Emits the partitions of one task.
 
-    Instead of the two batch methods a class may define the methods of Storm up to 2.6, called once per partition:
+    Instead of the batch methods a class may define those of Storm up to 2.6, called once per partition. Transactional:
     ``emitPartitionBatchNew(tx, collector, partition, lastMeta) -> meta`` and
-    ``emitPartitionBatch(tx, collector, partition, meta)``.
+    ``emitPartitionBatch(tx, collector, partition, meta)``. Opaque:
+    ``emitPartitionBatch(tx, collector, partition, lastMeta) -> meta``.
     """
 
     @abstractmethod

@@ -96,8 +96,7 @@ class StateFactory:
 
 @dataclass(frozen=True)
 class StatePlace:
-    """The place where a topology updates a state: its name, partitions and tuple fields, and the stream names of its
-    spouts.
+    """Where a topology updates a state: its name, partitions and tuple fields, and the stream names of its spouts.
 
     ``beside``: the spouts whose tuples reach the state in the partition that emitted them. ``queries``: the functions
     that query the state after its update in the same batch, and must see what it has written.

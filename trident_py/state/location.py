@@ -11,8 +11,8 @@ class Location:
 
     ``stores``: the store's addresses, each in one spelling (absolute files without links, ``host:port/database``,
     brokers); two stores with a common address are one. ``names``: its tables or its topic there. ``shared``: "" if the
-    state must be the only writer, because it reads back what it wrote, or its writes depend on existing data. Else the
-    way in which it may share the place with states of the same ``shared``. ``shown``: for messages, without secrets.
+    state must be the only writer, because it reads back what it wrote, or its writes depend on existing data; otherwise
+    only states with the same ``shared`` may write beside it. ``shown``: the place in messages, without secrets.
     """
 
     stores: frozenset[str]
