@@ -38,7 +38,7 @@ _INSIDE = ("__globals__", "__closure__", "__code__", "__builtins__", "__subclass
 
 
 class Attributes:
-    """The part of the reader that resolves attributes. ``starting``: the object whose start is being read."""
+    """The part of the reader that resolves attributes. ``starting``: whose `__init__` or `prepare` is being read."""
 
     def __init__(self, trusted: Iterable[str]) -> None:
         self.trusted = tuple(trusted)

@@ -61,7 +61,7 @@ class CallReader(Attributes):
     # -- calls ------------------------------------------------------------------------------------------------------
 
     def call(self, atom: Atom, args: Args, place: CodePlace | None) -> Value:
-        """Calls the atom: reports findings, returns the result."""
+        """Evaluates a call of the atom: reports findings, returns the result."""
         match atom:
             case KnownObject():
                 return self._call_known(atom.value, args, place)
@@ -191,7 +191,7 @@ class CallReader(Attributes):
             self.report(findings.unseen(place.text if place else kind.__name__, place))
 
     def item_of_class(self, atom: Atom, place: CodePlace | None) -> None:
-        """Calls ``Kind[...]`` of a user's class."""
+        """Evaluates ``Kind[...]`` of a user's class."""
         if isinstance(atom, KnownObject) and isinstance(atom.value, type) and is_users(atom.value):
             found = inspect.getattr_static(atom.value, "__class_getitem__", None)
             if isinstance(found, classmethod) and is_users(found.__func__):
@@ -237,7 +237,7 @@ class CallReader(Attributes):
             self.report(findings.set_order(place))
 
     def method(self, owner: Atom, name: str, args: Args, place: CodePlace | None) -> Value:
-        """Calls a method of a plain value, or of a library's object."""
+        """Evaluates a method call on a plain value, or on a library's object."""
         kind = type(owner.value) if isinstance(owner, KnownObject) else owner.kind if isinstance(owner, Made) else None
         self.touch(owner, place)
         if kind is not None and tables.is_random(kind):
