@@ -139,8 +139,8 @@ class ITridentSpout(ITridentDataSource):
     class Emitter:
         """One per partition; runs in a task, or in the driver process for a committer.
 
-        An emitter may define ``emitChunks(tx, coordinatorMeta, wanted) -> Iterator[Chunk]``, which is called instead of
-        `emitBatch` and returns columns; ``wanted`` names the fields that are read. It may also define
+        An emitter in a task may define ``emitChunks(tx, coordinatorMeta, wanted) -> Iterator[Chunk]``, which is called
+        instead of `emitBatch` and returns columns; ``wanted`` names the fields that are read. It may also define
         ``reportTo(report)``, called before the first batch: ``report(error)`` records an event and fails no batch.
         """
 
