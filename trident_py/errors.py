@@ -1,14 +1,14 @@
 """The errors of trident_py.
 
     TridentError
-    ├── DefinitionError (ValueError)   a topology that cannot be built; raised on the line that defines it
-    ├── FailedException                fail the batch and replay it under the same txid
-    │   └── ReportedFailedException    the same, and the error is reported as an event
-    ├── TopologyError                  a run that ended: operation, txid, partition; the cause is chained
-    ├── StateError                     a state could not do what was asked
-    │   ├── ZombieError                an older driver, or an older txid, tried to write
-    │   └── LineageError               the store remembers txids that this checkpoint does not know
-    ├── MissingValueError (IndexError) a value was read that was never emitted
+    ├── DefinitionError (ValueError)   a topology cannot be built; raised on the line that defines it
+    ├── FailedException                fails the batch, which is replayed under the same txid
+    │   └── ReportedFailedException    the same, and reports the error as an event
+    ├── TopologyError                  an error ended the run: operation, txid, partition; the cause is chained
+    ├── StateError                     a state could not complete an operation
+    │   ├── ZombieError                an older driver or an older txid tried to write
+    │   └── LineageError               store and checkpoint do not belong to the same history of txids
+    ├── MissingValueError (IndexError) code read a value that was never emitted
     ├── SpoutError                     a spout could not emit or re-emit a batch
     └── DRPCExecutionException         a DRPC request failed
 """
@@ -21,11 +21,11 @@ class TridentError(Exception):
 
 
 class DefinitionError(TridentError, ValueError):
-    """A topology that cannot be built. Storm: IllegalArgumentException at definition time."""
+    """A topology cannot be built. Storm: IllegalArgumentException at definition time."""
 
 
 class FailedException(TridentError):
-    """Raised by user code or a state: fail this batch and replay it under the same txid.
+    """Fails the batch, which is replayed under the same txid. User code and states raise it.
 
     Source in Storm: org.apache.storm.topology.FailedException.
     """
@@ -36,11 +36,11 @@ class ReportedFailedException(FailedException):
 
 
 class TopologyError(TridentError):
-    """A run ended by an error. The exception of the user's own code is the ``__cause__``.
+    """An error ended the run. The exception of the user's own code is the ``__cause__``.
 
-    ``operation`` names the step, ``txid`` the batch, ``partition`` the task it happened in; each is None
-    where it does not apply. ``trace`` is the traceback of the cause as text, without frames of trident_py: on Spark it
-    was raised in another process, and the cause has only notes with the user's lines.
+    ``operation`` names the step, ``txid`` the batch and ``partition`` the partition in which it failed; each is None
+    if it does not apply. ``trace`` is the traceback of the cause as text, without frames of trident_py: on Spark the
+    cause was raised in another process, so it carries only notes with the user's lines.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class TopologyError(TridentError):
 
 
 class StateError(TridentError):
-    """A state could not do what was asked; names the state, the row or key, the cause and the next step."""
+    """A state could not complete an operation. The message names state, row or key, cause and next step."""
 
 
 class ZombieError(StateError):
-    """A write of an older driver (generation) or of an older txid was refused. Nothing was written."""
+    """The store refused a write of an older driver (generation) or of an older txid. Nothing was written."""
 
 
 class LineageError(StateError):
@@ -74,14 +74,14 @@ class LineageError(StateError):
 
 
 class MissingValueError(TridentError, IndexError):
-    """A value was read that was never emitted: its tuple got fewer values than there are fields.
+    """Code read a value that was never emitted: the tuple has fewer values than fields.
 
-    Raised where the value is read, so user code can catch it. Storm: IndexOutOfBoundsException.
+    Raised on the read, so user code can catch it. Storm: IndexOutOfBoundsException.
     """
 
 
 class SpoutError(TridentError):
-    """A spout could not emit a batch, or could not emit it again unchanged."""
+    """A spout could not emit a batch, or could not re-emit it unchanged."""
 
 
 class DRPCExecutionException(TridentError):

@@ -1,4 +1,4 @@
-"""The fluent builder: makes the nodes of a plan, runs nothing."""
+"""The fluent builder: makes the nodes of a plan and runs nothing."""
 
 from .chained import ChainedAggregatorDeclarer
 from .grouped import GroupedStream

@@ -1,4 +1,4 @@
-"""Storm's overloads at run time: a call is taken as the ``@overload`` signature says that mypy and the editor see."""
+"""Storm's overloads at run time: calls are matched against the ``@overload`` signatures that mypy and editors see."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..tuples import Fields
 
 
 class JoinType(Enum):
-    """The type of one side of a join: OUTER means that this side may be missing."""
+    """The type of one side of a join. OUTER: this side may be missing."""
 
     INNER = "INNER"
     OUTER = "OUTER"
@@ -27,18 +27,18 @@ class JoinType(Enum):
 
 
 class JoinOutFieldsMode(Enum):
-    """COMPACT: the key, then each side's other fields. PRESERVE: all fields of each side in their order."""
+    """The output of a join. COMPACT: the key, then each side's other fields. PRESERVE: each side's fields in order."""
 
     COMPACT = "COMPACT"
     PRESERVE = "PRESERVE"
 
 
 def is_fields(value: Any) -> bool:
-    """True for what may stand for fields: None, a name, a list or tuple of names, Fields."""
+    """Whether the value can name fields: None, a name, a list or tuple of names, Fields."""
     return value is None or isinstance(value, str | list | tuple | Fields)
 
 
-# What tells the forms of a call apart, by the first word of a parameter's annotation; others take what is no fields.
+# Distinguishes the forms of a call by the first word of a parameter's annotation. Any other word: all but fields.
 _KINDS: dict[str, Callable[[Any], bool]] = {
     "FieldsLike": is_fields,
     "str": lambda value: isinstance(value, str),
@@ -49,10 +49,10 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
 
 
 def arguments(method: Callable[..., Any], args: tuple, given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of a call by name, with the defaults, as the first fitting ``@overload`` of the method has them.
+    """The arguments of a call by name, with defaults, as in the first ``@overload`` of the method that fits.
 
-    It fits if it has a place for every argument, and fields stand where it has fields and nowhere else. A parameter
-    that only other overloads have is not in the result. Raises DefinitionError that shows all forms.
+    An overload fits if it accepts every argument, with fields exactly where it has field parameters. The result has no
+    parameters of other overloads. Raises DefinitionError, listing all forms, if none fits.
     """
     forms = _forms(method)
     for form in forms:
@@ -102,8 +102,8 @@ def _bare(form: inspect.Signature) -> str:
 
 
 def check_object(call: str, thing: Any, *roles: type) -> Any:
-    """Raises DefinitionError for a class where an object is meant, and for an object of one of these ``roles`` whose
-    methods are not all there."""
+    """Returns the object. Raises DefinitionError for a class in place of an object, and for an object of one of these
+    ``roles`` that lacks an abstract method."""
     kind = thing if isinstance(thing, type) else type(thing)
     if isinstance(thing, type) and issubclass(thing, roles):
         raise DefinitionError(f"{call} got the class {kind.__name__}; give an object of it: {kind.__name__}(...)")
@@ -122,7 +122,7 @@ def _is_abstract(method: Any) -> bool:
 
 
 def check_fields(names: Fields, stream: Fields) -> Fields:
-    """The fields with the types they have in the stream. Raises DefinitionError for one it does not have."""
+    """The fields with their types in the stream. Raises DefinitionError for a field that the stream lacks."""
     for name in names:
         if name not in stream:
             raise DefinitionError(
@@ -133,7 +133,7 @@ def check_fields(names: Fields, stream: Fields) -> Fields:
 
 
 def check_aggregator(call: str, aggregator: Any) -> Any:
-    """Raises DefinitionError unless it is one of the three kinds of aggregators, and whole."""
+    """Returns the aggregator. Raises DefinitionError if it is not one of the three kinds, or lacks a method."""
     check_object(call, aggregator, Aggregator, CombinerAggregator, ReducerAggregator)
     if not isinstance(aggregator, Aggregator | CombinerAggregator | ReducerAggregator):
         raise DefinitionError(

@@ -1,4 +1,4 @@
-"""Aggregations: one aggregator, or several in a chain, planned in one or two stages."""
+"""Aggregations: one aggregator or a chain of several, planned in one or two stages."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ StreamT = TypeVar("StreamT", bound=NodeHandle)
 class ChainedAggregatorDeclarer(Generic[StreamT]):
     """Collects aggregators; chainEnd() plans them. Source in Storm: ChainedAggregatorDeclarer.
 
-    Only combiners: they aggregate in each partition, then the partial values travel and are combined. One
-    aggregator of another kind: all tuples travel. partitionAggregate: nothing travels.
+    If all aggregators are combiners, each partition aggregates first, and only the partial values travel. A single
+    aggregator of another kind makes all tuples travel. With partitionAggregate, nothing travels.
     """
 
     def __init__(self, stream: StreamT, group: Fields | None, partitioner: Partitioner, single: Single) -> None:
@@ -37,9 +37,9 @@ class ChainedAggregatorDeclarer(Generic[StreamT]):
     @overload
     def aggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Self: ...
     def aggregate(self, *args: Any, **given: Any) -> Self:
-        """Over the whole batch, or each group of it: ``aggregate([fields,] aggregator, functionFields)``.
+        """Aggregates the whole batch, or each group of it: ``aggregate([fields,] aggregator, functionFields)``.
 
-        Left-out input fields mean no fields.
+        Without input fields the aggregator gets empty tuples.
         """
         if not self._declare("aggregate", arguments(ChainedAggregatorDeclarer.aggregate, args, given)):
             self._type = "full"
@@ -54,16 +54,16 @@ class ChainedAggregatorDeclarer(Generic[StreamT]):
     @overload
     def partitionAggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Self: ...
     def partitionAggregate(self, *args: Any, **given: Any) -> Self:
-        """Over each partition: ``partitionAggregate([fields,] aggregator, functionFields)``. Nothing travels.
+        """Aggregates each partition: ``partitionAggregate([fields,] aggregator, functionFields)``. Nothing travels.
 
-        Left-out input fields mean no fields.
+        Without input fields the aggregator gets empty tuples.
         """
         self._declare("partitionAggregate", arguments(ChainedAggregatorDeclarer.partitionAggregate, args, given))
         self._type = "partition"
         return self
 
     def _declare(self, name: str, call: dict[str, Any]) -> bool:
-        """Adds a part; whether it is a combiner."""
+        """Adds a part and returns whether it is a combiner."""
         aggregator = check_aggregator(name, call["agg"])
         read = self._stream.check(call.get("inputFields"))
         made = with_output_type(aggregator, Fields.of(call["functionFields"]))
@@ -74,7 +74,7 @@ class ChainedAggregatorDeclarer(Generic[StreamT]):
         return combiner
 
     def chainEnd(self) -> StreamT:
-        """The stream of the results; with groups their fields come first."""
+        """Ends the chain and returns the stream of the results. The group fields, if any, come first."""
         fields = self._output_fields()
         parts, stream = tuple(self._parts), self._stream
         inits = sum(isinstance(part.aggregator, CombinerAggregator) for part in parts)
@@ -99,7 +99,7 @@ class ChainedAggregatorDeclarer(Generic[StreamT]):
 
 
 def with_output_type(aggregator: AnyAggregator, fields: Fields) -> Fields:
-    """The function field with the type that a built-in declares for its result."""
+    """The function field, with the type that a built-in aggregator declares for its result."""
     declared = aggregator.output_type
     if declared is None or len(fields) != 1 or fields.types:
         return fields

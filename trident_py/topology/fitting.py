@@ -1,4 +1,4 @@
-"""Whether a state, what updates it and what asks it fit together, as far as their classes say."""
+"""Checks by class whether a state fits its updater and its queries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .arguments import check_object
 
 
 def own_updater(factory: Any) -> StateUpdater:
-    """The updater that the factory brings. Raises DefinitionError for one that has none."""
+    """The factory's own updater. Raises DefinitionError if it has none."""
     factory = check_object("a state", _bare(factory), StateFactory)
     updater = factory.own_updater if isinstance(factory, StateFactory) else None
     if updater is None:
@@ -24,7 +24,7 @@ def own_updater(factory: Any) -> StateUpdater:
 
 
 def check_fits(factory: Any, user: Any) -> None:
-    """Raises DefinitionError where an updater or a query calls what the factory's states do not have."""
+    """Raises DefinitionError if the updater or query (``user``) calls a method that the factory's states lack."""
     factory = _bare(factory)
     if not isinstance(factory, StateFactory) or not isinstance(user, StateUpdater | QueryFunction):
         return
@@ -50,7 +50,7 @@ def _next_step(call: str) -> str:
 
 
 def keys_of(factory: Any, group: Fields) -> Fields:
-    """The group's fields in the order of the state's key, matched by name. A key of one field has any name.
+    """The group fields in the order of the state's key, matched by name. A key of one field may have any name.
 
     Raises DefinitionError if the state's key has other fields.
     """

@@ -1,4 +1,4 @@
-"""The graph under construction, and what all handles of its parts share. Under the fluent classes."""
+"""The graph under construction and the base classes of its handles; the fluent classes build on them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .arguments import check_fields, check_object
 
 
 class Graph:
-    """The nodes so far, in the order of their numbers."""
+    """The nodes defined so far, in the order of their numbers."""
 
     def __init__(self) -> None:
         self._nodes: list[Node] = []
@@ -30,7 +30,7 @@ class Graph:
         return self._nodes[node_id]
 
     def add(self, kind: type[Node], fields: Fields, parents: tuple[int, ...], name: str | None, **more: Any) -> int:
-        """Adds a node behind its parents and returns its number."""
+        """Adds a node after its parents and returns its number."""
         node = kind(len(self._nodes), fields, parents, name, None, **more)
         self._nodes.append(node)
         return node.id
@@ -41,8 +41,8 @@ class Graph:
         self._nodes[node_id] = dataclasses.replace(self._nodes[node_id], hint=parallelism)
 
     def state_use(self, factory: Any, name: str | None, static: bool = False) -> StateUse:
-        """The state that the next node updates, or a static one. The name: as given, else the factory's own, else its
-        table or topic."""
+        """The state that the next node updates, or a static one. Its name: ``name``, else the factory's ``stateName``,
+        else its table or topic."""
         spec = factory if isinstance(factory, StateSpec) else StateSpec(factory)
         factory, required = spec.stateFactory, spec.requiredNumPartitions
         if required is None:
@@ -59,7 +59,7 @@ class Graph:
         return StateUse(state_id, found, factory, required, static, len(self._nodes))
 
     def check_own(self, handles: Iterable[Handle]) -> None:
-        """Raises DefinitionError for a stream or state of another topology: nodes are known by their numbers in one."""
+        """Raises DefinitionError for a stream or state of another topology: node numbers are unique in one only."""
         for each in handles:
             if each.graph is not self:
                 raise DefinitionError(
@@ -69,7 +69,7 @@ class Graph:
 
 
 class Handle:
-    """What a fluent call returns: a part of one graph. ``what`` it is, for errors."""
+    """A part of one graph, returned by a fluent call. ``what`` names it in errors."""
 
     what = "stream"
 
@@ -78,20 +78,20 @@ class Handle:
 
     @property
     def topology(self) -> Any:
-        """The TridentTopology, for an assembly that merges or joins."""
+        """The TridentTopology, for assemblies that merge or join."""
         return self.graph
 
     def setCPULoad(self, *load: Any) -> Self:
-        """Accepted for ported lines; Spark places tasks itself."""
+        """Accepted for ported code and ignored: Spark places tasks itself."""
         return self
 
     def setMemoryLoad(self, *load: Any) -> Self:
-        """Accepted for ported lines; Spark places tasks itself."""
+        """Accepted for ported code and ignored: Spark places tasks itself."""
         return self
 
 
 class NodeHandle(Handle):
-    """A handle of one node, behind which others are added; the name goes with them."""
+    """A handle of one node. Operations add nodes after it, and its name passes on to them."""
 
     def __init__(self, graph: Graph, node_id: int, name: str | None = None) -> None:
         super().__init__(graph)
@@ -99,7 +99,7 @@ class NodeHandle(Handle):
         self._name = name
 
     def name(self, name: str) -> Self:
-        """This stream with a label for explain() and progress."""
+        """This stream under a label for explain() and progress."""
         return type(self)(self.graph, self.node_id, name)
 
     def getName(self) -> str | None:
@@ -109,11 +109,11 @@ class NodeHandle(Handle):
         return self.graph.node(self.node_id).fields
 
     def check(self, fields: FieldsLike | None) -> Fields:
-        """The fields, checked against this stream's. Raises DefinitionError."""
+        """Returns the fields with their types in this stream. Raises DefinitionError if the stream lacks one."""
         return check_fields(Fields.of(fields), self.getOutputFields())
 
     def parallelismHint(self, parallelism: int) -> Self:
-        """The number of partitions of this step and of all that is not separated from it by a repartition."""
+        """Sets the partition count of this step and of all steps that no repartition separates from it."""
         self.graph.hint(self.node_id, parallelism)
         return self
 

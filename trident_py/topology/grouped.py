@@ -1,4 +1,4 @@
-"""GroupedStream: what can be done by group."""
+"""GroupedStream: operations by group."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class GroupedStream:
     """A stream and the fields by which it is grouped. Source in Storm: GroupedStream.
 
-    Groups are equal as in Java: 1, 1.0, True and "1" are four groups, None is one.
+    Keys compare as in Java: 1, 1.0, True and "1" are four groups. None is a group too.
     """
 
     def __init__(self, stream: Stream, groupFields: Fields) -> None:
@@ -48,7 +48,7 @@ class GroupedStream:
         return self._stream.check(fields)
 
     def chainedAgg(self) -> ChainedAggregatorDeclarer[Stream]:
-        """Several aggregators over the same groups; ends with ``chainEnd()``."""
+        """Starts a chain of aggregators over the same groups. End it with ``chainEnd()``."""
         return ChainedAggregatorDeclarer(self._stream, self._group, FieldsPartition(self._group), None)
 
     @overload
@@ -70,8 +70,8 @@ class GroupedStream:
     def aggregate(self, *args: Any, **given: Any) -> Stream:
         """One value for each group of the batch: ``aggregate([fields,] aggregator, functionFields)``.
 
-        Nothing for an empty batch. Output fields: those of the group, then the function fields. A combiner aggregates
-        in each partition first; with another aggregator all tuples travel. Left-out input fields mean no fields.
+        An empty batch gives no values. Output fields: the group fields, then the function fields. A combiner aggregates
+        in each partition first; with any other, all tuples travel. Without input fields it gets empty tuples.
         """
         return self.chainedAgg().aggregate(*args, **given).chainEnd()
 
@@ -82,9 +82,9 @@ class GroupedStream:
     @overload
     def partitionAggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> GroupedStream: ...
     def partitionAggregate(self, *args: Any, **given: Any) -> GroupedStream:
-        """For each group of each partition: ``partitionAggregate([fields,] aggregator, functionFields)``.
+        """One value for each group of each partition: ``partitionAggregate([fields,] aggregator, functionFields)``.
 
-        Nothing travels. Output fields as those of `aggregate`. The grouping stays; ``toStream()`` ends it.
+        No tuple travels. Output fields: as in `aggregate`. The grouping stays; ``toStream()`` ends it.
         """
         made = self.chainedAgg().partitionAggregate(*args, **given).chainEnd()
         return GroupedStream(made, self._group)
@@ -104,11 +104,12 @@ class GroupedStream:
         self, factory: AnyFactory, agg: KeepingAggregator, functionFields: FieldsLike, *, stateName: str | None = None
     ) -> TridentState: ...
     def persistentAggregate(self, *args: Any, **given: Any) -> TridentState:
-        """``persistentAggregate(factory, [fields,] aggregator, functionField)``: one value for each group.
+        """Keeps one value for each group: ``persistentAggregate(factory, [fields,] aggregator, functionField)``.
 
-        Over all batches, in a MapState; the key is the group's values. A combiner aggregates in each partition first;
-        with a reducer all tuples travel. A state whose key has names gets each field of the group under its own name,
-        and the new values come in the order of that key. ``stateName`` tells the state apart from others in its store.
+        The value covers all batches and lives in a MapState under the group's values as key. A combiner aggregates in
+        each partition first; with a reducer all tuples travel. If the state names its key fields, the group fields are
+        matched to them by name, and the new values come in the order of that key. ``stateName`` distinguishes the state
+        from others in its store.
         """
         call = arguments(GroupedStream.persistentAggregate, args, given)
         factory, aggregator = call["factory"], check_aggregator("persistentAggregate", call["agg"])
@@ -135,5 +136,5 @@ class GroupedStream:
     @overload
     def stateQuery(self, state: TridentState, function: Queries, functionFields: FieldsLike) -> Stream: ...
     def stateQuery(self, *args: Any, **given: Any) -> Stream:
-        """As Stream.stateQuery, after a repartition by the group fields: right for a state that is grouped alike."""
+        """As Stream.stateQuery, after a repartition by the group fields. The state must be grouped the same way."""
         return self._stream.partitionBy(self._group).stateQuery(*args, **given)

@@ -1,4 +1,4 @@
-"""The places of a topology's states, when it is built: what factories are told of theirs, and one owner for each."""
+"""Checks of build() on the states of a topology: each factory checks its place, and each location has one owner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..state.roles import ChecksPlace
 
 
 def check_places(lowered: Lowered) -> None:
-    """Asks every factory with ``check_place``. Raises the DefinitionError of one that cannot work where it stands."""
+    """Calls ``check_place`` of each factory that has it. Raises DefinitionError if a state cannot work in its place."""
     counts = {node_id: stage.partitions for level in lowered.levels for stage in level for node_id in stage.nodes}
     for node in lowered.plan.nodes:
         if isinstance(node, ProcessorNode) and node.committer and node.state is not None:
@@ -35,7 +35,7 @@ def _place(lowered: Lowered, node: ProcessorNode, counts: dict[int, int]) -> Sta
 
 
 def _queries_behind(lowered: Lowered, update: ProcessorNode) -> tuple[Any, ...]:
-    """The query functions that ask the state in the same batch after its update."""
+    """The functions that query the state after its update in the same batch."""
     order = [node_id for level in lowered.levels for stage in level for node_id in stage.nodes]
     behind = [lowered.plan.by_id[node_id] for node_id in order[order.index(update.id) + 1 :]]
     return tuple(
@@ -46,7 +46,7 @@ def _queries_behind(lowered: Lowered, update: ProcessorNode) -> tuple[Any, ...]:
 
 
 def _routes(lowered: Lowered, node: Node, counts: dict[int, int], crossed: bool) -> Iterator[tuple[str, bool]]:
-    """The spouts before a node, each with whether tuples may change their partition on the way."""
+    """The spouts that feed a node, each with whether its tuples may change their partition on the way."""
     if isinstance(node, SpoutNode):
         yield node.spout_id, crossed
     for parent_id in node.parents:
@@ -61,8 +61,8 @@ def _moves(parent: Node, node: Node, counts: dict[int, int]) -> bool:
 
 
 def check_owners(plan: Plan) -> None:
-    """Two states that the topology updates neither share a name nor what they update; one that is only asked may lie
-    anywhere. Raises DefinitionError."""
+    """Raises DefinitionError if two updated states share a name or a location. A state that is only queried may share
+    both."""
     for one, other in combinations(_updated(plan), 2):
         _check_both(one, other)
         if one.name == other.name:

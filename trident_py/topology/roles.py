@@ -1,7 +1,4 @@
-"""What may stand for each role in a fluent call: an object with the methods of Storm's interface, or a callable.
-
-Signatures name these aliases.
-"""
+"""Type aliases for the signatures of fluent calls: an object with the methods of Storm's interface, or a callable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stream and TridentState, the fluent handles of a node and of a state. Every call adds a node and returns a handle."""
+"""Stream and TridentState: the fluent handles of a node and of a state. Each call adds a node and returns a handle."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ Comparator = Callable[[Any, Any], int]
 class Stream(NodeHandle):
     """A stream of tuples with named fields. Source in Storm: org.apache.storm.trident.Stream.
 
-    Left-out input fields mean **no** fields, except for filter(f), map, flatMap, peek, min, max and a partitionPersist
-    without an updater. The signatures are Storm's overloads; a call that none of them takes is a DefinitionError, so is
-    a field that the stream does not have.
+    Input fields that you leave out mean **no** fields. Exceptions: filter(f), map, flatMap, peek, min, max and
+    partitionPersist without an updater use all fields. The signatures are Storm's overloads. Raises DefinitionError
+    if no overload fits a call, or if the stream lacks a named field.
     """
 
     def toStream(self) -> Stream:
@@ -57,40 +57,43 @@ class Stream(NodeHandle):
     # -- repartitions -----------------------------------------------------------------------------------------
 
     def partition(self, grouping: AnyGrouping) -> Stream:
-        """By a custom grouping: ``chooseTasks(taskId, values)``, or a callable of the tuple that gives a number."""
+        """Repartitions by a custom grouping: ``chooseTasks(taskId, values)``, or a callable: tuple -> number.
+
+        With a callable, the partition is the number modulo the partition count.
+        """
         if isinstance(grouping, Partitioner):
             return self._partition(grouping)
         return self._partition(Custom(grouping, self.getOutputFields()))
 
     def partitionBy(self, fields: FieldsLike) -> Stream:
-        """Equal values of these fields meet in one partition, the same for all batches."""
+        """Sends tuples with equal values of these fields to one partition, the same in every batch."""
         return self._partition(FieldsPartition(self.check(fields)))
 
     def shuffle(self) -> Stream:
-        """Round robin."""
+        """Distributes the tuples round robin."""
         return self._partition(Shuffle())
 
     def localOrShuffle(self) -> Stream:
-        """Round robin; Spark places tasks itself."""
+        """As shuffle, round robin: Spark places tasks itself."""
         return self._partition(Shuffle(local=True))
 
     def global_(self) -> Stream:
-        """All tuples to partition 0. Java's ``global()``."""
+        """Sends all tuples to partition 0. Java's ``global()``."""
         return self._partition(Global())
 
     def batchGlobal(self) -> Stream:
-        """All tuples of one batch to one partition, which differs from batch to batch."""
+        """Sends all tuples of a batch to one partition, a different one from batch to batch."""
         return self._partition(BatchGlobal())
 
     def broadcast(self) -> Stream:
-        """Every tuple to every partition."""
+        """Sends every tuple to every partition."""
         return self._partition(Broadcast())
 
     def identityPartition(self) -> Stream:
-        """From partition i to partition i."""
+        """Sends the tuples of partition i to partition i."""
         return self._partition(Identity())
 
-    # -- one tuple after the other ----------------------------------------------------------------------------
+    # -- tuple by tuple ---------------------------------------------------------------------------------------
 
     @overload
     def each(self, inputFields: FieldsLike | None, function: AnyFunction, functionFields: FieldsLike) -> Stream: ...
@@ -99,11 +102,12 @@ class Stream(NodeHandle):
     @overload
     def each(self, inputFields: FieldsLike | None, filter: AnyFilter) -> Stream: ...
     def each(self, *args: Any, **given: Any) -> Stream:
-        """``each([fields,] function, functionFields)`` appends results, ``each(fields, filter)`` keeps or drops.
+        """Appends the results of a function to each tuple, or filters the tuples.
 
-        The function emits any number of results for a tuple: none drops it, several repeat it; ``functionFields=[]``
-        adds nothing and passes the tuple once for each. A callable stands for a Function where function fields are
-        given, else for a Filter; it gets the values as arguments. Without input fields a function sees an empty tuple.
+        ``each([fields,] function, functionFields)`` or ``each(fields, filter)``. A function emits any number of results
+        for a tuple: none drops the tuple, several repeat it. With ``functionFields=[]`` it adds no field, and the tuple
+        passes once for each result. A plain callable is a Function if the call has function fields, else a Filter; it
+        gets the values as arguments. Without input fields a function sees an empty tuple.
         """
         call = arguments(Stream.each, args, given)
         if "filter" in call:
@@ -119,7 +123,10 @@ class Stream(NodeHandle):
     @overload
     def filter(self, inputFields: FieldsLike | None, filter: AnyFilter) -> Stream: ...
     def filter(self, *args: Any, **given: Any) -> Stream:
-        """``filter(filter)`` sees the whole tuple, ``filter(fields, filter)`` only these fields."""
+        """Keeps the tuples for which the filter is true.
+
+        ``filter(filter)`` passes it the whole tuple, ``filter(fields, filter)`` only these fields.
+        """
         call = arguments(Stream.filter, args, given)
         fields = call.get("inputFields")
         return self._keep("filter", call["filter"], self.getOutputFields() if fields is None else fields)
@@ -133,11 +140,11 @@ class Stream(NodeHandle):
         return self._process(Keep(operation, self.check(fields)), self.getOutputFields())
 
     def map(self, function: AnyMap, outputFields: FieldsLike | None = None) -> Stream:
-        """Each tuple is replaced by what the function returns; names stay unless others are given."""
+        """Replaces each tuple by the function's return value. The field names stay unless ``outputFields`` is given."""
         return self._replace(function, outputFields, flat=False)
 
     def flatMap(self, function: AnyFlatMap, outputFields: FieldsLike | None = None) -> Stream:
-        """Each tuple is replaced by those that the function returns."""
+        """Replaces each tuple by the tuples that the function returns."""
         return self._replace(function, outputFields, flat=True)
 
     def _replace(self, function: Any, outputs: FieldsLike | None, flat: bool) -> Stream:
@@ -149,19 +156,19 @@ class Stream(NodeHandle):
         return self._process(Replace(function, made, flat, fields), made)
 
     def peek(self, consumer: AnyConsumer) -> Stream:
-        """The consumer sees every tuple; also again when the batch is replayed."""
+        """Shows every tuple to the consumer. On a replay of the batch the consumer sees it again."""
         check_object("peek", consumer, Consumer)
         if not _is(consumer, Accepts):
             raise DefinitionError(f"peek takes a Consumer or a callable, got {consumer!r}")
         return self._process(Peek(consumer, self.getOutputFields()), self.getOutputFields())
 
     def project(self, fields: FieldsLike) -> Stream:
-        """These fields only, in this order."""
+        """Keeps only these fields, in this order."""
         kept = self.check(fields)
         return self._process(Project(kept), kept)
 
     def applyAssembly(self, assembly: Applies) -> Stream:
-        """What the assembly makes of this stream."""
+        """Returns ``assembly.apply(self)``."""
         return assembly.apply(self)
 
     def _collect(self, name: str) -> Stream:
@@ -170,11 +177,11 @@ class Stream(NodeHandle):
     # -- aggregations -----------------------------------------------------------------------------------------
 
     def groupBy(self, fields: FieldsLike) -> GroupedStream:
-        """Groups by these fields; nothing moves before an operation needs it."""
+        """Groups by these fields. Tuples move only when an operation on the groups needs it."""
         return GroupedStream(self, self.check(fields))
 
     def chainedAgg(self) -> ChainedAggregatorDeclarer[Stream]:
-        """Several aggregators over the same tuples; ends with ``chainEnd()``."""
+        """Starts a chain of aggregators over the same tuples. End it with ``chainEnd()``."""
         return ChainedAggregatorDeclarer(self, None, BatchGlobal(), "batch")
 
     @overload
@@ -186,7 +193,7 @@ class Stream(NodeHandle):
     def partitionAggregate(self, *args: Any, **given: Any) -> Stream:
         """Aggregates each partition of a batch: ``partitionAggregate([fields,] aggregator, functionFields)``.
 
-        One run for each partition, also where there is no tuple. Output fields: the function fields alone.
+        The aggregator runs once for each partition, even an empty one. Output fields: the function fields alone.
         """
         return self.chainedAgg().partitionAggregate(*args, **given).chainEnd()
 
@@ -197,33 +204,33 @@ class Stream(NodeHandle):
     def aggregate(self, *args: Any, **given: Any) -> Stream:
         """Aggregates the whole batch in one partition: ``aggregate([fields,] aggregator, functionFields)``.
 
-        Exactly one run, also for an empty batch. A combiner aggregates in each partition first. Output fields: the
-        function fields alone.
+        The result is computed exactly once for each batch, even an empty one. A combiner aggregates in each partition
+        first. Output fields: the function fields alone.
         """
         return self.chainedAgg().aggregate(*args, **given).chainEnd()
 
     def minBy(self, inputFieldName: str, comparator: Comparator | None = None) -> Stream:
-        """The smallest tuple of each **partition**, by one field, where it is not None. Ties keep the last.
+        """The smallest tuple of each **partition** by one field, ignoring None. Of equal tuples the last one counts.
 
-        For the whole batch add ``global_()`` and ask again. A comparator is ``(a, b) -> int``.
+        For the whole batch, follow it with ``global_()`` and a second minBy. A comparator is ``(a, b) -> int``.
         """
         best = Min(inputFieldName) if comparator is None else MinWithComparator(inputFieldName, comparator)
         return self._best(best, inputFieldName)
 
     def maxBy(self, inputFieldName: str, comparator: Comparator | None = None) -> Stream:
-        """The largest tuple of each **partition**, by one field, where it is not None. Ties keep the last.
+        """The largest tuple of each **partition** by one field, ignoring None. Of equal tuples the last one counts.
 
-        For the whole batch add ``global_()`` and ask again. A comparator is ``(a, b) -> int``.
+        For the whole batch, follow it with ``global_()`` and a second maxBy. A comparator is ``(a, b) -> int``.
         """
         best = Max(inputFieldName) if comparator is None else MaxWithComparator(inputFieldName, comparator)
         return self._best(best, inputFieldName)
 
     def min(self, comparator: Comparator) -> Stream:
-        """As minBy, by a comparator of whole tuples."""
+        """As minBy, but the comparator compares whole tuples."""
         return self._best(MinWithComparator(comparator))
 
     def max(self, comparator: Comparator) -> Stream:
-        """As maxBy, by a comparator of whole tuples."""
+        """As maxBy, but the comparator compares whole tuples."""
         return self._best(MaxWithComparator(comparator))
 
     def _best(self, aggregator: Any, field: str | None = None) -> Stream:
@@ -232,7 +239,7 @@ class Stream(NodeHandle):
         return self.partitionAggregate(fields, aggregator, fields)
 
     def tumblingWindow(self, *args: Any, **given: Any) -> Stream:
-        """Not there yet, nor are the other windows. Raises DefinitionError."""
+        """Not supported yet, like the other windows. Raises DefinitionError."""
         raise not_there_yet("a window", "aggregate by batch, or keep counts by a key that holds the window's start")
 
     slidingWindow = window = tumblingWindow
@@ -246,10 +253,10 @@ class Stream(NodeHandle):
     @overload
     def stateQuery(self, state: TridentState, function: Queries, functionFields: FieldsLike) -> Stream: ...
     def stateQuery(self, *args: Any, **given: Any) -> Stream:
-        """``stateQuery(state, [fields,] query, functionFields)``: asks this partition's part of the state.
+        """Queries this partition's part of a state: ``stateQuery(state, [fields,] query, functionFields)``.
 
-        Nothing is repartitioned: partition the stream as the state is. Output fields: the stream's, then the function
-        fields. Raises DefinitionError for a query that calls what the state does not have.
+        It does not repartition: partition the stream as the state is. Output fields: the stream's, then the function
+        fields. Raises DefinitionError if the query calls a method that the state lacks.
         """
         call = arguments(Stream.stateQuery, args, given)
         state, query = call["state"], check_object("stateQuery", call["function"], QueryFunction)
@@ -292,12 +299,12 @@ class Stream(NodeHandle):
         stateName: str | None = None,
     ) -> TridentState: ...
     def partitionPersist(self, *args: Any, **given: Any) -> TridentState:
-        """``partitionPersist(factory, [fields,] updater[, functionFields])``: updates a state, partition by partition.
+        """Updates a state, partition by partition: ``partitionPersist(factory, [fields,] updater[, functionFields])``.
 
-        ``partitionPersist(factory[, fields])`` updates with the factory's own updater, which gets the whole tuple
-        unless fields are given; a factory that has none is refused. (With an updater, left-out fields mean no fields.)
-        ``functionFields`` are those of the new values. ``stateName`` tells the state apart from others in its store.
-        Runs in the commit phase. On replay it runs again under the same txid.
+        ``partitionPersist(factory[, fields])`` uses the factory's own updater, which gets the whole tuple unless you
+        name fields; raises DefinitionError if the factory has none. (With an updater, no fields means no fields.)
+        ``functionFields`` are the fields of the new values. ``stateName`` distinguishes the state from others in its
+        store. Runs in the commit phase. On replay it runs again under the same txid.
         """
         call = arguments(Stream.partitionPersist, args, given)
         factory, fields = call["factory"], call.get("inputFields")
@@ -330,10 +337,10 @@ class Stream(NodeHandle):
         self, factory: AnyFactory, agg: KeepingAggregator, functionFields: FieldsLike, *, stateName: str | None = None
     ) -> TridentState: ...
     def persistentAggregate(self, *args: Any, **given: Any) -> TridentState:
-        """``persistentAggregate(factory, [fields,] aggregator, functionFields)``: one value over all batches.
+        """Keeps one value over all batches: ``persistentAggregate(factory, [fields,] aggregator, functionFields)``.
 
-        The state must be Snapshottable. A combiner updates it on every batch, also an empty one; a reducer
-        only with tuples. ``stateName`` tells the state apart from others in its store.
+        The state must be Snapshottable. A combiner updates it in every batch, even an empty one; a reducer only in
+        batches with tuples. ``stateName`` distinguishes the state from others in its store.
         """
         call = arguments(Stream.persistentAggregate, args, given)
         aggregator = check_aggregator("persistentAggregate", call["agg"])
@@ -349,7 +356,7 @@ class Stream(NodeHandle):
 
 
 class TridentState(Handle):
-    """What partitionPersist, persistentAggregate and newStaticState return."""
+    """The handle of a state, returned by partitionPersist, persistentAggregate and newStaticState."""
 
     what = "state"
 
@@ -359,18 +366,18 @@ class TridentState(Handle):
         self.use = use
 
     def newValuesStream(self) -> Stream:
-        """The tuples that the updater emits, in the commit phase. Every call is the same stream."""
+        """The stream of the tuples that the updater emits in the commit phase. Every call returns the same stream."""
         if self.stream is None:
             raise DefinitionError("a static state has no new values; nothing in this topology updates it")
         return self.stream
 
     def parallelismHint(self, parallelism: int) -> TridentState:
-        """The number of the state's partitions."""
+        """Sets the number of the state's partitions."""
         if self.stream is not None:
             self.stream.parallelismHint(parallelism)
         return self
 
 
 def _is(operation: Any, role: type) -> bool:
-    """Whether it plays this role, or is a callable that stands for it."""
+    """Whether the operation has the role, or is a plain callable in its place."""
     return isinstance(operation, role) or callable(operation)

@@ -1,4 +1,4 @@
-"""What both clusters check of a submission, before anything starts."""
+"""The checks of both clusters on a submission, before anything starts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from .topology import Topology, TridentTopology
 
 
 def check_submission(name: Any, conf: Any, topology: Any) -> None:
-    """Raises DefinitionError for arguments in another order, a topology that is not built, names that are no folder's,
-    a configuration that cannot act, or states below ``conf["topology.guarantee"]``. Logs what is guaranteed."""
+    """Checks the arguments of submitTopology and logs the topology's guarantees.
+
+    Raises DefinitionError for arguments in the wrong order, a topology that is not built, names that cannot name a
+    folder, an invalid configuration, or states below ``conf["topology.guarantee"]``.
+    """
     if isinstance(topology, TridentTopology):
         raise DefinitionError("submitTopology takes a built topology: submitTopology(name, conf, topology.build())")
     if not isinstance(topology, Topology) or not isinstance(name, str) or not name:

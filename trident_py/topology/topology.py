@@ -1,4 +1,4 @@
-"""TridentTopology: the fluent builder. It makes frozen nodes and runs nothing."""
+"""TridentTopology: the fluent builder. It makes the frozen nodes of a plan and runs nothing."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _ALSO = {"types": "type", "joinType": "type", "outFieldsMode": "mode"}
 
 @dataclass(frozen=True)
 class Topology:
-    """A finished topology, what a cluster runs. Made by ``TridentTopology.build()``."""
+    """A finished topology for submitTopology. ``TridentTopology.build()`` returns it."""
 
     plan: Plan
 
     def explain(self) -> str:
-        """The nodes as text, a line for each."""
+        """The topology as text, one line for each node."""
         return explain(self.plan)
 
     def guarantees(self, conf: Mapping[str, Any] | None = None) -> Guarantees:
-        """For each state what it can be trusted for, why, and what would raise it. Printed, it is a table.
+        """For each state the guarantee, the reason, and what would raise it. Prints as a table.
 
-        On the driver, at any time; nothing is started. Reads the source of the operations; of the configuration
-        ``topology.determinism.trust`` counts. Raises DefinitionError where partition counts contradict, or for a
-        factory whose own ``guarantees`` cannot be read.
+        Call it on the driver at any time; it starts nothing. It reads the source code of the operations, and
+        ``topology.determinism.trust`` of the configuration. Raises DefinitionError if partition counts contradict each
+        other, or if a factory's own ``guarantees`` cannot be read.
         """
         return guarantees(self.plan, conf)
 
@@ -49,9 +49,9 @@ class TridentTopology(Graph):
     """A graph of streams under construction. Source in Storm: org.apache.storm.trident.TridentTopology."""
 
     def newStream(self, txId: str, spout: AnySpout) -> Stream:
-        """A stream of the spout's batches. ``txId`` names the spout's place in the checkpoint; keep it unique.
+        """A stream of the spout's batches. ``txId`` names the spout in the checkpoint; keep it unique.
 
-        The spout is taken as it is now: later changes of the object have no effect (a feeder is a handle).
+        The call copies the spout: later changes to the object have no effect, except for a feeder, which is a handle.
         """
         if not isinstance(txId, str) or not txId:
             raise DefinitionError(f"newStream's first argument is a name, got {txId!r}")
@@ -60,15 +60,15 @@ class TridentTopology(Graph):
         return Stream(self, self.add(SpoutNode, fields, (), None, spout_id=txId, spout=taken, max_partitions=limit))
 
     def newDRPCStream(self, function: str, drpc: Any = None) -> Stream:
-        """Not there yet. Raises DefinitionError."""
+        """Not supported yet. Raises DefinitionError."""
         raise not_there_yet("newDRPCStream", "read a state from its store, or by newStaticState")
 
     def setResourceDefaults(self, *defaults: Any) -> TridentTopology:
-        """Accepted for ported lines; Spark places tasks itself."""
+        """Accepted for ported code and ignored: Spark places tasks itself."""
         return self
 
     def setMasterCoordResources(self, *resources: Any) -> TridentTopology:
-        """Accepted for ported lines; there is no coordinator to be placed."""
+        """Accepted for ported code and ignored: there is no coordinator to place."""
         return self
 
     def newStaticState(self, factory: AnyFactory) -> TridentState:
@@ -124,12 +124,12 @@ class TridentTopology(Graph):
         outputFields: FieldsLike,
     ) -> Stream: ...
     def multiReduce(self, *args: Any, **given: Any) -> Stream:
-        """Reduces several streams together: plain streams as they are, grouped ones by group.
+        """Reduces several streams together: plain streams by partition, grouped ones by group.
 
         ``multiReduce(s1, s2, reducer, outputFields)``, ``multiReduce(fields1, s1, fields2, s2, reducer,
         outputFields)``, ``multiReduce([s...], reducer, outputFields)`` or ``multiReduce([fields...], [s...],
-        reducer, outputFields)``. Without input fields a reducer sees the whole tuples. Nothing is repartitioned but
-        grouped streams, by their groups. Output fields: those given alone.
+        reducer, outputFields)``. Without input fields the reducer sees whole tuples. Grouped streams are repartitioned
+        by their groups, plain ones not at all. Output fields: ``outputFields`` alone.
         """
         call = arguments(TridentTopology.multiReduce, args, given)
         streams = _sides("multiReduce", call.get("streams", [call.get("s1"), call.get("s2")]))
@@ -170,7 +170,7 @@ class TridentTopology(Graph):
     def merge(self, *args: Any, **given: Any) -> Stream:
         """The union of streams: ``merge([outputFields,] s1, s2, ...)`` or ``merge([outputFields,] [s...])``.
 
-        Names are those given, else the first stream's; values are taken by position. Nothing is repartitioned.
+        The names are ``outputFields``, else the first stream's; values match by position. Nothing is repartitioned.
         """
         call = arguments(TridentTopology.merge, args, given)
         streams = _sides("merge", [call["stream"], *call["streams"]] if "stream" in call else call["streams"])
@@ -220,9 +220,9 @@ class TridentTopology(Graph):
         """Joins the tuples of a batch on equal values of the join fields, by position.
 
         ``join(s1, fields1, s2, fields2, outFields[, type or [types]][, mode])`` or ``join([s...], [fields...],
-        outFields, ...)``. A null key is a key like any other. A side of JoinType.OUTER may be missing. Each side is
-        partitioned by its join fields. Output: the key, then each side's other fields, in COMPACT mode; each side's
-        fields as they are in PRESERVE mode. Raises DefinitionError for fewer output fields than that.
+        outFields, ...)``. A null key is a key like any other. A side of JoinType.OUTER may be missing; its values are
+        then null. Each side is partitioned by its join fields. Output in COMPACT mode: the key, then each side's other
+        fields; in PRESERVE mode: all fields of each side. Raises DefinitionError if there are too few output fields.
         """
         given = {_ALSO.get(name, name): value for name, value in given.items()}
         call = arguments(TridentTopology.join, args, given)
@@ -263,7 +263,7 @@ class TridentTopology(Graph):
         return self._grouped_reduce(others, grouped, joiner, outputs)
 
     def build(self) -> Topology:
-        """The finished topology. Raises DefinitionError for one that cannot run."""
+        """Returns the finished topology. Raises DefinitionError if it cannot run."""
         plan = self.plan()
         plan.check()
         for component in plan.components():
@@ -276,12 +276,12 @@ class TridentTopology(Graph):
         return explain(self.plan())
 
     def guarantees(self, conf: Mapping[str, Any] | None = None) -> Guarantees:
-        """As ``Topology.guarantees()``, for what is defined so far."""
+        """As ``Topology.guarantees()``, for the topology as defined so far."""
         return guarantees(self.plan(), conf)
 
 
 def _common(inputs: Sequence[Fields]) -> Fields:
-    """The first stream's fields, with the types on which all agree."""
+    """The first stream's fields, with the types on which all streams agree."""
     first = inputs[0]
     same = [name for name, ddl in first.types.items() if all(ddl == each for each in _types(inputs, name))]
     return Fields([f"{name} {first.types[name]}" if name in same else name for name in first])
@@ -293,7 +293,7 @@ def _types(inputs: Sequence[Fields], name: str) -> list[str | None]:
 
 
 def _sides(call: str, streams: Sequence[Any]) -> list[Any]:
-    """Raises DefinitionError for anything but streams, and for none."""
+    """The streams as a list. Raises DefinitionError if there are none, or if one is not a stream."""
     if not streams:
         raise DefinitionError(f"{call} needs at least one stream")
     for each in streams:
@@ -303,7 +303,7 @@ def _sides(call: str, streams: Sequence[Any]) -> list[Any]:
 
 
 def _reducer(reducer: Any, streams: Sequence[AnyStream]) -> MultiReducer | GroupedMultiReducer:
-    """Raises DefinitionError for one that does not go with these streams."""
+    """Returns the reducer. Raises DefinitionError if it does not fit these streams."""
     check_object("multiReduce", reducer, MultiReducer, GroupedMultiReducer)
     if not isinstance(reducer, MultiReducer | GroupedMultiReducer):
         raise DefinitionError(f"multiReduce takes a MultiReducer or a GroupedMultiReducer, got {reducer!r}")
