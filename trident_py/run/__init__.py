@@ -1,4 +1,4 @@
-"""How a topology runs: the plan becomes a program of tasks, and one loop begins, decides and commits its batches.
+"""Runs a topology: the plan becomes a program of tasks, and one loop begins, decides and commits its batches.
 
-Both clusters use it. What differs between them, where a task runs and how rows travel, is in ``local`` and ``spark``.
+Both clusters use it. ``local`` and ``spark`` hold the differences: where a task runs and how rows travel.
 """

@@ -1,9 +1,8 @@
-"""Whether a checkpoint and a store tell the same story; asked at every start, before anything is written.
+"""Checks that a checkpoint and the stores agree. Runs at every start, before anything is written.
 
-The checkpoint knows the last txid that is committed, a store the last one it has. They agree if it is the same, but
-for the one batch that may be in between. `Relation` is the table of all that can be found instead; each row either
-goes on, or ends the start with the ways on. One of them is always a setting that names what it accepts, so that it
-means nothing any more afterwards.
+The checkpoint knows the last committed txid, a store the last txid it holds. They agree if both are equal, or if the
+store also holds the one batch that was begun and not committed. `Relation` lists all cases: a start either goes on, or
+ends with a list of choices. One choice is always a setting that names exactly what it accepts, so it expires after use.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ ACCEPT = "topology.lineage.accept"
 
 
 class TableLine(NamedTuple):
-    """A line of the table: whether the start goes on, what was found, and what is done or offered."""
+    """A line of the table: whether the start goes on, the case, and the action taken or the choices offered."""
 
     goes_on: bool
     found: str
@@ -34,7 +33,7 @@ class TableLine(NamedTuple):
 
 
 class Relation(enum.Enum):
-    """How a store stands to a checkpoint (printed in docs/reliability.md)."""
+    """The relation of a store to a checkpoint (printed in docs/reliability.md)."""
 
     UNASKED = TableLine(True, "the state keeps nothing that outlives its driver, or no txids", "nothing is compared")
     NEW = TableLine(True, "store and checkpoint know nothing of the state", "it begins with the next batch")
@@ -101,8 +100,8 @@ class Relation(enum.Enum):
 
 
 class Joined(NamedTuple):
-    """What a store said when its state joined the checkpoint: lineage and last txid there, the checkpoint's own txid,
-    and whether that is to be forgotten. While it says the same, nothing has been written under this checkpoint."""
+    """A store's answer when its state joined the checkpoint: its lineage and last txid, the checkpoint's txid then, and
+    whether to forget the store's txids. While the answer is unchanged, this checkpoint has written nothing there."""
 
     lineage: str
     last: int
@@ -111,8 +110,8 @@ class Joined(NamedTuple):
 
 
 class Seeded(NamedTuple):
-    """The next batch was begun by a process with another hash seed, and ``operation`` follows it, as it was read.
-    ``seed``: the PYTHONHASHSEED of that process; "" if Python drew one, which nobody knows any more."""
+    """A process with another hash seed began the next batch, and ``operation`` reads as if it depends on the seed.
+    ``seed``: the PYTHONHASHSEED of that process; "" if it was random, and therefore unknown."""
 
     operation: str
     seed: str
@@ -120,8 +119,8 @@ class Seeded(NamedTuple):
 
 @dataclass(frozen=True)
 class Standing:
-    """What a checkpoint says. ``record``: what the first start on it settled, None for a new one. ``committed``: the
-    last txid that is committed. ``begun``, ``decided``, ``seeded``: what it knows of the next one."""
+    """The content of a checkpoint. ``record``: what its first start recorded; None for a new checkpoint. ``committed``:
+    the last committed txid. ``begun``, ``decided``, ``seeded`` describe the txid after it."""
 
     where: str
     topology: str
@@ -145,20 +144,20 @@ class Standing:
         return None if found is None else Joined(*found)
 
     def had(self, state: str) -> bool:
-        """Whether this checkpoint has written the state; one of an older version does not tell, and may have."""
+        """Whether this checkpoint has written the state. One of an older version does not record it, so it may have."""
         record = self.record or {}
         return state in record["states"] if "states" in record else self.committed > record.get("base", 0)
 
 
 class Agreed(NamedTuple):
-    """What a start may go on with."""
+    """The result of `agree`: the txid to go on from, and each state's join and relation."""
 
     txid: int
     joined: dict[str, Joined]
     relations: dict[str, Relation]
 
     def record(self, standing: Standing, spouts: Mapping[str, str]) -> dict:
-        """What the checkpoint keeps of it, a JSON value."""
+        """The JSON value that the checkpoint keeps."""
         base = self.txid if standing.record is None else standing.record["base"]
         states = {name: list(joined) for name, joined in self.joined.items()}
         return {
@@ -170,8 +169,8 @@ class Agreed(NamedTuple):
 def agree(
     conf: Mapping[str, Any], standing: Standing, asked: Mapping[str, Remembered | None], deciding: Collection[str] = ()
 ) -> Agreed:
-    """What to go on with. ``asked``: what the store of each state says; ``deciding``: the states that show a batch as
-    a whole. Raises LineageError with the ways on, DefinitionError for a base that is none. Changes nothing."""
+    """Compares the checkpoint with each store's answer (``asked``). Changes nothing. ``deciding``: the states that show
+    a batch as a whole. Raises LineageError, listing the choices, if one disagrees; DefinitionError for a wrong base."""
     known = {name: each for name, each in asked.items() if each is not None}
     txid = _base(conf, known) if standing.is_new else standing.committed
     case = Case(conf, standing, txid, known, deciding)
@@ -187,7 +186,7 @@ def agree(
 
 
 def _base(conf: Mapping[str, Any], known: Mapping[str, Remembered]) -> int:
-    """The txid that a new checkpoint counts from: 0, the number that is set, or what the stores remember."""
+    """The txid that a new checkpoint counts from: 0, the number in the setting, or the highest txid in the stores."""
     base = conf.get(BASE, 0)
     if base == "continue":
         return max([each.highest for each in known.values()], default=0)
@@ -197,7 +196,7 @@ def _base(conf: Mapping[str, Any], known: Mapping[str, Remembered]) -> int:
 
 
 def check_spouts(conf: Mapping[str, Any], standing: Standing, spouts: Mapping[str, str]) -> None:
-    """Whether the positions in the checkpoint are those of spouts of these classes. Raises LineageError."""
+    """Raises LineageError if the checkpoint holds a stream's position from a spout of another class."""
     record = standing.record or {}
     if standing.committed == record.get("base", 0) and not standing.begun:
         return
@@ -217,7 +216,7 @@ def check_spouts(conf: Mapping[str, Any], standing: Standing, spouts: Mapping[st
 
 @dataclass(frozen=True)
 class Case:
-    """One start: what it knows, and what follows for each state."""
+    """One start: its facts, and the relation of each state that follows from them."""
 
     conf: Mapping[str, Any]
     standing: Standing
@@ -279,14 +278,14 @@ class Case:
         return f"{name}@{self.asked[name].least}"
 
     def _part(self, name: str) -> str:
-        """How to accept what a state has of the batch in between."""
+        """The token that accepts a state's part of the batch after the committed one."""
         return f"{name}@{self.txid + 1}"
 
     def _abandons(self, found: Remembered) -> bool:
         return bool(found.lineage) and self.conf.get(ABANDON) == found.lineage and found.valued == 0
 
     def refuse(self, refused: Mapping[str, Relation]) -> None:
-        """Raises LineageError: the first one's, with all others of the same kind."""
+        """Raises LineageError for the first state, and names all others with the same relation."""
         if not refused:
             return
         first, relation = next(iter(refused.items()))
@@ -308,7 +307,7 @@ def _accepted(conf: Mapping[str, Any]) -> list:
 
 
 def _set(conf: Mapping[str, Any], key: str, value: Any) -> str:
-    """How the user of this start writes a setting."""
+    """The setting as the user writes it: a command-line option, or a line of Python."""
     if RunContext.of(conf).command_line:
         return "--set " + shlex.quote(f"{key}={value if isinstance(value, str) else json.dumps(value)}")
     return f'conf["{key}"] = {value!r}'
@@ -351,7 +350,7 @@ def _lost(case: Case, found: Remembered, names: list[str]) -> tuple[str, list[st
 
 
 def _may_begin_anew(each: Remembered, lineage: str) -> bool:
-    """Whether abandoning this lineage helps the state: it is one for the whole topology."""
+    """Whether abandoning this lineage helps the state. The setting holds one lineage for the whole topology."""
     return bool(lineage) and each.lineage == lineage and each.valued == 0
 
 

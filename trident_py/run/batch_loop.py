@@ -1,4 +1,4 @@
-"""The life of a transaction on the driver, the same for both clusters: attempts, commits, replays.
+"""Runs batches on the driver, for both clusters: attempts, commits, replays.
 
 Source in Storm: MasterBatchCoordinator. Batches run one at a time, in txid order.
 """
@@ -28,17 +28,17 @@ Execute = Callable[[BatchInfo, list[Descriptor] | None], AttemptOutcome]
 
 
 def deciding(failures: list[Failure]) -> Failure:
-    """The failure that decides what becomes of a batch: of those that came first, one that asks for a replay.
+    """The failure that decides what happens to a batch: one of the earliest level; a request for a replay wins.
 
-    Levels run one after the other, so what failed in a later one may have failed for lack of what is missing. Of one
-    level neither followed from the other; a replay shows the other one again if it was not by chance.
+    Levels run one after the other, so a failure in a later level may be a consequence. Failures of one level are
+    independent; if the other one was no accident, the replay shows it again.
     """
     first = min(failure.level for failure in failures)
     return min((each for each in failures if each.level == first), key=lambda each: not each.replay)
 
 
 def patience_of(program: Program, running: RunningTopology) -> Patience:
-    """How the start of this component waits for stores; its lines are events of kind "waiting"."""
+    """The Patience with which this component's start waits for stores. It reports events of kind "waiting"."""
 
     def tell(line: str) -> None:
         running.event(program.component, "waiting", None, None, line)
@@ -47,9 +47,10 @@ def patience_of(program: Program, running: RunningTopology) -> Patience:
 
 
 class BatchLoop:
-    """Runs the batches of one component, each until one attempt of it is committed.
+    """Runs the batches of one component, each until one of its attempts commits.
 
-    ``begun(txid, metadata)`` keeps what a batch is, before anything of it is emitted; Spark has its offset log for it.
+    ``begun(txid, metadata)`` records a batch's metadata before its first tuple is emitted. On Spark the offset log
+    does this.
     """
 
     def __init__(self, program: Program, coordination: Coordination, running: RunningTopology, run: str) -> None:
@@ -74,11 +75,11 @@ class BatchLoop:
         }
 
     def open(self, standing: Standing) -> Agreed:
-        """Once, before the first batch: the stores agree with the checkpoint, and every state's generation is raised.
+        """Called once before the first batch: checks the stores against the checkpoint and raises every generation.
 
-        Raises LineageError with the ways on, also for operations that were given other values (`trident_py.run.given`);
-        then nothing was changed. Waits for a store that is away (`trident_py.patience`). Raises Stopped if the run is
-        stopped meanwhile.
+        Raises LineageError, before it changes anything, if they disagree, or if operations hold other values than when
+        the batch began (`trident_py.run.given`). Waits for an unavailable store (`trident_py.patience`). Raises Stopped
+        if the run is stopped meanwhile.
         """
         self.lineage = standing.lineage
         patience, store = patience_of(self.program, self.running), RunContext.of(self.program.conf).metadata
@@ -90,7 +91,7 @@ class BatchLoop:
         return agreed
 
     def _given(self, given: Digests, told: str, store: MetadataStore, txid: int) -> None:
-        """Keeps what the operations were given, for the next start; tells what differs from the last one."""
+        """Stores the digests of the operations' values for the next start, and reports the difference from the last."""
         if told:
             log.warning("%s", told)
             self.running.event(self.program.component, "reported", txid, None, told)
@@ -106,8 +107,8 @@ class BatchLoop:
     ) -> dict:
         """Runs one batch until it is committed and returns its metadata.
 
-        With ``metadata`` the batch's descriptors are already on their way, and the first call of execute gets
-        None for them. Raises TopologyError, and Stopped when the run is being stopped.
+        With ``metadata`` the batch's descriptors are already on their way, so the first call of execute gets None in
+        their place. Raises TopologyError if the batch fails for good, and Stopped if the run is stopped.
         """
         carried = metadata is not None
         self._made = metadata
@@ -123,7 +124,7 @@ class BatchLoop:
             self._back_off(attempt)
 
     def _attempt(self, txid: int, attempt: int, execute: Execute, previous: dict | None, carried: bool) -> bool:
-        """One attempt: True if it was committed, False if the batch must be replayed."""
+        """Runs one attempt. Returns True if it committed, False if the batch must be replayed."""
         watch = Stopwatch()
         batch = BatchInfo(txid, attempt, self.lineage, self.generations or {}, self.run_id, self.previous)
         self.previous = (txid, attempt)
@@ -152,7 +153,7 @@ class BatchLoop:
     def _begin(
         self, batch: BatchInfo, previous: dict | None, carried: bool
     ) -> tuple[list[Descriptor] | None, Failure | None]:
-        """What the spout partitions must emit; the metadata of an earlier attempt goes into the next one's."""
+        """The descriptors of what the spout partitions emit. An attempt's metadata is input to that of the next one."""
         at = "begin"
         try:
             for name, participant in self.participants.items():
@@ -173,7 +174,7 @@ class BatchLoop:
         return next(stage.partitions for stage in stages if node_id in stage.nodes)
 
     def _commit(self, batch: BatchInfo, outcome: AttemptOutcome) -> None:
-        """Spout metadata first: a batch that is published is never emitted with other metadata."""
+        """Commits the spout metadata first, so that a published batch is never emitted with other metadata."""
         reports = [report.value[2] for report in outcome.reports if report.kind == "spout"]
         self.coordination.commit(batch.txid, batch.attempt, reports)
         receipts: Receipts = {name: [] for name in self.participants}
@@ -183,7 +184,7 @@ class BatchLoop:
         self.publisher.publish(batch, receipts, self._made)
 
     def _finish_decided(self, txid: int, previous: dict | None, carried: bool) -> bool:
-        """Publishes a batch that an earlier driver had decided and perhaps not published; True if it was so."""
+        """Publishes a batch that an earlier driver decided and perhaps did not publish. True if there was one."""
         first, self._first = self._first, False
         found = self.publisher.decision(txid) if first else None
         if found is None:
@@ -195,12 +196,12 @@ class BatchLoop:
         try:
             self.publisher.insist(batch, found["receipts"])
         except StateError:
-            return False  # nothing of it is visible: it may be run again
+            return False  # no row of the batch is visible, so it may run again
         self._succeeded(batch, AttemptOutcome([], []), {"emit": 0.0, "process": 0.0, "commit": watch.lap()})
         return True
 
     def _initialized_again(self, batch: BatchInfo, previous: dict | None, metadata: dict | None) -> dict:
-        """The spouts learn where they are behind a batch that is not emitted again."""
+        """Gives the spouts their position after a batch that is not emitted again."""
         return until_stopped(
             partial(self.coordination.initialize, batch.txid, batch.attempt, previous, metadata),
             self.running.stopping,
@@ -217,7 +218,7 @@ class BatchLoop:
         self._unsteady(batch, [report for report in outcome.reports if report.kind == "unsteady"])
 
     def _unsteady(self, batch: BatchInfo, found: list[NodeReport]) -> None:
-        """What the check has found, the first operation of the plan first: those behind it may follow from it."""
+        """Reports the determinism check's differences, the plan's first operation first: it may cause the others."""
         if not found:
             return
         nodes = self.program.lowered.plan.by_id
@@ -247,7 +248,7 @@ class BatchLoop:
         self._event("committed", batch, "")
 
     def _failed(self, batch: BatchInfo, failures: list[Failure]) -> None:
-        """Lets the batch be replayed, or raises TopologyError."""
+        """Returns if the batch may be replayed; else raises TopologyError."""
         self._abort(batch)
         failure = deciding(failures)
         if isinstance(failure.error, ReportedFailedException):
@@ -262,7 +263,7 @@ class BatchLoop:
         raise topology_error(failure, batch.txid, tries) from failure.error
 
     def _abort(self, batch: BatchInfo) -> None:
-        """What cannot be cleared up now must not hide the failure: the next attempt or driver does it."""
+        """Makes the participants clean up. An error must not hide the failure; the next attempt or driver cleans up."""
         for name, participant in self.participants.items():
             try:
                 participant.abort(batch.txid, batch.attempt)
@@ -273,7 +274,7 @@ class BatchLoop:
         self.running.event(self.program.component, kind, batch.txid, batch.attempt, reason)
 
     def _back_off(self, attempt: int) -> None:
-        """Waits before a replay: 0, then from 50 ms doubling up to 10 s; a stop ends the wait."""
+        """Waits before a replay: first not at all, then 50 ms, doubling up to 10 s. A stop ends the wait."""
         if attempt > 1:
             self.running.stopping.wait(back_off_seconds(attempt - 1))
 

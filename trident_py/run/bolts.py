@@ -1,8 +1,8 @@
-"""Which nodes make one bolt, and in which order a bolt finishes, as Storm's planner decides it.
+"""Groups nodes into bolts and orders the nodes of a bolt, as Storm's planner does.
 
-A bolt is what finishes together: it waits for all of its inputs, with a state that it updates also for the commit
-phase, and then its nodes finish one after the other. So it is the bolts that say whether a query of a state comes
-before or behind the state's update. Source in Storm: TridentTopology.build, GraphGrouper, SubtopologyBolt.prepare.
+A bolt waits for all of its inputs, and if it updates a state also for the commit phase. Then its nodes finish one after
+the other. The bolts therefore decide whether a query of a state sees the values before or after the state's update.
+Source in Storm: TridentTopology.build, GraphGrouper, SubtopologyBolt.prepare.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from ..plan import Node, Plan, ProcessorNode
 
 Step = tuple[int, int]
-"""A node of Storm's graph: the node here, and its number among those that this node stands for."""
+"""A node of Storm's graph: a node id, and a number, since one node here may stand for several of Storm's."""
 
 
 @dataclass(frozen=True)
 class Bolts:
-    """For each processor node of a plan its bolt, and its place in the order in which the bolt finishes."""
+    """For each processor node of a plan: its bolt (``of``), and its place in the order in which bolts finish nodes."""
 
     of: dict[int, int]
     place: dict[int, int]
 
 
 def bolts_of(plan: Plan) -> Bolts:
-    """The bolts of a whole plan: a state keeps the nodes of all components that use it in one bolt."""
+    """The bolts of a whole plan. All nodes that use a state are in one bolt, even nodes of several components."""
     graph = _Graph(plan)
     bolts = _Grouping(graph).merged()
     order = [step for bolt in bolts for step in graph.finishing(bolt)]
@@ -35,9 +35,9 @@ def bolts_of(plan: Plan) -> Bolts:
 
 
 class _Graph:
-    """The steps of the processor nodes in the order of their definition, and which of them follow each other.
+    """The steps of the processor nodes in the order of their definition, with the steps before and behind each.
 
-    A repartition, or a spout, ends a bolt: it appears as None among what comes before or behind a step.
+    A repartition or a spout ends a bolt: it appears as None among the steps before or behind.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -50,7 +50,7 @@ class _Graph:
         self._colocate(plan)
 
     def _add(self, node: Node, parents: list[Step | None]) -> Step | None:
-        """The last step of the node. A repartition stands behind its parent, and for what follows it is a None."""
+        """Adds the node and returns its last step; None for a repartition or a spout."""
         if not isinstance(node, ProcessorNode):
             for parent in parents:
                 if parent is not None:
@@ -66,14 +66,14 @@ class _Graph:
         return step
 
     def _colocate(self, plan: Plan) -> None:
-        """All nodes of a state together; the states in the order of their definition."""
+        """Collects the nodes of each state. The states come in the order of their definition."""
         used = [node for node in plan.nodes if isinstance(node, ProcessorNode) and node.state is not None]
         for node in sorted(used, key=lambda node: (node.state.defined, not node.state.static)):  # type: ignore[union-attr]
             assert node.state is not None
             self.states.setdefault(node.state.id, []).append((node.id, 0))
 
     def finishing(self, bolt: Iterable[Step]) -> list[Step]:
-        """Breadth first from the bolt's inputs, what was defined first before the other: jgrapht's order."""
+        """The steps breadth first from the bolt's inputs, ties in the order of definition. This is jgrapht's order."""
         members = set(bolt)
         waits = {step: sum(before in members for before in self.before[step]) for step in sorted(members)}
         ready = deque(step for step, inputs in waits.items() if inputs == 0)
@@ -89,7 +89,7 @@ class _Graph:
 
 
 class _Grouping:
-    """Storm's GraphGrouper: groups with a single neighbour on one side are merged with it, in a fixed order."""
+    """Storm's GraphGrouper: merges each group that has a single neighbour on one side with it, in a fixed order."""
 
     def __init__(self, graph: _Graph) -> None:
         self.graph = graph
@@ -118,7 +118,7 @@ class _Grouping:
         return found - {group}
 
     def _merge(self, one: int, other: int) -> None:
-        """The new group goes to the end, as in the set that Storm keeps them in."""
+        """Merges two groups. The new group goes to the end, as in Storm's set of groups."""
         steps = self.groups.pop(one) + self.groups.pop(other)
         number = max(self.group_of.values()) + 1
         self.groups[number] = steps

@@ -1,8 +1,8 @@
-"""The end of a batch on the driver: its participants are told that all partitions have committed, in a fixed order.
+"""The end of a batch on the driver: after all partitions have committed, the participants publish, in a fixed order.
 
-If one of them makes the batch visible only now, the batch is *decided* first: the receipts of the attempt go into
-the checkpoint, and from then on no other attempt of this txid runs, in no driver. An opaque spout would emit
-something else in a replay, under a txid that readers may have seen.
+If a participant makes the batch visible only now, the batch is *decided* first: the receipts of the attempt go into the
+checkpoint. From then on no driver runs another attempt of this txid, because an opaque spout would emit other tuples in
+a replay, under a txid that readers may have seen.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DECIDED = "decided"
 
 
 class Publisher:
-    """Tells the participants of one component; those that make a batch visible (``decides``) come first."""
+    """Publishes batches to the participants of one component. Those that show a batch (``decides``) come first."""
 
     def __init__(
         self, program: Program, participants: dict[str, BatchParticipant], running: RunningTopology
@@ -41,14 +41,14 @@ class Publisher:
         return RunContext.of(self.program.conf).metadata
 
     def open(self, generations: dict[str, int]) -> None:
-        """A new driver, once its generations are raised: from now on an older one can decide nothing any more."""
+        """Called at the start, after the generations are raised. From now on an older driver can decide nothing."""
         if self.deciding:
             self._store.put(DECIDED, 0, {"generations": generations})
 
     def publish(self, batch: BatchInfo, receipts: Receipts, metadata: dict | None) -> None:
-        """All states have committed. Raises what a participant raises; the batch may be run again then.
+        """Called after all states have committed. Raises what a participant raises; the batch may then run again.
 
-        Raises TopologyError where it may not: it is decided, and stays so for the next start.
+        Raises TopologyError if it may not: the batch is decided, and stays decided for the next start.
         """
         if not self.deciding:
             self._tell(batch, receipts, [])
@@ -59,11 +59,11 @@ class Publisher:
         self.insist(batch, receipts)
 
     def decision(self, txid: int) -> dict | None:
-        """What an earlier driver has decided of this batch: attempt, metadata, receipts."""
+        """An earlier driver's decision on this batch: attempt, metadata, receipts. None if there is none."""
         return self._store.get(DECIDED, txid) if self.deciding else None
 
     def insist(self, batch: BatchInfo, receipts: Receipts) -> None:
-        """Tells again what failed, until it succeeds. Raises StateError if the batch is not decided any more."""
+        """Publishes, with retries until it succeeds. Raises StateError if the decision is withdrawn."""
 
         def failed(error: FailedException, failures: int) -> None:
             if failures == self.limit:
@@ -74,7 +74,7 @@ class Publisher:
         until_stopped(partial(self._tell_or_withdraw, batch, receipts), self.running.stopping, failed)
 
     def _tell_or_withdraw(self, batch: BatchInfo, receipts: Receipts) -> None:
-        """Raises FailedException if it may succeed later, StateError if the decision is withdrawn."""
+        """Raises FailedException if it may succeed later, StateError if it has withdrawn the decision."""
         told: list[str] = []
         try:
             self._tell(batch, receipts, told)
@@ -87,19 +87,19 @@ class Publisher:
             raise _stuck(batch, error) from error
 
     def _tell(self, batch: BatchInfo, receipts: Receipts, told: list[str]) -> None:
-        """``told`` gets the names of those that have been told, whatever the next one raises."""
+        """Calls ``publish`` of each participant. ``told`` collects the names of those that returned."""
         for name, participant in self.participants.items():
             participant.publish(batch.txid, batch.attempt, receipts.get(name, []))
             told.append(name)
 
     def _withdrawn(self, batch: BatchInfo) -> bool:
-        """The first participant refuses to show the batch: if nothing of it is visible, it is not decided any more."""
+        """Called when the first participant refuses the batch. Withdraws the decision if no row of it is visible."""
         first = self.participants[self.deciding[0]]
         try:
             if first.published(batch.txid):
                 return False
         except Exception:
-            return False  # nobody knows: it stays decided
+            return False  # visibility is unknown, so the batch stays decided
         self._store.remove(DECIDED, batch.txid)
         return True
 
@@ -109,7 +109,7 @@ def _stuck(batch: BatchInfo, error: BaseException) -> TopologyError:
 
 
 def topology_error(failure: Failure, txid: int | None, tries: str = "") -> TopologyError:
-    """The error that ends a run: the user's own exception, the user's lines and values, and where that was."""
+    """The error that ends a run: the user's exception, lines and values, and the step that failed."""
     where = f"in {failure.operation}, txid {txid}, partition {failure.partition}{tries}"
     message = "\n  ".join([said(failure.error), *notes_of(failure.error), where])
     return TopologyError(message, failure.operation, txid, failure.partition, failure.trace)

@@ -1,7 +1,8 @@
-"""The values that users' functions were given before the run: in attributes, closures, defaults and globals.
+"""The values that users' functions hold before the run: in attributes, closures, defaults and globals.
 
-Source code does not tell them: a setting, a clock or a draw may have made them when the topology was defined. A batch
-that was begun with some and is replayed with others is another batch, so a checkpoint keeps a digest of each.
+The source code does not show them: they may come from a setting, a clock or a random draw when the topology was
+defined. If a batch began with some values and is replayed with others, its content may change. So the checkpoint keeps
+a digest of each value.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from ..secrets import is_secret
 from ..spouts.metadata import MetadataStore
 from .agreement import Standing
 
-GIVEN = "given"  # where a checkpoint keeps them
-MOST = 2_000  # entries of one container; of the others only their number counts
+GIVEN = "given"  # the checkpoint's path for the digests
+MOST = 2_000  # entries of one container; of a larger one, the digest covers only the type and the number
 MOST_NAMES = 200
 _NO_VALUES = (types.ModuleType, type, BaseException)
 Digests = dict[str, dict[str, str]]
@@ -37,12 +38,12 @@ Digests = dict[str, dict[str, str]]
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """Of one component, on the driver, before its first batch: each operation by its name, and what it was given."""
+    """The operations of one component, with the values they hold. Used on the driver, before the first batch."""
 
     plan: Plan
 
     def digests(self) -> Digests:
-        """By operation and by the place of the value, a JSON value. Secrets are left out."""
+        """The digests by operation and by the value's place, a JSON value. Secrets are left out."""
         return {name: _Walk().of(operation) for name, operation in self._operations()}
 
     def _operations(self) -> Iterator[tuple[str, Any]]:
@@ -53,8 +54,8 @@ class Given:
             yield (name if names[name] == 1 else f"{name} ({names[name]})"), operation
 
     def others(self, then: Mapping[str, Mapping[str, str]], now: Digests) -> dict[str, str]:
-        """The operations that were given another value, each with the first place. What is new, or gone, is another
-        program; whoever corrects one may go on."""
+        """The operations that hold another value, each with the first such place. A new or missing value does not
+        count: it means that the program was changed, and a corrected program may go on."""
         found = {}
         for name, told in now.items():
             if place := next((each for each in told if then.get(name, {}).get(each, told[each]) != told[each]), None):
@@ -62,18 +63,18 @@ class Given:
         return found
 
     def weakened(self, names: Iterable[str], conf: Mapping[str, Any]) -> tuple[Guarantees, list[Guarantee]]:
-        """The guarantees if these operations count as changing, and those of before that are worse then."""
+        """The guarantees if these operations count as changing, and the present guarantees that would become worse."""
         wanted = set(names)
         changed = [each for name, each in self._operations() if name in wanted and not is_declared(each)]
         return weakened(self.plan, conf, changed)
 
 
 def compare(plan: Plan, conf: Mapping[str, Any], standing: Standing, store: MetadataStore) -> tuple[Digests, str]:
-    """Called at a start, before anything is written: what the operations are given now, and what is to be told of it.
+    """Called at a start, before anything is written: returns the digests of the operations' values, and a warning.
 
-    The text is empty unless a batch is half done, an operation before a state was given something else when it was
-    begun, and the state's guarantee rests on that operation. Raises LineageError where ``topology.guarantee`` asks for
-    more than is left.
+    The warning is empty unless a batch is half done, an operation before a state held another value when the batch
+    began, and the state's guarantee depends on that operation. Raises LineageError if the remaining guarantee is below
+    ``topology.guarantee``.
     """
     given = Given(plan)
     now, then = given.digests(), store.get(GIVEN, 0)
@@ -96,13 +97,13 @@ def compare(plan: Plan, conf: Mapping[str, Any], standing: Standing, store: Meta
 
 
 class _Walk:
-    """One walk through what an operation can reach; nothing of the user's is run for it."""
+    """Walks through the values that an operation can reach, without running user code."""
 
     def __init__(self) -> None:
         self._seen: dict[int, Any] = {}
 
     def of(self, operation: Any) -> dict[str, str]:
-        """By place. What is so odd that it cannot be gone through to its end is not compared."""
+        """The digests by place. Values that cannot be walked completely are not compared."""
         with suppress(Exception):
             return dict(self._thing("", operation))
         return {}
@@ -123,7 +124,7 @@ class _Walk:
 
 
 def _is_walked(value: Any) -> bool:
-    """Whether it has names within: there a value is told by its name, and a secret is left out."""
+    """Whether the value is walked by name: each named part gets its own digest, and secrets are left out."""
     if isinstance(value, dict):
         return len(value) <= MOST_NAMES and all(isinstance(key, str) for key in value)
     if isinstance(value, list | tuple):
@@ -132,7 +133,7 @@ def _is_walked(value: Any) -> bool:
 
 
 def _digest(value: Any) -> str | None:
-    """Of a plain value, or of a container of such; None for all others."""
+    """The digest of a plain value, or of a container of plain values; None for others."""
     if isinstance(value, list | tuple | dict | set | frozenset) and len(value) > MOST:
         return _short(f"{type(value).__name__} of {len(value)}".encode())
     in_numpy = isinstance(value, np.ndarray | np.generic) and type(value).__module__ == "numpy"
@@ -147,7 +148,7 @@ def _short(value: bytes) -> str:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """What a function, a container or an object holds, each with its name."""
+    """The values that a function, a container or an object holds, each with its name."""
     if isinstance(value, functools.partial):
         yield from (
             ("func", value.func),

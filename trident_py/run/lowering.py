@@ -1,10 +1,10 @@
-"""From a plan to levels of stages: which nodes run together, in how many partitions, and what is sent where.
+"""Lowers a plan to levels of stages: which nodes run together, in how many partitions, and which tuples go where.
 
-A *stage* is a spout or a bolt (see `bolts`): nodes that run together in one task and finish together, in Storm's
-order. Nodes not separated by a repartition, and all nodes of one state, have the same number of partitions (the
-largest hint, capped by the spout, fixed by a StateSpec). A repartition to other partitions begins the next level.
-States commit in the last level of the batch phase or later, so that a failing function fails the batch before
-anything is committed. Source in Storm: TridentTopology.build, getGroupParallelisms.
+A *stage* is a spout or a bolt (see `bolts`): its nodes run in one task and finish together, in Storm's order. Nodes
+that no repartition separates, and all nodes of one state, have the same number of partitions: the largest hint, capped
+by the spout, or the number of a StateSpec. A repartition to other partitions begins the next level. States commit in
+the last level of the batch phase or later, so that a failing function fails the batch before any state commits.
+Source in Storm: TridentTopology.build, getGroupParallelisms.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .staging import Staging, inputs_of
 
 @dataclass(frozen=True)
 class Exchange:
-    """Tuples of one node on their way to a later level. ``receivers`` are pairs of node and input number."""
+    """The tuples of one node that go to a later level. ``receivers`` are pairs of node and input number."""
 
     tag: int
     source: int
@@ -35,9 +35,9 @@ class Exchange:
 
 @dataclass(frozen=True)
 class TaskStage:
-    """Nodes that run together in one task, in the order in which they finish; parents come first.
+    """Nodes that run together in one task, in the order in which they finish: parents first.
 
-    ``commits``: it updates a state or comes behind one that does, and finishes in the commit phase.
+    ``commits``: the stage updates a state, or comes behind one that does. It finishes in the commit phase.
     """
 
     partitions: int
@@ -47,7 +47,10 @@ class TaskStage:
 
 @dataclass(frozen=True)
 class Lowered:
-    """One component of a topology, ready to run: its levels of stages and the exchanges between them."""
+    """One component of a topology, ready to run: its levels of stages and the exchanges between them.
+
+    ``wanted``: for each node, the output fields that a later node reads.
+    """
 
     plan: Plan
     levels: tuple[tuple[TaskStage, ...], ...]
@@ -56,8 +59,8 @@ class Lowered:
 
 
 def lower(plan: Plan, whole: Plan) -> Lowered:
-    """The levels of one connected component of a whole plan; a state that another component updates decides the
-    partition count of the queries here. Raises DefinitionError where partition counts contradict."""
+    """Lowers one connected component of a whole plan. If a state is updated by another component, its partition count
+    applies to the queries here. Raises DefinitionError if partition counts contradict each other."""
     classes = _Classes(whole)
     partitions = {node.id: classes.partitions(node) for node in plan.nodes if not isinstance(node, PartitionNode)}
     stages = Staging(plan, bolts_of(whole))
@@ -72,7 +75,7 @@ def lower(plan: Plan, whole: Plan) -> Lowered:
 
 
 class _Classes:
-    """Which nodes have the same number of partitions."""
+    """The classes of nodes that share a number of partitions."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -120,14 +123,14 @@ def _repartitions(node: Node) -> bool:
 
 
 def _crosses(partitions: dict[int, int], source: Node, through: PartitionNode | None, to: Node) -> bool:
-    """True if tuples may leave their task here; from one partition to one they never do."""
+    """Whether tuples may leave their task here. From one partition to one partition they never do."""
     if through is None or isinstance(through.partitioner, Identity):
         return False
     return partitions[source.id] > 1 or partitions[to.id] > 1
 
 
 def _levels(plan: Plan, stages: Staging, partitions: dict[int, int]) -> dict[int, int]:
-    """The level of every node. What commits waits for the whole batch phase, what follows it comes later."""
+    """The level of each node. Committing stages wait for the whole batch phase; the stages behind them come later."""
     levels: dict[int, int] = {}
     last = 0
     for nodes in stages.ordered:
@@ -162,7 +165,7 @@ def _exchanges(
 
 
 def _read_by(plan: Plan, node: Node, port: int, wanted: dict[int, frozenset[str]]) -> set[str]:
-    """The fields of its input that a node needs: those it reads and those it passes on."""
+    """The fields of an input that a node needs: the fields it reads, and the fields it passes on."""
     fields: Fields = plan.by_id[node.parents[port]].fields
     if isinstance(node, PartitionNode):
         return {name for name in fields if name in wanted[node.id] or name in node.partitioner.reads}
@@ -172,7 +175,7 @@ def _read_by(plan: Plan, node: Node, port: int, wanted: dict[int, frozenset[str]
 
 
 def _wanted(plan: Plan) -> dict[int, frozenset[str]]:
-    """For each node the output fields that somebody behind it reads."""
+    """For each node, the output fields that a later node reads."""
     wanted: dict[int, frozenset[str]] = {}
     needed: dict[int, set[str]] = {node.id: set() for node in plan.nodes}
     for node in reversed(plan.nodes):

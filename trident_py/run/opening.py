@@ -1,5 +1,5 @@
-"""The start of a component on the driver: first every state's store is asked, then it is compared with the checkpoint,
-and only if all agree the fences are raised. Until then nothing is written, neither in a store nor in the checkpoint."""
+"""The start of a component on the driver: asks every state's store and compares the answers with the checkpoint. Only
+if all agree does it raise the fences. Until then it writes nothing, neither to a store nor to the checkpoint."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from .agreement import Agreed, Relation, Standing, agree, check_spouts
 from .program import Program
 
 T = TypeVar("T")
-SETTLED = "component"  # where a checkpoint keeps what its first start has settled
+SETTLED = "component"  # the checkpoint's path for the record of `Agreed`
 
 
 def participants_of(program: Program) -> dict[str, BatchParticipant]:
-    """The driver's side of every state of the component that has one, by state name."""
+    """The participants of the component's states, by state name. A state may have none."""
     found = {name: participant_of(factory) for name, factory in program.states().items()}
     return {name: participant for name, participant in found.items() if participant is not None}
 
 
 @dataclass(frozen=True)
 class Opening:
-    """One start of one component. ``store`` is the checkpoint's own part."""
+    """One start of one component. ``store`` is the checkpoint's metadata store."""
 
     program: Program
     participants: Mapping[str, BatchParticipant]
@@ -36,10 +36,10 @@ class Opening:
     standing: Standing
 
     def open(self) -> tuple[Agreed, dict[str, int]]:
-        """What was agreed, and each state's generation; the checkpoint is settled then.
+        """Opens all states, records the agreement in the checkpoint, and returns it with each state's generation.
 
-        Raises LineageError, StateError for a store that stays away, Stopped if the run is stopped meanwhile. Until
-        the fences are raised an older driver may still write: so the stores are asked once more afterwards.
+        Raises LineageError if a store disagrees, StateError if a store stays unavailable, Stopped if the run is stopped
+        meanwhile. An older driver may write until the fences are raised, so the stores are asked again after that.
         """
         check_spouts(self.program.conf, self.standing, self._spouts())
         agreed = self._agreed()
@@ -65,7 +65,7 @@ class Opening:
         return {name: self.patience.until_there(f"state {name}", partial(call, name)) for name in self.participants}
 
     def _conf(self, name: str, agreed: Agreed | None) -> dict:
-        """What a participant is told of its place."""
+        """The configuration for a participant, with its context."""
         way = self.program.ways.get(name, "")
         conf = with_context(self.program.conf, state=name, lineage=self.standing.lineage, way=way)
         if agreed is not None:

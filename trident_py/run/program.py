@@ -1,9 +1,8 @@
-"""A lowered component at work: one task is one partition of one level of one attempt of a batch.
+"""The program of a lowered component. A task runs one partition of one level of one attempt of a batch.
 
-Both clusters run the same tasks. What crosses a task boundary is a row: the target partition in the next
-level, a tag, and a block of bytes. Tags from 0 on are exchanges of the plan; the others are control rows:
-failures, which every later task sees and then commits nothing, and reports, which go to the driver.
-User exceptions never leave a task; they become failures.
+Both clusters run the same tasks. Tasks exchange rows: the target partition in the next level, a tag, and a block of
+bytes. Tags from 0 on are exchanges of the plan. Negative tags are control rows: failures, which keep every later task
+from committing, and reports, which go to the driver. User exceptions never leave a task; they become failures.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ Row = tuple[int, int, bytes]
 
 @dataclass(frozen=True)
 class BatchInfo:
-    """One attempt of one batch, as every task of it must know it. Travels as JSON.
+    """One attempt of one batch, sent to each of its tasks as JSON.
 
-    ``previous`` is the attempt that ran before this one: a task may keep its states only if it saw that.
+    ``previous``: txid and attempt of the attempt before this one. A task may keep its states only if it saw that.
     """
 
     txid: int
@@ -53,10 +52,10 @@ class BatchInfo:
 
 
 class Failure(NamedTuple):
-    """What went wrong in a task: where, and the user's exception. ``replay``: it was a FailedException.
+    """A failure in a task: the step, the partition and the user's exception. ``replay``: it is a FailedException.
 
-    ``origin``: the user's line that raised it, or "". ``trace``: the traceback, without frames of ours.
-    ``level``: what failed in a later one than others may have failed because of them.
+    ``origin``: the user's line that raised it, or "". ``trace``: the traceback, without frames of trident_py.
+    ``level``: the task's level; a failure in a later level may be a consequence of one in an earlier level.
     """
 
     operation: str
@@ -69,7 +68,7 @@ class Failure(NamedTuple):
 
 
 class NodeReport(NamedTuple):
-    """What a node tells the driver about an attempt: of which node and partition, what kind, and the value."""
+    """A report of a node to the driver about an attempt: node, partition, kind and value."""
 
     node: int
     partition: int
@@ -79,7 +78,7 @@ class NodeReport(NamedTuple):
 
 @dataclass(frozen=True)
 class AttemptOutcome:
-    """What the driver learns of one attempt."""
+    """The result of one attempt, on the driver."""
 
     failures: list[Failure]
     reports: list[NodeReport]
@@ -87,8 +86,8 @@ class AttemptOutcome:
 
 @dataclass(frozen=True)
 class Program:
-    """One component of a topology, lowered; picklable. ``component`` names it in checkpoints, ``ways`` are those of
-    the tuples of each state that it updates."""
+    """One lowered component of a topology; picklable. ``component`` names it in checkpoints. ``ways``: for each state
+    that it updates, the way of the state's tuples (see `ways`)."""
 
     component: str
     lowered: Lowered
@@ -106,7 +105,7 @@ class Program:
         return max([stage.partitions for stage in self.lowered.levels[level]] + passing)
 
     def updates_beside(self, node: ProcessorNode) -> bool:
-        """Whether the node's level updates its state: then a task of it sees all that is written to its partition."""
+        """Whether the node's level updates its state. If so, a task of the level sees every write to its partition."""
         level = next(level for level in self.lowered.levels if any(node.id in stage.nodes for stage in level))
         nodes = [self.lowered.plan.by_id[node_id] for stage in level for node_id in stage.nodes]
         return any(isinstance(n, ProcessorNode) and n.committer and n.state == node.state for n in nodes)
@@ -136,7 +135,7 @@ def compile_plan(plan: Plan, conf: dict) -> list[Program]:
 
 
 def encode_failure(failure: Failure) -> bytes:
-    """A failure as bytes; an exception that cannot be pickled is replaced by its text."""
+    """Pickles a failure. An exception that cannot be pickled is replaced by its text."""
     try:
         block = cloudpickle.dumps(failure)
         pickle.loads(block)
@@ -150,9 +149,9 @@ def encode_failure(failure: Failure) -> bytes:
 
 
 def failure_of(operation: str, partition: int, error: BaseException, values: bool = True) -> Failure:
-    """To be called where the exception was caught: its traceback does not travel, the notes that it gets here do.
+    """Makes a failure where the exception was caught: tracebacks do not travel, but the notes added here do.
 
-    ``values``: the values that the user's code was called with are noted too.
+    ``values``: the notes also show the arguments of the user's code.
     """
     found = blame(error, values)
     note(error, found)
@@ -160,7 +159,7 @@ def failure_of(operation: str, partition: int, error: BaseException, values: boo
 
 
 def outcome(rows: Iterable[tuple[int, Any]]) -> AttemptOutcome:
-    """What the rows (tag, block) that left the last level say, on the driver."""
+    """Decodes the rows (tag, block) that left the last level, on the driver."""
     failures: dict[bytes, Failure] = {}
     reports: list[NodeReport] = []
     for tag, block in rows:
@@ -172,6 +171,6 @@ def outcome(rows: Iterable[tuple[int, Any]]) -> AttemptOutcome:
 
 
 def descriptor_rows(descriptors: Iterable[Descriptor]) -> Iterator[Row]:
-    """The rows that start level 0: for each spout partition what it must emit; tag is the spout's number."""
+    """The rows that start level 0: a descriptor for each spout partition. The tag is the spout's number."""
     for descriptor in descriptors:
         yield descriptor.partition, descriptor.spout, descriptor.encode()

@@ -1,4 +1,4 @@
-"""What a person sees of a running topology: progress, attempts, events, its end."""
+"""The user's handle of a running topology: progress, attempts, events, its end."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ log = logging.getLogger("trident_py")
 
 
 class Event(NamedTuple):
-    """Something that happened: "waiting" (for a store that is away at the start), "started", "committed", "replay",
-    "reported", "unsteady" (it gave something else in a second run), "task-retry", "failed", "ended"."""
+    """An event of a run. ``kind``: "waiting" (for a store that is unavailable at the start), "started", "committed",
+    "replay", "reported", "unsteady" (an operation differed in a second run), "task-retry", "failed", "ended"."""
 
     kind: str
     txid: int | None
@@ -26,11 +26,11 @@ class Event(NamedTuple):
 
 @dataclass
 class Progress:
-    """Where a component stands. Counts are tuples, of all committed batches of this run; seconds per phase.
+    """The progress of a component. Counts are tuples in all committed batches of this run.
 
-    ``seconds``: "emit" (coordination and emitting in the driver), "process" (the tasks), "commit" (publishing,
-    spout metadata), of the last batch. ``backlog``: by spout and partition what waited behind the last batch when it
-    was made, of the spouts that know it.
+    ``seconds`` of the last batch, by phase: "emit" (coordination and emitting in the driver), "process" (the tasks),
+    "commit" (publishing, spout metadata). ``backlog``: by spout and partition, the backlog when the last batch was
+    defined, for spouts that can measure it.
     """
 
     component: str
@@ -49,7 +49,7 @@ Listener = Callable[[Event, Progress | None], None]
 
 
 class RunningTopology:
-    """A topology that was submitted. ``submitTopology`` returns at once; the run goes on in the background."""
+    """A submitted topology. ``submitTopology`` returns it at once; the run goes on in the background."""
 
     def __init__(self, name: str, components: list[str]) -> None:
         self.name = name
@@ -68,12 +68,12 @@ class RunningTopology:
 
     @property
     def txid(self) -> int | None:
-        """The last committed txid of the only component; None before the first."""
+        """The last committed txid, None before the first. With several components, that of the first; see `txids`."""
         return next(iter(self.progress.values())).txid if self.progress else None
 
     @property
     def txids(self) -> dict[str, int | None]:
-        """The last committed txid of every component."""
+        """The last committed txid of each component."""
         return {name: progress.txid for name, progress in self.progress.items()}
 
     @property
@@ -81,10 +81,10 @@ class RunningTopology:
         return not self._ended.is_set()
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Waits for the end: True when it ended or was stopped, False after ``timeout`` seconds.
+        """Waits for the run to end. Returns True once it has ended or was stopped, False after ``timeout`` seconds.
 
-        A finite spout ends the run when every batch is committed. Raises TopologyError for a run that failed;
-        the exception of the user's own code is its ``__cause__``.
+        A finite spout ends the run after its last batch is committed. Raises TopologyError if the run failed; the
+        exception of the user's own code is its ``__cause__``.
         """
         try:
             ended = self._ended.wait(timeout)
@@ -96,22 +96,21 @@ class RunningTopology:
         return ended
 
     def stop(self) -> None:
-        """Ends the run after the attempt that is running, without an error; returns when it has ended."""
+        """Ends the run after the current attempt, without an error. Returns when the run has ended."""
         self.stopping.set()
         self._stop()
         self._ended.wait()
 
     def _stop(self) -> None:
-        """What a cluster does to end its components soon."""
+        """Overridden by clusters that can end their components sooner."""
 
     def collected(self, name: str) -> dict[int, list[tuple]]:
-        """The rows that `trident_py.testing.collect` recorded: by txid, of the last attempt."""
+        """The rows that `trident_py.testing.collect` recorded, by txid. Each txid has the rows of its last attempt."""
         found = self._recorded(name)
         return {txid: [row for _, rows in parts for row in rows] for txid, parts in found.items()}
 
     def collected_by_partition(self, name: str) -> dict[int, dict[int, list[tuple]]]:
-        """The same, for each txid by the number of the partition that had the rows in the stream; one without rows is
-        left out."""
+        """As `collected`, with the rows of each txid by the partition that held them. Empty partitions are left out."""
         made: dict[int, dict[int, list[tuple]]] = {}
         for txid, parts in self._recorded(name).items():
             of_batch = made.setdefault(txid, {})
@@ -120,20 +119,20 @@ class RunningTopology:
         return made
 
     def _recorded(self, name: str) -> dict[int, list[tuple[int, list[tuple]]]]:
-        """By txid the parts that were recorded: a partition's number and rows."""
+        """The recorded parts by txid. A part is a partition's number and its rows."""
         with self._lock:
             found = [parts for (_, collected), parts in self._collected.items() if collected == name]
             txids = sorted({txid for parts in found for txid in parts})
             return {txid: [part for parts in found for part in parts.get(txid, ())] for txid in txids}
 
     def addListener(self, listener: Listener) -> None:
-        """``listener(event, progress)`` is called on the driver, in the run's own thread; keep it short."""
+        """Adds a listener. ``listener(event, progress)`` runs on the driver, in the run's own thread; keep it short."""
         self._listeners.append(listener)
 
     # -- for clusters -----------------------------------------------------------------------------------------
 
     def event(self, component: str | None, kind: str, txid: int | None, attempt: int | None, reason: str = "") -> None:
-        """Records an event and tells the listeners; a listener's own error is only logged."""
+        """Records an event and calls the listeners. An error of a listener is only logged."""
         made = Event(kind, txid, attempt, reason)
         with self._lock:
             self.events.append(made)
@@ -147,7 +146,7 @@ class RunningTopology:
     def attempted(
         self, component: str, txid: int, attempt: int, collected: list[tuple[str, int, list[tuple]]]
     ) -> None:
-        """An attempt has run; what it collected (name, partition, rows) replaces what an earlier attempt did."""
+        """Called after an attempt: its collected rows (name, partition, rows) replace those of an earlier attempt."""
         with self._lock:
             self.attempts[txid] = max(attempt, self.attempts.get(txid, 0))
             if len(self.attempts) > 10_000:
@@ -159,7 +158,7 @@ class RunningTopology:
                 self._collected.setdefault((component, name), {}).setdefault(txid, []).append((partition, made))
 
     def component_ended(self, component: str, error: TopologyError | None = None) -> None:
-        """A component is over; the run is over with the last one, or with the first that failed."""
+        """Called when a component ends. The run ends with its last component; a failure makes the others stop."""
         with self._lock:
             self._open.discard(component)
             if error is not None and self.exception is None:
@@ -174,7 +173,7 @@ class RunningTopology:
 
 
 class Stopwatch:
-    """Seconds since the last lap."""
+    """Measures the seconds since the last lap."""
 
     def __init__(self) -> None:
         self.at = time.perf_counter()

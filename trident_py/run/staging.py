@@ -1,4 +1,4 @@
-"""The stages of one component: its spouts and bolts, in an order in which each comes behind those that feed it."""
+"""The stages of one component: its spouts and bolts, each behind the stages that feed it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from .bolts import Bolts
 
 Name = tuple[str, int]
 Input = tuple[int, Node, PartitionNode | None]
-"""An input of a node: its number, the node that it comes from, and the repartition in between, if any."""
+"""An input of a node: its number, its source node, and the repartition in between, if any."""
 
 
 class Staging:
-    """Which stage each node belongs to (``of``), which stages commit, and which stand behind a commit.
+    """The stage of each node (``of``), the stages that commit (``committing``), and those and all behind (``behind``).
 
-    Where bolts feed each other in a circle, Storm waits for ever. Here their nodes are stages of their own, and
-    whatever asks a state that this component updates waits for the commit phase, as the bolt would.
-    ``ordered``: the nodes of each stage in the order in which it finishes; those of the batch phase come first.
+    If bolts feed each other in a circle, Storm waits for ever. Here each of their nodes becomes a stage of its own, and
+    a node that queries a state updated by this component waits for the commit phase, as the bolt would.
+    ``ordered``: the nodes of each stage in the order in which they finish. The stages of the batch phase come first.
     """
 
     def __init__(self, plan: Plan, bolts: Bolts) -> None:
@@ -34,7 +34,7 @@ class Staging:
         self.ordered = [self._finishing(stage) for stage in self._sorted()]
 
     def inputs(self, nodes: Iterable[int]) -> Iterator[Input]:
-        """What comes to these nodes from other stages; a node's id stands for the number of its input."""
+        """The inputs of these nodes from other stages; the first element is the node's id, not the input's number."""
         for node_id in nodes:
             for _, source, through in inputs_of(self._plan, self._plan.by_id[node_id]):
                 if through is not None or self.of[source.id] != self.of[node_id]:
@@ -47,7 +47,7 @@ class Staging:
         return found
 
     def _circular(self) -> set[Name]:
-        """What is left when those that wait for nothing are taken away, again and again, from both ends."""
+        """The stages on circles: removes stages without an input or an output, from both ends, until none is left."""
         fed_by = self._fed_by()
         feeding = {stage: {other for other in fed_by if stage in fed_by[other]} for stage in fed_by}
         left = set(fed_by)
@@ -71,7 +71,7 @@ class Staging:
         return found
 
     def _sorted(self) -> list[Name]:
-        """Of those whose inputs are there the first defined, those of the batch phase before the others."""
+        """The stages, each after its inputs. Of several ready ones: batch phase first, then in order of definition."""
         fed_by = self._fed_by()
         todo = sorted(fed_by, key=self._rank)
         done: list[Name] = []
@@ -81,12 +81,12 @@ class Staging:
         return done
 
     def _rank(self, stage: Name) -> tuple[bool, int, int]:
-        """The nodes of a bolt that was taken apart keep the order in which it would finish."""
+        """The sort key of a stage. The nodes of a divided bolt keep the order in which the bolt would finish."""
         nodes = self._nodes(stage)
         return stage in self.behind, self._defined(min(nodes)), min(self._bolts.place.get(node, 0) for node in nodes)
 
     def _defined(self, node: int) -> int:
-        """The first node of the bolt."""
+        """The number of the first node in the node's bolt."""
         bolt = self._bolts.of.get(node)
         return node if bolt is None else min(other for other in self.of if self._bolts.of.get(other) == bolt)
 

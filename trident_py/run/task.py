@@ -1,4 +1,4 @@
-"""One partition of one level of a program: its processors, wired to each other and to the exchanges."""
+"""A task: one partition of one level of a program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ERROR_VALUES = "topology.error.values"
 
 
 class StateSource(Protocol):
-    """Where a task gets the partitions of its states."""
+    """Provides a task with the partitions of its states."""
 
     def state(self, program: Program, node: ProcessorNode, index: int, count: int, batch: BatchInfo) -> Any: ...
 
@@ -67,7 +67,7 @@ class LevelTask:
         self.spouts = [node.id for node in lowered.plan.nodes if isinstance(node, SpoutNode)]
 
     def _children(self, node: Node) -> list[tuple[int, int]]:
-        """The nodes of this task that read the node here, directly or through partitions that keep it here."""
+        """The nodes of this task that read the node, directly or through a repartition that stays in the task."""
         plan, found = self.program.lowered.plan, []
         for child, port in plan.children(node):
             if isinstance(child, PartitionNode):
@@ -83,10 +83,10 @@ class LevelTask:
         return {self.stage_of[source] for source in sources if source in self.stage_of} - {stage}
 
     def execute(self, batch: BatchInfo, rows: Iterable[tuple[int, Any]]) -> Iterator[Row]:
-        """The batch phase: everything that arrives flows through; stages that commit nothing finish.
+        """The batch phase: all arriving rows flow through, and the stages that do not commit finish.
 
-        Once a failure is known, here or in an earlier level, nothing of the batch is worked on any more: what
-        it would aggregate, ask or commit lacks a part.
+        After a failure, here or in an earlier level, the task processes nothing more of the batch: its aggregates,
+        queries and commits would be incomplete.
         """
         self._start(batch)
         for tag, block in rows:
@@ -98,9 +98,9 @@ class LevelTask:
         yield from self._drain()
 
     def commit(self) -> Iterator[Row]:
-        """The commit phase: stages with states, and those behind them, finish one after the other.
+        """The commit phase: stages that update states, and the stages behind them, finish one after the other.
 
-        One that fails takes with it what it feeds. To the others nothing is missing: they go on, as in Storm.
+        A stage that fails stops the stages it feeds. The others go on, as in Storm: their input is complete.
         """
         broken: set[TaskStage] = set()
         for stage in [] if self.failed else self.stages:
@@ -195,14 +195,14 @@ class LevelTask:
             self._send(exchange, chunk)
 
     def _deliver_within(self, node_id: int, port: int, chunk: Chunk) -> None:
-        """Within a task a failure ends the whole chain of calls, as in Storm; see `_guard`."""
+        """Calls the next processor. A failure ends the whole chain of calls in the task, as in Storm; see `_guard`."""
         node = self.program.lowered.plan.by_id[node_id]
         if chunk.length:
             try:
                 self._processor(node).execute(port, chunk)
             except _Failed:
                 raise
-            except BaseException as error:  # sys.exit() in a function is a failure like any other
+            except BaseException as error:  # sys.exit() in a function is a failure too
                 raise _Failed(node, error) from error
 
     def _send(self, exchange: Exchange, chunk: Chunk) -> None:
@@ -216,12 +216,12 @@ class LevelTask:
         self.out.append((0, REPORT, pickle.dumps(NodeReport(node.id, self.partition, kind, value))))
 
     def _finish(self, stage: TaskStage) -> bool:
-        """Finishes node after node, up to one that fails; False if one did."""
+        """Finishes the nodes in order. Stops at the first that fails, and returns False."""
         nodes = map(self.program.lowered.plan.by_id.__getitem__, stage.nodes)
         return all(self._guard(node, self._processor(node).finish) for node in nodes)
 
     def _guard(self, node: Node, action: Callable[[], Any]) -> bool:
-        """Runs user code; what it raises becomes a failure of the node, and the answer False."""
+        """Runs user code. If it raises, records a failure of the node and returns False."""
         try:
             action()
             return True

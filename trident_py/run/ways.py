@@ -1,8 +1,7 @@
-"""The way of a state's tuples: what decides which tuple reaches which of its partitions, and in which order, as a text.
+"""The way of a state's tuples, as text: everything that decides which tuple reaches which partition, in which order.
 
-A state that tells a replay by the number of its partition records the way under the txid before anything is written. A
-batch that is half written under another way is not mixed with its rows. The same topology has the same way on every
-cluster, in every process.
+A state that recognizes a replay by its partition number records the way with the txid before it writes, so that rows of
+two ways are never mixed in one batch. The same topology has the same way on every cluster and in every process.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ _LONGEST = 120
 
 
 def ways(lowered: Lowered) -> dict[str, str]:
-    """For each state that the component updates, by its name, the way of its tuples: a digest, then words for eyes.
+    """The way of each state that the component updates, by state name: a digest, then a readable summary.
 
-    Called once for each submission, on the driver. The digest is over all that stands before the state: spouts with
-    their partitions, steps, groupings, the partitions of every stage, the types of the fields, the version of the hash.
-    What users' functions do is no part of it.
+    Called once for each submission, on the driver. The digest covers everything before the state: spouts with their
+    partitions, steps, groupings, the partition count of every stage, field types, and the version of the hash. It does
+    not cover what users' functions do.
     """
     counts = {node_id: stage.partitions for level in lowered.levels for stage in level for node_id in stage.nodes}
     return {
@@ -34,7 +33,7 @@ def ways(lowered: Lowered) -> dict[str, str]:
 
 
 def _before(lowered: Lowered, last: Node) -> list[Node]:
-    """The node and all before it, parents first."""
+    """The node and all nodes before it, parents first."""
     wanted = {last.id}
     for node in reversed(lowered.plan.nodes):
         if node.id in wanted:
@@ -66,7 +65,7 @@ def _step(node: Node) -> list[Any]:
 
 
 def _word(node: Node, counts: dict[int, int], sent: bool) -> str:
-    """What to call a node; nothing where tuples stay in their partition."""
+    """The word for a node in the summary; "" if its tuples stay in their partition."""
     if isinstance(node, PartitionNode):
         return str(node.partitioner.name)
     if isinstance(node, SpoutNode):

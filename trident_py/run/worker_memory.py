@@ -1,7 +1,7 @@
-"""What a run keeps in one process from batch to batch: its tasks and the partitions of its states.
+"""The tasks and state partitions that a run keeps in one process from batch to batch.
 
-A process may serve several partitions and may miss batches that another process served; a state is kept only
-by a process that saw the attempt before (what a state remembers would be stale otherwise).
+A process may serve several partitions, and may miss batches that another process served. It therefore reuses a state
+only if it saw the previous attempt; otherwise the state's cached values could be stale.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _runs: dict[str, RunMemory] = {}
 
 
 class RunMemory:
-    """All that one run keeps in one process: tasks by component, level and partition; states by partition."""
+    """The memory of one run in one process: tasks by component, level and partition; states by partition."""
 
     def __init__(self) -> None:
         self.tasks: dict[tuple[str, int, int], LevelTask] = {}
@@ -31,12 +31,12 @@ class RunMemory:
         self._twin = Twin()
 
     def twin(self) -> Twin:
-        """The process for second runs; it starts with the first of them."""
+        """The process for second runs. The first of them starts it."""
         return self._twin
 
     def state(self, program: Program, node: ProcessorNode, index: int, count: int, batch: BatchInfo) -> Any:
-        """The state's partition. Where other processes serve it too, it is made anew unless this process saw the
-        attempt before this one, and sees this one's update, which comes in the same level, too."""
+        """The partition of a state. If other processes may serve it too, it is made anew for an attempt, unless this
+        process saw the previous attempt and also runs the update, in the same level."""
         assert node.state is not None
         context = self.contexts.setdefault(program.component, TridentOperationContext(0, 1))
         context.transaction = TransactionAttempt(batch.txid, batch.attempt)
@@ -72,7 +72,7 @@ class RunMemory:
 
 
 def task_for(program: Program, level: int, partition: int, batch: BatchInfo) -> LevelTask:
-    """The task of this partition, kept from earlier batches of the same run where there is one."""
+    """The task of this partition. Reuses the one from earlier batches of the run, if any."""
     memory = _runs.setdefault(batch.run, RunMemory())
     key = (program.component, level, partition)
     if key not in memory.tasks:
@@ -83,20 +83,20 @@ def task_for(program: Program, level: int, partition: int, batch: BatchInfo) -> 
 def run_level(
     program: Program, level: int, partition: int, batch: BatchInfo, rows: Iterable[tuple[int, Any]]
 ) -> Iterator[Row]:
-    """Runs one partition of one level of one attempt: executes, then commits unless something failed."""
+    """Runs one partition of one level of one attempt: executes, then commits unless there was a failure."""
     task = task_for(program, level, partition, batch)
     yield from task.execute(batch, rows)
     yield from task.commit()
 
 
 def end_run(run: str) -> None:
-    """The run is over in this process: operations are cleaned up, states and emitters closed."""
+    """Ends a run in this process: cleans up the operations, closes states and emitters."""
     memory = _runs.pop(run, None)
     if memory is not None:
         memory.close()
 
 
 def close(thing: Any) -> None:
-    """Closes what can be closed."""
+    """Closes the object, if it has ``close``."""
     if isinstance(thing, Closes):
         thing.close()

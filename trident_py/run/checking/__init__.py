@@ -1,7 +1,7 @@
-"""The check at run time: what operations emit is compared with a second run of them, in another process.
+"""The determinism check at run time: compares the output of operations with a second run in another process.
 
-`recording` is in the tasks: it notes what the operations of a sampled batch get and emit. `twin` is the other process,
-with another hash seed and another `clock`. Opt-in by ``topology.determinism.check``.
+`recording` runs in the tasks and records the input and output of the operations in a sampled batch. `twin` is the other
+process, with another hash seed and another `clock`. ``topology.determinism.check`` turns it on.
 """
 
 from .recording import Checks

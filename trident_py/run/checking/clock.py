@@ -1,4 +1,4 @@
-"""Another clock for a process of ours that runs nothing but a second run."""
+"""Moves the clock of a process that executes only second runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECONDS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 
 
 def move() -> None:
-    """From now on every clock of Python in this process is ahead, whatever name it is imported under."""
+    """Moves every clock of Python in this process ahead, whatever name it is imported under."""
     for name in _SECONDS:
         setattr(time, name, _later(getattr(time, name), AHEAD))
         setattr(time, f"{name}_ns", _later(getattr(time, f"{name}_ns"), AHEAD * 1_000_000_000))
@@ -49,7 +49,7 @@ def _today(cls: Any) -> Any:
 
 
 def _replace(kind: type, **methods: Callable[..., Any]) -> None:
-    """Puts methods into a class of C. Its identity stays, so all values of it remain what they are."""
+    """Replaces methods of a class written in C. The class stays the same object, so its instances stay valid."""
     found = gc.get_referents(vars(kind))[0]
     for name, method in methods.items():
         found[name] = classmethod(method)

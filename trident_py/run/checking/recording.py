@@ -1,4 +1,4 @@
-"""Notes what operations get and emit in a sampled batch, and compares it with what they emit a second time."""
+"""Records the input and output of operations in a sampled batch, and compares the output with a second run."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _CHECKED = Aggregate | Each | Keep | MultiReduce | Replace
 
 
 class Difference(NamedTuple):
-    """What an operation emitted otherwise, in words."""
+    """A difference between the two runs of an operation, as text."""
 
     node: Node
     text: str
 
 
 class Checks:
-    """Those of one task. Every ``every``-th txid is a sample."""
+    """The checks of one task. Every ``every``-th txid is a sample. ``values``: messages may show values."""
 
     def __init__(self, every: int, values: bool, twin: Callable[[], Twin]) -> None:
         self.every, self.values, self.twin = every, values, twin
@@ -38,16 +38,16 @@ class Checks:
 
     @classmethod
     def of(cls, conf: dict, twin: Callable[[], Twin]) -> Checks | None:
-        """None if nobody has asked for it."""
+        """None if the check is not configured."""
         every = conf.get(Config.TOPOLOGY_DETERMINISM_CHECK)
         return None if every is None else cls(every, conf.get(Config.TOPOLOGY_ERROR_VALUES, True) is not False, twin)
 
     def begin(self, attempt: TransactionAttempt) -> None:
-        """An attempt begins, before anything of it runs."""
+        """Called when an attempt begins, before any of its operations run."""
         self.attempt = attempt if attempt.txid % self.every == 0 else None
 
     def watch(self, node: ProcessorNode, context: NodeContext) -> Processor:
-        """The processor of a node, made here; one of user code that asks no state is watched."""
+        """Makes the processor of a node. If it runs user code and uses no state, it is watched."""
         if node.state is not None or not isinstance(node.spec, _CHECKED):
             return node.spec.make(context)
         try:
@@ -60,7 +60,7 @@ class Checks:
         return made
 
     def end(self) -> Iterator[Difference]:
-        """The batch is done in this task: what came out otherwise the second time."""
+        """Called when the batch is done in this task: runs the operations again and yields the differences."""
         yield from self.refused
         self.refused = []
         if self.attempt is None:
@@ -81,7 +81,7 @@ class Checks:
 
 
 class Watched(Processor):
-    """A processor, and a note of what goes in and out while a batch is a sample."""
+    """Wraps a processor and records its input and output while the batch is a sample."""
 
     def __init__(self, checks: Checks, node: Node, context: NodeContext, frozen: bytes, inner: Processor) -> None:
         super().__init__(context)
@@ -112,7 +112,7 @@ class Watched(Processor):
 
 
 def difference(first: Iterable[bytes], second: Iterable[bytes], values: bool) -> str:
-    """The first row that is another one, or a word about the number of rows; empty if all is the same."""
+    """Describes the first row that differs, or a difference in the number of rows; "" if both runs agree."""
     names, rows = _rows(first)
     _, again = _rows(second)
     for number, (one, other) in enumerate(zip(rows, again, strict=False), 1):
@@ -137,7 +137,7 @@ def _list(chunk: Chunk, name: str) -> list:
 
 
 def _same(value: Any) -> Any:
-    """What is compared: the identity of a value, else its bytes."""
+    """The value to compare by: the canonical identity, else the pickled bytes."""
     try:
         return identity(value)
     except UnkeyableError:

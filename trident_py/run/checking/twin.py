@@ -1,4 +1,4 @@
-"""A process that runs operations a second time: with another hash seed, another clock, and nothing kept from before."""
+"""A process that runs operations again: with another hash seed, another clock and no memory of earlier batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SEEDS = ("4711", "1742")
 
 
 class Run(NamedTuple):
-    """One operation in one partition of one batch: the operation as bytes, and what it got."""
+    """One operation in one partition of one batch: the pickled operation and its input (port, chunk)."""
 
     operation: bytes
     txid: int
@@ -35,21 +35,21 @@ class Run(NamedTuple):
 
 
 class Again(NamedTuple):
-    """What the second run emitted, or what it raised."""
+    """The output of a second run, or the error it raised."""
 
     blocks: list[bytes]
     error: str = ""
 
 
 class Twin:
-    """The other process, as a worker sees it. Started by the first run; ends with `close`, or with its worker."""
+    """A worker's handle of the other process. The first run starts it; it ends with `close`, or with its worker."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, run: Run) -> Again:
-        """Runs it there. Raises TridentError if that process has ended."""
+        """Runs the operation in the other process. Raises TridentError if that process has ended."""
         with self._lock:
             try:
                 process = self._started()
@@ -87,14 +87,14 @@ class Twin:
 
 
 def freeze(spec: Any, context: NodeContext) -> bytes:
-    """An operation before its first tuple, with its place, as bytes. Raises what pickling raises."""
+    """Pickles an operation, before its first tuple, with its place. Raises what pickling raises."""
     conf = without_context(context.conf)
     place = (context.operations.getPartitionIndex(), context.operations.numPartitions())
     return cloudpickle.dumps((spec, conf, place, context.inputs, context.fields, context.wanted, context.consumed))
 
 
 def main() -> None:
-    """The other process: answers until its worker closes the line. What operations print goes to stderr."""
+    """Entry point of the other process: answers until its worker closes the pipe. Operations print to stderr."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     requests = os.fdopen(os.dup(sys.stdin.fileno()), "rb")
