@@ -1,4 +1,4 @@
-"""What a topology guarantees, told before it starts: spout kind x functions x state kind, with the reason."""
+"""The guarantees of a topology, reported before it starts: spout kind x functions x state kind, with the reason."""
 
 from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, STATE_KINDS, WRONG, Cell
 from .matrix import cell as _cell

@@ -1,7 +1,6 @@
-"""The matrix: spout kind x state kind, whether a replay may differ, whether its keys may, and what follows.
+"""The matrix of guarantees: spout kind x state kind, whether a replay may differ, and whether its keys may.
 
-It extends Storm's table (docs/Trident-state.md) by the kinds that Storm does not have. The whole of it is in
-docs/semantics.md.
+It extends Storm's table (docs/Trident-state.md) by kinds that Storm lacks. docs/semantics.md shows all of it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ STATE_KINDS = (
 
 
 class Cell(NamedTuple):
-    """One cell: the guarantee, why, and what would raise it (empty where nothing has to)."""
+    """One cell: the guarantee, the reason, and what would raise it (empty for the best guarantees)."""
 
     guarantee: str
     reason: str
@@ -56,7 +55,7 @@ _CELLS: dict[tuple[str, str], Cell] = {
     (OPAQUE, "sequence"): Cell(IN_EFFECT, f"{_PAST}, in whichever batch it comes"),
 }
 
-# The replay may differ, and so may the keys of its rows.
+# The cells if a replay may differ also in the keys of its rows.
 _MOVED: dict[str, Cell] = {
     "opaque": Cell(AT_LEAST, "a replay counts under other keys, and those of the failed attempt stay (S12)"),
     "insert-ignore": Cell(AT_LEAST, "a replay writes its rows again, under other keys"),
@@ -74,8 +73,9 @@ _NO_PROMISE: dict[str, str] = {
 
 
 def cell(spout_kind: str, state_kind: str, moved: bool = False) -> Cell:
-    """The cell. ``spout_kind`` is what the state sees: with functions that are not deterministic a transactional
-    spout is an opaque one. ``moved``: the keys of a replay may be others.
+    """The cell for a spout kind, as the state sees it (`seen_as`), and a state kind. An unknown kind is at least once.
+
+    ``moved``: a replay may bring other keys.
     """
     if spout_kind == NON_TRANSACTIONAL:
         return Cell(NONE, _NO_PROMISE.get(state_kind, _LOST), _RE_READ)
@@ -90,7 +90,7 @@ def cell(spout_kind: str, state_kind: str, moved: bool = False) -> Cell:
 
 
 def seen_as(spout_kind: str, changing: bool) -> str:
-    """The spout kind as a state behind functions sees it; ``changing``: they may give other results on a replay."""
+    """The spout kind as a state behind functions sees it. ``changing``: their results may differ on a replay."""
     return OPAQUE if changing and spout_kind == TRANSACTIONAL else spout_kind
 
 

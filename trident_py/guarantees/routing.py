@@ -1,7 +1,7 @@
-"""Whether a replay sends the same tuples to the same partitions. A state that keeps its txid by partition needs it.
+"""Whether a replay sends the same tuples to the same partitions. A state that keeps its txid by partition needs this.
 
-Routes by content always do. A route by position (`shuffle`) does where the positions are the spout's own; behind
-an exchange rows arrive in no fixed order. The rows of a source of Spark lie where Spark has split them.
+Routes by content always do. A route by position (`shuffle`) does if the positions are the spout's own; behind an
+exchange rows arrive in no fixed order. A source of Spark distributes its rows as Spark splits them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Routes:
         self.counts = {node_id: stage.partitions for stage in stages for node_id in stage.nodes}
 
     def placement(self, node: Node) -> str | None:
-        """Why a tuple of this node may be in another partition on a replay."""
+        """Why a tuple of this node may be in another partition on a replay; None if it cannot."""
         if self.counts.get(node.id) == 1:
             return None
         if isinstance(node, SpoutNode):
@@ -57,7 +57,7 @@ class _Routes:
         return f"{kind} goes by position, and {why}" if why else None
 
     def order(self, node: Node) -> str | None:
-        """Why the tuples of a partition of this node may come in another order on a replay."""
+        """Why the tuples of a partition of this node may come in another order on a replay; None if they cannot."""
         if isinstance(node, SpoutNode):
             return _SPLIT.format(node.spout_id) if isinstance(node.spout, SparkSpout) else None
         parents = self._parents(node)

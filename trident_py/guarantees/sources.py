@@ -1,4 +1,4 @@
-"""What a spout's batches are on a replay; for a source of Spark it is the source that decides, not the promise."""
+"""The spout kind that really holds. For a source of Spark the source decides, not the declared kind."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from ..spouts.interfaces import KINDS, NON_TRANSACTIONAL, OPAQUE, TRANSACTIONAL
 from ..spouts.sparkspout import SparkSpout
 
 _FILES = ("avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml")
-# rate keeps the time of its first start in the checkpoint and computes every row from that and the offset
+# rate keeps the time of its first start in the checkpoint and computes every row from that time and the offset
 _COMPUTED = ("rate", "rate-micro-batch", "rate-v2")
 _TAKEN = "taken from your promise; check that "
 
 
 class Replay(NamedTuple):
-    """The kind that holds, and what it rests on."""
+    """The kind that holds, and its condition."""
 
     kind: str
     remark: str = ""
 
 
 def replay_of(spout: Any) -> Replay:
-    """The kind of a spout, never better than what it promises."""
+    """The kind of a spout, never better than the declared one."""
     if not isinstance(spout, SparkSpout):
         return Replay(spout.kind)
     able = _spark(spout.format.lower(), {key.lower(): str(value).lower() for key, value in spout.options.items()})

@@ -1,4 +1,4 @@
-"""The guarantees of a topology: one for each state, and what is printed and refused at submit."""
+"""The guarantees of a topology: one for each state. At submit they are logged and checked."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from .tracing import Cause, ancestors, changes, key_fields, origin
 
 GUARANTEE = "topology.guarantee"
 ACCEPTED = {"exactly-once": (EXACTLY, IN_EFFECT), "at-least-once": (EXACTLY, IN_EFFECT, AT_LEAST)}
-# Their updaters emit the rows that were new: in a replay those of a failed attempt are not.
+# The updaters of these emit only new rows. On a replay, rows that a failed attempt stored are not new.
 _EMITS_ONCE = ("insert-ignore", "append", "sequence")
 _TOP = (EXACTLY, IN_EFFECT)
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What one state of a topology can be trusted for.
+    """The guarantee of one state of a topology.
 
-    ``spout_kind`` is the kind that holds, ``functions`` says what may differ on a replay (empty: nothing),
-    ``raise_by`` what would give a better guarantee (empty: it is the best). ``unseen`` are those of ``functions`` of
-    which nobody knows: they could not be read to their end, and count as not deterministic.
+    ``spout_kind``: the kind that really holds. ``functions``: what may differ on a replay (empty: nothing).
+    ``raise_by``: what would give a better guarantee (empty: it is the best). ``unseen``: the part of ``functions``
+    whose source could not be read completely, which counts as not deterministic.
     """
 
     state: str
@@ -53,14 +53,14 @@ class Guarantee:
 
     @property
     def verdict(self) -> str:
-        """What is said of all functions before the state: deterministic, not deterministic, or not seen."""
+        """The verdict on all functions before the state: deterministic, not deterministic, or not seen."""
         if not self.functions:
             return DETERMINISTIC
         return UNSEEN if set(self.functions) <= set(self.unseen) else CHANGING
 
 
 class Guarantees(list[Guarantee]):
-    """The guarantees of a topology; as text a table with reasons."""
+    """The guarantees of a topology. ``str()`` gives a table with reasons."""
 
     def __str__(self) -> str:
         if not self:
@@ -75,12 +75,12 @@ class Guarantees(list[Guarantee]):
         return "\n".join(lines)
 
     def notes(self) -> list[str]:
-        """What could not be seen, a line for each operation."""
+        """One line for each operation whose source could not be read."""
         told = dict.fromkeys(what for each in self for what in each.unseen)
         return [f"{what}: it counts as not deterministic, unless it is declared @deterministic" for what in told]
 
     def below(self, required: str) -> Guarantees:
-        """Those that are worse than "exactly-once" or "at-least-once"."""
+        """The guarantees below ``required``: "exactly-once" or "at-least-once"."""
         return Guarantees(each for each in self if each.guarantee not in ACCEPTED[required])
 
 
@@ -93,10 +93,10 @@ def _line(row: tuple[str, ...], widths: list[int]) -> str:
 
 
 def guarantees(plan: Plan, conf: Mapping[str, Any] | None = None, judge: Judge | None = None) -> Guarantees:
-    """One for each state that the topology updates, in the order of their definition.
+    """One guarantee for each state that the topology updates, in the order of their definition.
 
-    ``judge`` says what of an operation is known; None: its declaration, else its source. Raises DefinitionError for a
-    factory whose own ``guarantees`` cannot be read.
+    ``judge`` decides whether an operation is deterministic. By default: from its declaration, else from its source.
+    Raises DefinitionError if a factory's own ``guarantees`` cannot be read.
     """
     done: dict[int, Guarantee] = {}
     judge = judge or Verdicts(trusted(conf))
@@ -107,7 +107,7 @@ def guarantees(plan: Plan, conf: Mapping[str, Any] | None = None, judge: Judge |
 
 
 def weakened(plan: Plan, conf: Mapping[str, Any], changed: list[Any]) -> tuple[Guarantees, list[Guarantee]]:
-    """The guarantees if these operations are others than before, and those that were better without that."""
+    """The guarantees if the ``changed`` operations hold other values, and the current guarantees that would change."""
     judge = Verdicts(trusted(conf))
 
     def doubting(operation: Any) -> Verdict:
@@ -120,7 +120,7 @@ def weakened(plan: Plan, conf: Mapping[str, Any], changed: list[Any]) -> tuple[G
 
 
 def trusted(conf: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """What this configuration takes for deterministic."""
+    """The names that this configuration declares deterministic."""
     told = (conf or {}).get(Config.TOPOLOGY_DETERMINISM_TRUST) or ()
     check({Config.TOPOLOGY_DETERMINISM_TRUST: told})
     return (told,) if isinstance(told, str) else tuple(told)
@@ -149,7 +149,7 @@ def _replay(node: SpoutNode) -> Replay:
 def _cell_of(
     plan: Plan, node: ProcessorNode, state_kind: str, replay: Replay, causes: list[Cause], judge: Judge
 ) -> Cell:
-    """The cell for one spout, with what this topology adds to its reason."""
+    """The cell for one spout, with this topology's remarks added to its reason."""
     assert node.state is not None
     seen = seen_as(replay.kind, bool(causes))
     keys = [cause for name in key_fields(node) for cause in origin(plan, node_before(plan, node), name, judge)]
@@ -169,7 +169,7 @@ def _cell_of(
 def _remarks(
     factory: Any, state_kind: str, found: Cell, keys: list[Cause], moving: list[Cause], causes: list[Cause]
 ) -> Iterator[str]:
-    """What else is to be said of a good cell."""
+    """Further remarks on a good cell."""
     if found.guarantee not in _TOP:
         return
     if causes and state_kind in ("insert-ignore", "sequence"):
@@ -183,7 +183,7 @@ def _remarks(
 
 
 def _raise_by(found: Cell, causes: list[Cause]) -> str:
-    """What to change: the cause of a downgrade, or the state."""
+    """The change that would raise the guarantee: remove the cause of a downgrade, or use another state."""
     if found.guarantee in _TOP:
         return ""
     return ", or ".join(dict.fromkeys([*(cause.remedy for cause in causes), found.raise_by])).removesuffix(", or ")
@@ -194,7 +194,7 @@ def node_before(plan: Plan, node: ProcessorNode) -> Any:
 
 
 def _behind(earlier: list[Guarantee], answer: Cell) -> Cell:
-    """A state fed by another's new values is no better than that one."""
+    """Lowers the cell of a state that another state's new values feed: it is no better than that state."""
     for state in earlier:
         if state.state_kind in _EMITS_ONCE and answer.guarantee != NONE:
             reason = f"a replay does not emit again what state {state.state} has stored, so it may never come here"
@@ -206,8 +206,8 @@ def _behind(earlier: list[Guarantee], answer: Cell) -> Cell:
 
 
 def _own_word(factory: Any, spout_kind: str) -> Cell | None:
-    """What the factory says of itself: ``guarantees``, a mapping of spout kind to (guarantee, reason[, raise by])."""
-    told = getattr(factory, "guarantees", None)  # a user's own need not have it
+    """The factory's own ``guarantees``: a mapping of spout kind to (guarantee, reason[, raise by])."""
+    told = getattr(factory, "guarantees", None)  # a user's own factory need not have it
     if told is None:
         return None
     if not isinstance(told, Mapping):
@@ -224,9 +224,9 @@ def _own_word(factory: Any, spout_kind: str) -> Cell | None:
 
 
 def announce(name: str, conf: Mapping[str, Any] | None, plan: Plan) -> None:
-    """At submit, before anything starts: logs the table at INFO and refuses what is below the configuration.
+    """Called at submit, before anything starts. Logs the table at INFO.
 
-    Raises DefinitionError for a state below ``conf["topology.guarantee"]``, or a value that is not known.
+    Raises DefinitionError if a state is below ``conf["topology.guarantee"]``, or if that value is unknown.
     """
     required = (conf or {}).get(GUARANTEE)
     if required is None and not log.isEnabledFor(logging.INFO):
@@ -238,7 +238,7 @@ def announce(name: str, conf: Mapping[str, Any] | None, plan: Plan) -> None:
 
 
 def require(found: Guarantees, conf: Mapping[str, Any] | None) -> None:
-    """Raises DefinitionError if a state is below ``conf["topology.guarantee"]``."""
+    """Raises DefinitionError if a state is below ``conf["topology.guarantee"]``, or if that value is unknown."""
     required = (conf or {}).get(GUARANTEE)
     if required is None:
         return

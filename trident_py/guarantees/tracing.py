@@ -1,4 +1,4 @@
-"""What lies between the spouts and a state: what may differ on a replay, and where the key fields come from."""
+"""Traces the operations between spouts and a state: which may differ on a replay, and where key fields come from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .routing import unsteady
 
 
 class Cause(NamedTuple):
-    """Why a result may be another on a replay, and what to do about it. Not ``seen``: nobody could read it."""
+    """Why a result may differ on a replay, and the remedy. ``seen`` is False if the source could not be read."""
 
     what: str
     remedy: str
@@ -31,7 +31,7 @@ class Cause(NamedTuple):
 
 
 def ancestors(plan: Plan, node: Node) -> list[Node]:
-    """The nodes before this one, in the order of their definition, and the node itself."""
+    """The node and all nodes before it, in the order of their definition."""
     found: set[int] = set()
     todo = [node.id]
     while todo:
@@ -43,26 +43,26 @@ def ancestors(plan: Plan, node: Node) -> list[Node]:
 
 
 def operations_of(node: Node) -> list[Any]:
-    """The user code of a node that decides what comes out of it. A consumer decides nothing."""
+    """The user code that determines a node's output. (A consumer of ``peek`` does not.)"""
     if isinstance(node, PartitionNode):
         return list(node.partitioner.operations)
     return list(node.spec.operations) if isinstance(node, ProcessorNode) else []
 
 
 def by_hash_seed(plan: Plan, trusted: Iterable[str] = ()) -> str:
-    """The first operation of a plan that gives something else under another hash seed, and why; "" if none does."""
+    """The first operation of a plan whose output depends on the hash seed, and why; "" if there is none."""
     operations = [operation for node in plan.nodes for operation in operations_of(node)]
     found = ((_called(each), follows_hash_seed(each, trusted)) for each in operations)
     return next((f"{name} {why}" for name, why in found if why), "")
 
 
 def _called(operation: Any) -> str:
-    """A function within a function by its own name."""
+    """The name of an operation; of a nested function, only its own name."""
     return name_of(operation).rpartition("<locals>.")[2]
 
 
 def changes(plan: Plan, node: Node, judge: Judge = judge) -> list[Cause]:
-    """Why the tuples that reach a state may be others on a replay, although the spout's are the same."""
+    """Why the tuples that reach a state may differ on a replay, even if the spout emits the same ones."""
     found = [cause for before in ancestors(plan, node) if before.id != node.id for cause in _own(before, judge)]
     found += [cause for before in ancestors(plan, node) for cause in _by_partition(plan, before, judge)]
     updater = node.spec.updater if isinstance(node, ProcessorNode) else None
@@ -70,7 +70,7 @@ def changes(plan: Plan, node: Node, judge: Judge = judge) -> list[Cause]:
 
 
 def _by_partition(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
-    """An aggregate of each partition by itself is another one when the tuples are spread otherwise."""
+    """The cause if the node aggregates each partition by itself and a replay may distribute tuples differently."""
     spec = node.spec if isinstance(node, ProcessorNode) else None
     if not isinstance(spec, Aggregate) or spec.phase != "full" or spec.single is not None:
         return []
@@ -79,9 +79,9 @@ def _by_partition(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
 
 
 def _own(node: Node, judge: Judge) -> list[Cause]:
-    """What a node itself adds."""
+    """The causes in the node itself."""
     if isinstance(node, PartitionNode):
-        return []  # a grouping decides where tuples go, not what they are: see `routing`
+        return []  # a grouping decides where tuples go, not their content: see `routing`
     causes = _judged(operations_of(node), judge)
     spec = node.spec if isinstance(node, ProcessorNode) else None
     if isinstance(spec, StateQuery) and not causes and not is_declared(spec.query):
@@ -98,7 +98,7 @@ def _own(node: Node, judge: Judge) -> list[Cause]:
 
 
 def _new_values(node: Node) -> list[Cause]:
-    """New values of a map that knows txids are the same again; others are what a replay makes of them."""
+    """The cause in a state's new values. A state that keeps txids emits the same values on a replay; others may not."""
     assert isinstance(node, ProcessorNode) and node.state is not None
     if node.state.kind in ("transactional", "opaque", "batch"):
         return []
@@ -120,10 +120,10 @@ def _judged(operations: Iterable[Any], judge: Judge) -> list[Cause]:
 
 
 def key_fields(node: ProcessorNode) -> list[str]:
-    """The fields that are the key of a state, as far as its factory and its updater tell."""
+    """The key fields of a state, as far as its factory and its updater declare them."""
     assert node.state is not None
     groups, factory = node.spec.groups_by, node.state.factory
-    # Attributes, as the states of the package `states` have them; a user's own may have them too.
+    # The factories of the package `states` have these attributes; a user's own may have them too.
     own = [getattr(factory, name, None) for name in ("key", "sender", "sequence")]
     names = [name for fields in ([groups] if groups else own) for name in _fields(fields)]
     return [name for name in dict.fromkeys(names) if name in node.spec.inputs]
@@ -134,12 +134,12 @@ def _fields(value: Any) -> tuple[str, ...]:
 
 
 def origin(plan: Plan, node: Node, name: str, judge: Judge = judge) -> list[Cause]:
-    """Why the field of a node's output is not a function of one tuple of the spout; empty if it is."""
+    """Why a field of a node's output does not depend on one spout tuple alone; empty if it does."""
     return _Origins(plan, judge).of(node, name)
 
 
 class _Origins:
-    """Each field of each node is traced once: a map reads all fields of the one before."""
+    """Traces each field of each node only once; a map reads all fields of the node before it."""
 
     def __init__(self, plan: Plan, judge: Judge) -> None:
         self.plan = plan

@@ -1,4 +1,4 @@
-"""What a node does to the tuples of one partition of one batch; engine-free."""
+"""Processors: what each kind of node does to the tuples of one partition of one batch, on either cluster."""
 
 from .aggregate import Aggregate, Part
 from .base import NodeContext, Processor

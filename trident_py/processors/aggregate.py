@@ -1,10 +1,10 @@
 """Aggregations over the tuples of a batch in one partition: whole, by group, and in chains.
 
-Every aggregator becomes an `Aggregator` (folds.py); chains give the cross product of what their parts emit.
+Every aggregator becomes an `Aggregator` (folds.py). A chain emits the cross product of the results of its parts.
 
-Grouped counts and sums need no Python call for each tuple: Arrow kernels do them on columns, a C loop on lists. A
-combiner that says ``kernel = "count"`` or ``kernel = "sum"`` is exactly that; groups must be texts or whole numbers for
-a kernel to tell them apart as Storm does, anything else takes the general way.
+Grouped counts and sums need no Python call for each tuple: Arrow kernels compute them on columns, a C loop on lists. A
+combiner declares ``kernel = "count"`` or ``kernel = "sum"``. A kernel distinguishes groups as Storm does only if they
+are texts or whole numbers; all others take the general way.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Part:
 class Aggregate(Spec):
     """The parts of one aggregation, over the whole partition (``group`` is None) or for each group.
 
-    ``phase``: "partial" folds tuples into values that "merge" folds further, "full" does it at once.
-    ``single``: of all partitions without tuples only one runs the aggregators, the batch's own ("batch":
-    txid modulo their number) or the first ("global"). ``inits``: in Storm each combiner's init is a node of its own.
+    ``phase``: "partial" folds tuples into values that "merge" folds further; "full" does both at once. ``single``: of
+    the partitions without tuples, only number txid modulo count ("batch") or number 0 ("global") runs the aggregators;
+    None: all do. ``inits``: the number of combiners, each of whose init is a node of its own in Storm.
     """
 
     parts: tuple[Part, ...]
@@ -90,7 +90,7 @@ class Aggregate(Spec):
 
 
 class _Run:
-    """The parts' aggregators at work on one group, or on the whole partition."""
+    """One run of the parts' aggregators over one group, or over the whole partition."""
 
     __slots__ = ("collectors", "emitted", "values")
 
@@ -108,7 +108,7 @@ class _Run:
 
 
 class AggregateProcessor(Processor):
-    """What grouped and whole aggregations share: the aggregators, the rows they emit, the end of a run."""
+    """The base of grouped and whole aggregations: the aggregators, their emitted rows, the end of a run."""
 
     def __init__(self, spec: Aggregate, context: NodeContext) -> None:
         super().__init__(context)
@@ -191,7 +191,7 @@ class WholeProcessor(AggregateProcessor):
 
 
 class GroupedProcessor(AggregateProcessor):
-    """One run for each group, begun at the group's first tuple."""
+    """One run for each group, started at the group's first tuple."""
 
     def __init__(self, spec: Aggregate, context: NodeContext) -> None:
         super().__init__(spec, context)
@@ -219,7 +219,7 @@ class GroupedProcessor(AggregateProcessor):
         self.flush()
 
     def absorb(self, partials: Iterable[tuple[tuple, tuple]]) -> None:
-        """Folds partial values of combiners into their groups: pairs of group values and a value for each part."""
+        """Folds partial values of combiners into their groups. Takes pairs: the group values, a value for each part."""
         for values, folded in partials:
             key = key_of(values)
             if key not in self.groups:
@@ -236,17 +236,17 @@ class GroupedProcessor(AggregateProcessor):
 
 
 def kernels_for(parts: Sequence[Part], group: Fields | None) -> tuple[str, ...] | None:
-    """The kernel of each part, or None where one has none or there is no group to count by."""
+    """The kernel of each part; None if a part has none, or if there is no group."""
     combiners = [part.aggregator for part in parts if isinstance(part.aggregator, CombinerAggregator)]
     kernels = tuple(combiner.kernel for combiner in combiners if combiner.kernel in ("count", "sum"))
     return kernels if group is not None and len(group) and len(kernels) == len(parts) else None
 
 
 class KernelProcessor(Processor):
-    """Grouped counts and sums as tables of partial results, merged when they grow and at the end.
+    """Computes grouped counts and sums as tables of partial results, merged when they grow and at the end.
 
-    What kernels cannot do exactly (other types, sums near 64 bits) the general processor does; it then also
-    takes the partial results so far.
+    If a kernel would not be exact (other types, sums near 64 bits), the general processor takes over, together with
+    the partial results so far.
     """
 
     def __init__(
@@ -275,7 +275,7 @@ class KernelProcessor(Processor):
             self.general.execute(port, chunk)
 
     def _count(self, chunk: Chunk) -> bool:
-        """Counts the values of the one group column, where nothing else is asked."""
+        """Counts the values of the only group column, if a count is the only aggregate. False if it cannot."""
         if not self.counting:
             return False
         column = chunk.columns[self.group[0]]
@@ -287,20 +287,20 @@ class KernelProcessor(Processor):
         return self._keep(pa.table([counts.field(0), counts.field(1)], names=[self.group[0], self.outputs[0]]))
 
     def _count_list(self, column: list) -> bool:
-        """Counts texts in one dict; a text equals nothing but itself, so only new keys need a look."""
+        """Counts texts in one dict. A text equals only texts, so checking the types of the new keys is enough."""
         known, counted = len(self.counter), iter(column)
         try:
             self.counter.update(column)
             if set(map(type, islice(reversed(self.counter), len(self.counter) - known))) <= {str}:
                 return True
-        except TypeError:  # a list, a dict: what came before it is counted already
+        except TypeError:  # an unhashable value; the values before it are already counted
             counted = takewhile(_has_hash, column)
         self.counter.subtract(counted)
         self.counter = +self.counter
         return False
 
     def _settle(self) -> None:
-        """What was counted in the dict, as one more table."""
+        """Moves the counts of the dict into a table."""
         counted, self.counter = self.counter, Counter()
         if counted:
             columns = [pa.array(list(counted), pa.string()), pa.array(list(counted.values()), pa.int64())]
@@ -309,7 +309,7 @@ class KernelProcessor(Processor):
                 self._absorb(table)
 
     def _add(self, chunk: Chunk) -> bool:
-        """Adds up: for a count ones, for a sum the values, for partial results these."""
+        """Adds up ones for a count, values for a sum, or partial results. False if a kernel would not be exact."""
         arrays = [_groupable(chunk, name) for name in self.group]
         for part, kernel in zip(self.spec.parts, self.kernels, strict=True):
             if kernel == "count" and self.spec.phase != "merge":
@@ -322,7 +322,7 @@ class KernelProcessor(Processor):
         return self._keep(self._added(pa.table(arrays, names=[*self.group, *self.outputs])))
 
     def _addable(self, chunk: Chunk, name: str) -> pa.Array | None:
-        """Whole numbers without nulls, as long as no sum can overflow unseen."""
+        """The column if it has whole numbers without nulls, and no sum can overflow unnoticed; else None."""
         array = _groupable(chunk, name)
         if array is None or array.null_count or not pa.types.is_integer(array.type):
             return None
@@ -349,7 +349,7 @@ class KernelProcessor(Processor):
         return self._added(pa.concat_tables(self.tables)) if len(self.tables) > 1 else self.tables[0]
 
     def _hand_over(self) -> None:
-        """Everything so far goes to the general processor, as partial values."""
+        """Moves all results so far to the general processor, as partial values."""
         self._settle()
         tables, self.tables, self.pending = self.tables, [], 0
         for table in tables:

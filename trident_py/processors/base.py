@@ -1,7 +1,7 @@
-"""What a node does to the tuples of one partition of one batch, on either cluster.
+"""The base classes of processors, and helpers for them.
 
-A processor is made once for each partition and serves batch after batch:
-start, then execute for each chunk of each input, then finish. What it emits goes on at once.
+A processor is made once for each partition and serves all batches: start, then execute for each chunk of each input,
+then finish. Emitted chunks go on to the next node at once.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ..tuples import Fields, TransactionAttempt
 
 
 class NodeContext:
-    """What a processor knows of its place.
+    """The context of a processor.
 
-    ``inputs`` are the fields of each input, ``fields`` those of the output, ``wanted`` the output fields
-    that somebody reads: others need not be carried. ``consumed``: some node takes the output at all.
+    ``inputs``: the fields of each input. ``fields``: the output fields. ``wanted``: the output fields that a later
+    node reads; the others need not be carried. ``consumed``: whether any node reads the output.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class NodeContext:
         self._prepared: list[Any] = []
 
     def kept(self, names: Iterable[str]) -> list[str]:
-        """Those of the names that somebody reads, in their order."""
+        """The names that a later node reads, in the given order."""
         return [name for name in names if name in self.wanted]
 
     def prepare(self, operation: Any) -> Any:
-        """This partition's own copy of an operation, prepared; a plain callable as it is."""
+        """Returns this partition's own copy of an operation, prepared. A plain callable is returned as it is."""
         own = operation
         if isinstance(operation, Prepares):
             own = copy.copy(operation)
@@ -61,7 +61,7 @@ class NodeContext:
         return own
 
     def cleanup(self) -> None:
-        """The run ends, for all operations that were prepared here."""
+        """Cleans up all operations that were prepared here. Called at the end of the run."""
         for own in self._prepared:
             if isinstance(own, CleansUp):
                 own.cleanup()
@@ -71,9 +71,9 @@ class NodeContext:
 
 
 class Spec:
-    """What a node does, as data: a frozen value in the plan, of which each partition makes its processor.
+    """The description of a node: a frozen value in the plan, from which each partition makes its processor.
 
-    ``passes``: the fields that come in go out again. ``steps``: how many nodes it is in Storm.
+    ``passes``: whether the input fields are part of the output. ``steps``: the number of nodes that Storm has for it.
     """
 
     passes: bool = False
@@ -84,21 +84,21 @@ class Spec:
 
     @property
     def operation(self) -> str:
-        """The step in words."""
+        """The step as text."""
         raise NotImplementedError
 
     @property
     def operations(self) -> tuple[Any, ...]:
-        """The user code that decides what comes out."""
+        """The user code that determines the output."""
         return ()
 
     @property
     def groups_by(self) -> Fields:
-        """The fields by which it groups, and keeps."""
+        """The fields by which it groups and which its output keeps."""
         return Fields()
 
     def reads(self, port: int) -> Iterable[str]:
-        """The fields of this input that it needs, besides those that it passes on."""
+        """The fields of this input that it needs, besides the fields that it passes on."""
         raise NotImplementedError
 
     def make(self, context: NodeContext) -> Processor:
@@ -113,13 +113,13 @@ class Processor:
         self.emit: Callable[[Chunk], None] = lambda chunk: None
 
     def start(self, attempt: TransactionAttempt) -> None:
-        """A new attempt begins; whatever an older one left is dropped."""
+        """A new attempt begins. Drops everything left from an older one."""
 
     def execute(self, port: int, chunk: Chunk) -> None:
-        """Tuples of this input. Never called with none."""
+        """Processes tuples of this input. Never called with an empty chunk."""
 
     def finish(self) -> None:
-        """All tuples of the batch have been here."""
+        """Called after the last tuple of the batch."""
 
     def close(self) -> None:
         """The run ends."""
@@ -128,7 +128,7 @@ class Processor:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """No cyclic garbage collection while a chunk is worked on: it would walk all its tuples, again and again."""
+    """Turns cyclic garbage collection off while a chunk is processed: it would walk all the tuples repeatedly."""
     if not gc.isenabled():
         yield
         return
@@ -140,9 +140,9 @@ def no_collection() -> Iterator[None]:
 
 
 def called(function: Callable[..., Any], *columns: Iterable[Any]) -> list[Any]:
-    """What a function of the user returns for each row.
+    """The user's function applied to each row.
 
-    A loop, for to ``map`` a StopIteration that leaves the function would be the end of the rows; and no slower.
+    A loop, because ``map`` would take a StopIteration that leaves the function for the end of the rows. It is as fast.
     """
     if len(columns) == 1:
         return [function(value) for value in columns[0]]
@@ -150,16 +150,16 @@ def called(function: Callable[..., Any], *columns: Iterable[Any]) -> list[Any]:
 
 
 def name_of(thing: Any) -> str:
-    """How an operation is called in plans and errors: a function by its name, an object by its class."""
+    """The name of an operation in plans and errors: a function's own name, an object's class."""
     return getattr(thing, "__qualname__", None) or type(thing).__name__
 
 
 def is_frame(kind: type) -> bool:
-    """A DataFrame, a Series, an Arrow table: what comes when it is iterated are names of columns, or loose values."""
+    """Whether the class is a DataFrame, a Series or an Arrow table. Iterating one gives column names or bare values."""
     return kind.__module__.partition(".")[0] in ("pandas", "polars", "pyarrow", "pyspark")
 
 
 def check_row(row: Any, outputs: Fields, operation: str) -> None:
-    """Catches the commonest slip: a bare value emitted in place of a tuple's values."""
+    """Raises TridentError for the most common mistake: emitting a bare value in place of a tuple's values."""
     if len(outputs) and (isinstance(row, str | bytes) or not hasattr(row, "__getitem__") or is_frame(type(row))):
         raise TridentError(f"{operation} emitted {row!r}; emit the values of one tuple, for example [{row!r}]")

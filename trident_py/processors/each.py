@@ -1,4 +1,4 @@
-"""each: what a function emits is appended to its input tuple."""
+"""each: appends the results of a function to its input tuple."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .base import NodeContext, Processor, Spec, called, check_row, is_frame, nam
 
 @dataclass(frozen=True)
 class Each(Spec):
-    """A Function, or a callable in its place: results are appended to the input tuple."""
+    """Appends the results of a Function, or of a callable in its place, to the input tuple."""
 
     function: Any
     inputs: Fields
@@ -46,7 +46,7 @@ class Each(Spec):
 
 
 class FunctionProcessor(Processor):
-    """Calls ``execute(tuple, collector)``; ``collector.emit`` is the append of a list."""
+    """Calls ``execute(tuple, collector)``. ``collector.emit`` is the ``append`` of a list."""
 
     def __init__(self, spec: Each, context: NodeContext) -> None:
         super().__init__(context)
@@ -82,7 +82,7 @@ class FunctionProcessor(Processor):
         return np.diff(np.array(ends, np.int64), prepend=0)
 
     def _vectorised(self, chunk: Chunk) -> bool:
-        """Whether the function took the columns as they are."""
+        """Tries the function on whole columns. Returns False if it does not take them."""
         if not isinstance(self.function, ExecutesColumns):
             return False
         columns = [chunk.columns[name] for name in self.spec.inputs]
@@ -112,7 +112,7 @@ class FunctionProcessor(Processor):
 
 
 class CallableProcessor(FunctionProcessor):
-    """Calls a plain callable with the input values; it returns None or an iterable of results."""
+    """Calls a plain callable with the input values. It returns None or an iterable of results."""
 
     def _execute(self, chunk: Chunk) -> None:
         results = self._results(chunk)
@@ -140,8 +140,8 @@ class CallableProcessor(FunctionProcessor):
         return [self.function() for _ in range(length)]
 
     def _each_row(self, function: Callable[..., Any], given: list[list], columns: list[list]) -> list[Any]:
-        """What the function makes of each row. An exception gets the row's values, where its traceback has no
-        arguments that tell them: those of ``int`` and of generator expressions have none."""
+        """Applies the function to each row. An exception gets the row's values as a note if its traceback shows no
+        arguments, as with ``int`` or a generator expression."""
         first = iter(given[0])
         try:
             return called(function, first, *given[1:])
@@ -168,7 +168,7 @@ def _listed(result: Any) -> Sequence[Any]:
 
 
 def repeat(chunk: Chunk, counts: np.ndarray) -> Chunk:
-    """Each row as many times as its count says."""
+    """Repeats each row as often as its count says."""
     if len(counts) == chunk.length and (counts == 1).all():
         return chunk
     return chunk.take(np.repeat(np.arange(len(counts)), counts).tolist())

@@ -1,4 +1,4 @@
-"""Combiner and reducer aggregators as Aggregators, with Storm's use of zero() and init()."""
+"""Adapts combiner and reducer aggregators to Aggregator, with Storm's use of zero() and init()."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..tuples import TridentTuple
 
 
 class CombinerFold(Aggregator):
-    """Folds init(tuple) from zero() on; a null accumulator takes the value as it is."""
+    """Folds init(tuple) of each tuple, starting from zero(). A null accumulator takes the value as it is."""
 
     def __init__(self, combiner: CombinerAggregator) -> None:
         self.combiner = combiner
@@ -28,7 +28,7 @@ class CombinerFold(Aggregator):
 
 
 class CombinerMerge(CombinerFold):
-    """Folds partial values, from zero() on once more."""
+    """Folds partial values, starting from zero() again."""
 
     def aggregate(self, value: list, tuple: TridentTuple, collector: TridentCollector) -> None:
         self.fold(value, tuple[0])
@@ -51,7 +51,7 @@ class ReducerFold(Aggregator):
 
 
 def as_aggregator(aggregator: Any, merge: bool = False) -> Aggregator:
-    """Any of the three kinds as an Aggregator; ``merge`` takes a combiner's partial values."""
+    """Any of the three kinds as an Aggregator. ``merge``: a combiner's input is partial values."""
     if isinstance(aggregator, CombinerAggregator):
         return CombinerMerge(aggregator) if merge else CombinerFold(aggregator)
     return ReducerFold(aggregator) if isinstance(aggregator, ReducerAggregator) else aggregator

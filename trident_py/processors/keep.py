@@ -1,4 +1,4 @@
-"""filter, and each with a filter: tuples are kept or dropped."""
+"""filter, and each with a filter: keeps or drops tuples."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Keep(Spec):
 
 
 class FilterProcessor(Processor):
-    """Keeps the rows for which the filter is true; typed columns are filtered where they are."""
+    """Keeps the rows for which the filter is true. A filter that takes columns gets typed columns as they are."""
 
     def __init__(self, spec: Keep, context: NodeContext) -> None:
         super().__init__(context)

@@ -17,7 +17,7 @@ from .base import NodeContext, Processor, Spec, name_of
 
 @dataclass(frozen=True)
 class Merge(Spec):
-    """The tuples of all inputs under the output's names, by position."""
+    """The tuples of all inputs, with their values matched to the output's names by position."""
 
     inputs: tuple[Fields, ...]
     outputs: Fields
@@ -31,7 +31,7 @@ class Merge(Spec):
 
 
 class MergeProcessor(Processor):
-    """Renames columns; a field that an input lacks fails where it is read."""
+    """Renames columns. If an input lacks a field, reading that field raises."""
 
     def __init__(self, spec: Merge, context: NodeContext) -> None:
         super().__init__(context)
@@ -50,7 +50,7 @@ class MergeProcessor(Processor):
 
 @dataclass(frozen=True)
 class MultiReduce(Spec):
-    """A MultiReducer, or with ``groups`` a GroupedMultiReducer, over the inputs' fields."""
+    """Runs a MultiReducer over the inputs' fields; with ``groups``, a GroupedMultiReducer."""
 
     reducer: Any
     inputs: tuple[Fields, ...]
@@ -74,7 +74,7 @@ class MultiReduce(Spec):
 
 
 class MultiReduceProcessor(Processor):
-    """One state over all tuples of the partition."""
+    """One reducer state over all tuples of the partition."""
 
     def __init__(self, spec: MultiReduce, context: NodeContext) -> None:
         super().__init__(context)
@@ -107,7 +107,7 @@ class MultiReduceProcessor(Processor):
 
 
 class GroupedMultiProcessor(MultiReduceProcessor):
-    """One state for each group, begun at its first tuple from any input."""
+    """One reducer state for each group, created at the group's first tuple from any input."""
 
     def __init__(self, spec: MultiReduce, context: NodeContext) -> None:
         super().__init__(spec, context)
@@ -140,11 +140,11 @@ class GroupedMultiProcessor(MultiReduceProcessor):
 
 @dataclass(frozen=True)
 class Joiner(GroupedMultiReducer):
-    """Joins the tuples of a group, side by side.
+    """Joins the tuples of a group: the cross product of its sides.
 
-    ``outer[i]`` says that side i may be missing: its values are then null. COMPACT output is the key and each
-    side's other fields; ``preserve`` gives each side's fields in their own order, with ``places`` telling for
-    each the position in key ++ others (a missing side is null altogether).
+    ``outer[i]``: side i may be missing; its values are then null. COMPACT output is the key, then each side's other
+    fields. ``preserve`` emits all fields of each side in their own order; ``places`` holds, for each side, the position
+    of each field in key ++ others. (All fields of a missing side are null.)
     """
 
     outer: tuple[bool, ...]

@@ -1,4 +1,4 @@
-"""Nodes that let tuples pass: project drops fields, collect also reports the rows."""
+"""Nodes that pass tuples on: project drops fields, collect also reports the rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .base import NodeContext, Processor, Spec
 
 @dataclass(frozen=True)
 class Project(Spec):
-    """The named fields only; also the identity, where it names all of them."""
+    """Keeps the named fields. With all fields it is the identity."""
 
     fields: Fields
     passes = True
@@ -37,7 +37,7 @@ class ProjectProcessor(Processor):
 
 @dataclass(frozen=True)
 class Collect(Spec):
-    """Reports the rows that pass, for tests: `trident_py.testing.collect`."""
+    """Reports the passing rows, for tests: `trident_py.testing.collect`."""
 
     name: str
     fields: Fields

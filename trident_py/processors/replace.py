@@ -1,4 +1,4 @@
-"""map and flatMap put other tuples in the place of a tuple; peek looks at it."""
+"""map and flatMap replace a tuple by other tuples; peek shows it to a consumer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .base import NodeContext, Processor, Spec, called, check_row, name_of
 
 @dataclass(frozen=True)
 class Replace(Spec):
-    """map and flatMap: fresh tuples in place of the input tuple."""
+    """map and flatMap: new tuples in place of the input tuple."""
 
     function: Any
     outputs: Fields
@@ -38,7 +38,7 @@ class Replace(Spec):
 
 
 class ReplaceProcessor(Processor):
-    """Calls the function with the whole tuple; what it returns is the new tuple, or an iterable of them."""
+    """Calls the function with the whole tuple. It returns the new tuple; for flatMap, an iterable of tuples."""
 
     def __init__(self, spec: Replace, context: NodeContext) -> None:
         super().__init__(context)
@@ -60,7 +60,7 @@ class ReplaceProcessor(Processor):
 
 @dataclass(frozen=True)
 class Peek(Spec):
-    """A Consumer, or a callable in its place, sees every tuple."""
+    """Shows every tuple to a Consumer, or to a callable in its place."""
 
     consumer: Any
     inputs: Fields
@@ -78,7 +78,7 @@ class Peek(Spec):
 
 
 class PeekProcessor(Processor):
-    """Shows each tuple to the consumer and sends all of them on."""
+    """Calls the consumer with each tuple and passes all of them on."""
 
     def __init__(self, spec: Peek, context: NodeContext) -> None:
         super().__init__(context)

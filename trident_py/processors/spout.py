@@ -1,4 +1,4 @@
-"""The first processor of every component: lets a spout's emitter emit what the batch's descriptor says."""
+"""The first processor of every component: makes a spout's emitter emit the batch that a descriptor defines."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class SpoutProcessor(Processor):
         self.context.report("emitted", self.emitted - before)
 
     def _take(self, values: Any) -> None:
-        """The user's spout may catch what is raised here, as if a tuple of its own were wrong; the failure stays."""
+        """Takes a tuple from the spout. If the user's spout catches an exception of a later step, the failure stays."""
         if self.broken is not None:
             raise self.broken
         self.rows.append(values)

@@ -1,4 +1,4 @@
-"""The two processors that touch a state: partitionPersist and stateQuery."""
+"""The two processors that use a state: partitionPersist and stateQuery."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .base import NodeContext, Processor, Spec, name_of
 
 @dataclass(frozen=True)
 class PartitionPersist(Spec):
-    """Updates a state with the tuples of one partition; what the updater emits are the new values."""
+    """Updates a state with the tuples of one partition. The updater emits the new values."""
 
     updater: Any
     inputs: Fields
@@ -43,7 +43,7 @@ class PartitionPersist(Spec):
 
 
 class PersistProcessor(Processor):
-    """Buffers the batch; at its end beginCommit, updateState, commit, unless there was no tuple."""
+    """Buffers the batch. At its end it calls beginCommit, updateState and commit, unless there was no tuple."""
 
     def __init__(self, spec: PartitionPersist, context: NodeContext) -> None:
         super().__init__(context)
@@ -71,7 +71,7 @@ class PersistProcessor(Processor):
 
 
 class _ThenEmit(StateUpdater):
-    """The user's updater; what it emitted goes on before the state commits, as in Storm."""
+    """Wraps the user's updater: the tuples it emits go on before the state commits, as in Storm."""
 
     def __init__(self, owner: PersistProcessor, rows: list[Any]) -> None:
         self.owner = owner
@@ -86,7 +86,7 @@ class _ThenEmit(StateUpdater):
 
 @dataclass(frozen=True)
 class StateQuery(Spec):
-    """Asks a state once for the tuples of a partition; answers are appended to the tuples."""
+    """Queries a state once for the tuples of a partition and appends the answers to the tuples."""
 
     query: Any
     inputs: Fields
@@ -109,7 +109,7 @@ class StateQuery(Spec):
 
 
 class QueryProcessor(Processor):
-    """Buffers the batch; at its end one batchRetrieve, then execute for each tuple."""
+    """Buffers the batch. At its end it calls batchRetrieve once, then execute for each tuple."""
 
     def __init__(self, spec: StateQuery, context: NodeContext) -> None:
         super().__init__(context)
