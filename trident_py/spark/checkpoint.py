@@ -1,9 +1,9 @@
-"""What is kept of a component between runs, in one folder: Spark's logs, and ours in a folder inside.
+"""The checkpoint of a component: one folder with Spark's logs and, inside it, a folder of trident_py.
 
     <checkpoints>/<topology name>/<component>/          metadata, offsets, commits (Spark's)
     <checkpoints>/<topology name>/<component>/trident/  lineage and txid base, spout metadata that came with a commit
 
-Ours is inside so that a checkpoint is copied, moved and deleted as one.
+The second is inside the first, so that a checkpoint is copied, moved and deleted as one folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..spouts.metadata import FileMetadataStore
 
 
 class Checkpoint:
-    """One component's folder. Raises TridentError for a place that is not a folder of this machine."""
+    """One component's folder. Raises TridentError if ``root`` is not a path on this machine."""
 
     def __init__(self, root: str, topology: str, component: str) -> None:
         if "://" in root and not root.startswith("file://"):
@@ -35,7 +35,7 @@ class Checkpoint:
 
     @property
     def location(self) -> str:
-        """The folder as Spark is told: Hadoop takes it as it stands, and would keep the escapes of a URI."""
+        """The folder as a URL for Spark. Not escaped: Hadoop takes the text as it is and would keep the escapes."""
         return f"file://{self.folder}"
 
     @property
@@ -49,11 +49,11 @@ class Checkpoint:
         return max(ids, default=None)
 
     def is_committed(self, batch_id: int) -> bool:
-        """Whether Spark has noted this batch as committed."""
+        """Whether Spark has recorded this batch as committed."""
         return (self.folder / "commits" / str(batch_id)).exists()
 
     def standing(self, topology: str) -> Standing:
-        """What the checkpoint says before this start. Raises LineageError for one of which a part is missing."""
+        """The content of the checkpoint before this start. Raises LineageError if a part of it is missing."""
         record = self.store.get(SETTLED, 0)
         if record is None:
             if not self.is_new:
@@ -72,7 +72,7 @@ class Checkpoint:
         return Standing(str(self.folder), topology, record, lineage, txid, begun, decided)
 
     def _query_id(self) -> str:
-        """The lineage of a checkpoint that an older version has made."""
+        """The lineage of a checkpoint made by an older version."""
         if self.is_new:
             return uuid.uuid4().hex
         return str(json.loads((self.folder / "metadata").read_text())["id"])

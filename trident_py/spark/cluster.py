@@ -1,4 +1,4 @@
-"""SparkCluster: a topology on Spark, each component as one streaming query."""
+"""SparkCluster: runs a topology on Spark, each component as one streaming query."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from .stage import import_paths
 class SparkCluster:
     """Runs topologies on Spark. A context manager; `shutdown` stops every topology that still runs.
 
-    ``spark=None`` makes a ``local[*]`` session; the last cluster that uses it ends it at shutdown, with its Java
-    process. Where the process has a session already, that is taken. A session that is not ours stays as it is.
-    ``checkpoints`` is the folder where every topology, by its name, keeps what it needs to go on: a
-    topology that is submitted again under the same name goes on where it stopped. Without it nothing is kept.
+    ``spark=None`` uses the session of this process. If there is none, it makes a ``local[*]`` session; the last cluster
+    that uses it ends it at shutdown, with its Java process. A session that trident_py did not make is left as it is.
+    ``checkpoints``: the folder of the checkpoints, by topology name. A topology submitted again under the same name
+    goes on where it stopped. Without the folder nothing is kept.
     """
 
     def __init__(self, spark: SparkSession | None = None, checkpoints: str | None = None) -> None:
@@ -56,9 +56,8 @@ class SparkCluster:
         """Starts the topology and returns at once.
 
         ``availableNow``: the run also ends when no spout is ready, instead of waiting for more.
-        Raises DefinitionError for one that cannot run, for settings that cannot be, and for states that are below
-        ``conf["topology.guarantee"]``; then nothing was started. What is guaranteed is
-        logged by the logger ``trident_py`` at INFO.
+        Raises DefinitionError, before it starts anything, if the topology cannot run, if a setting is invalid, or if a
+        state is below ``conf["topology.guarantee"]``. The logger ``trident_py`` logs the guarantees at INFO.
         """
         if self._home is None:
             raise TridentError("this SparkCluster is shut down; make a new one")
@@ -72,7 +71,7 @@ class SparkCluster:
         return running
 
     def shutdown(self) -> None:
-        """Stops what still runs, ends the home service, and the session if it is our own."""
+        """Stops the topologies that still run, and ends the home service and, as its last user, our own session."""
         for running in self._running:
             running.stop()
         self._running = []
@@ -87,7 +86,7 @@ class SparkCluster:
 class SparkRunningTopology(RunningTopology):
     """A topology on Spark: a thread and a query for each component.
 
-    Raises DefinitionError for one that cannot be sent to Spark's workers; then nothing was started.
+    Raises DefinitionError, before it starts anything, if the topology cannot be sent to Spark's workers.
     """
 
     def __init__(

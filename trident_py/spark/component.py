@@ -1,4 +1,4 @@
-"""One component on Spark: its query, what each foreachBatch call does, and how the query ends."""
+"""One component on Spark: its query, its foreachBatch calls, and the end of the query."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ STOP_GRACE = "topology.stop.grace.secs"
 
 
 class SparkComponent:
-    """Made for each submission, when the program is pickled: DefinitionError if it cannot be. `run` blocks until the
-    component is over; `wake` makes it look at a stop."""
+    """Runs one component of a submission. Pickles the program; raises DefinitionError if that is not possible. `run`
+    blocks until the component ends; `wake` makes it notice a stop."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class SparkComponent:
     # -- the life of the query ----------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Until the spouts are exhausted, the run is stopped, or an error ends it. Raises TopologyError."""
+        """Runs until the spouts are exhausted or the run is stopped. Raises TopologyError if an error ends it."""
         store = self.checkpoint.store
         self.service.register(f"{self.key}/metadata", store)
         infos = [self.program.spouts[i] for i in python_spouts(self.program)]
@@ -88,13 +88,13 @@ class SparkComponent:
             coordination.close()
 
     def wake(self) -> None:
-        """The run is being stopped."""
+        """Called when the run is being stopped."""
         self._wake.set()
 
     def _run(self, coordination: Coordination, nobody: Coordination) -> None:
         self.loop = BatchLoop(self.program, coordination, self.running, self.run_id)
         standing = self.checkpoint.standing(self.program.conf["topology.name"])
-        at = self.loop.open(standing).txid  # before Spark has written anything
+        at = self.loop.open(standing).txid  # before Spark writes anything
         last = self.checkpoint.last_batch()
         self.base = at if last is None else at - last - 1
         self.planner = BatchPlanner(self.program, coordination, self.base, at, self.running.stopping)
@@ -113,7 +113,8 @@ class SparkComponent:
         self._raise(ended_by)
 
     def _one_query(self) -> BaseException | None:
-        """A query, to its end: what ended it, also where it could not even begin for lack of a process."""
+        """Runs a query to its end and returns the error that ended it, if any. A query that could not start because its
+        planner process died counts as ended."""
         try:
             self.query = self._start()
         except Exception as error:
@@ -130,8 +131,8 @@ class SparkComponent:
         return None
 
     def _lost_the_planner(self, ended_by: BaseException | None) -> bool:
-        """Whether Spark gave up the query because its process that asks for batches has died, or came too late: between
-        two batches, so that another query goes on where this one stood. A few times in a row, as with lost tasks."""
+        """Whether another query may go on: Spark gave up this one between two batches, because its planner process died
+        or started too late. Allowed a few times in a row, as with lost tasks."""
         if ended_by is None or self.error is not None or self.planner.fatal is not None or self._wake.is_set():
             return False
         texts = failures.chain_of(ended_by)
@@ -146,7 +147,7 @@ class SparkComponent:
         return True
 
     def _is_between(self) -> bool:
-        """Spark has noted the last batch that was done here."""
+        """Whether Spark has recorded the last batch of this query as committed."""
         return self._done is None or self.checkpoint.is_committed(self._done)
 
     def _start(self) -> Any:
@@ -165,8 +166,8 @@ class SparkComponent:
                 raise failures.translated(texts, str(self.checkpoint.folder)) from error
 
     def _watch(self) -> None:
-        """Stops the query when the spouts are exhausted, or when the run is stopped: then after the batch that
-        is running, or in its middle if that takes longer than the grace. So is one that just begins."""
+        """Stops the query when the spouts are exhausted or the run is stopped: after the current batch, or in its
+        middle if it takes longer than the grace. A query that is just starting is stopped once it has begun."""
         self._wake.wait()
         while not self._over.is_set():
             if self._begun.is_set():
@@ -184,7 +185,7 @@ class SparkComponent:
             self.error = self.error or error
 
     def _logged_by_spark(self) -> None:
-        """Waits for Spark to note the last batch as committed: stopped before that, it would come again."""
+        """Waits until Spark has recorded the last batch as committed; a query stopped earlier would repeat it."""
         deadline = time.monotonic() + LOG_WAIT
         while self._done is not None and time.monotonic() < deadline:
             if self._over.is_set() or self.checkpoint.is_committed(self._done):
@@ -216,7 +217,7 @@ class SparkComponent:
     # -- one batch ----------------------------------------------------------------------------------------------
 
     def _batch(self, frame: DataFrame, batch_id: int) -> None:
-        """What Spark calls for a batch. It returns only if the batch is committed."""
+        """The foreachBatch function. Returns only if the batch is committed; else raises Interrupted."""
         with self._busy:
             try:
                 self._commit(frame, self.base + batch_id + 1, batch_id)
@@ -238,7 +239,7 @@ class SparkComponent:
     def _metadata(self, txid: int, batch_id: int) -> tuple[dict | None, dict | None]:
         """The metadata of the last batch and of this one; None if Python spouts have no part in this batch.
 
-        A batch of before the restart was not asked for in this process: its offsets are in Spark's log.
+        This process did not plan a batch that began before the restart; its offsets are in Spark's log.
         """
         previous, metadata = self.planner.describe(txid)
         if metadata is None and python_spouts(self.program):
@@ -249,7 +250,7 @@ class SparkComponent:
         return previous, metadata
 
     def _executor(self, frame: DataFrame) -> Callable[[BatchInfo, list[Descriptor] | None], AttemptOutcome]:
-        """Runs attempts of one batch: the first triggers the query's own plan, the others fresh copies of it."""
+        """A function that runs attempts of one batch: the first on the query's own plan, later ones on fresh copies."""
         context = frame.sparkSession.sparkContext
 
         def execute(batch: BatchInfo, descriptors: list[Descriptor] | None) -> AttemptOutcome:
@@ -280,7 +281,8 @@ class SparkComponent:
         return outcome_of(told)
 
     def _engine_failed(self, error: Exception, batch: BatchInfo) -> AttemptOutcome:
-        """A job that Spark gave up: a stop, a process that died (replayed a few times), or the end of the run."""
+        """The outcome of a job that failed in Spark. A lost process replays the batch, a few times in a row; any other
+        error ends the run. Raises Stopped if a stop cancelled the job."""
         texts = failures.chain_of(error)
         if failures.is_cancelled(texts) and self.running.stopping.wait(2):
             raise Stopped

@@ -1,6 +1,6 @@
-"""What Spark's errors mean: the true root, in a line or two, as one of our errors.
+"""Translates Spark's errors to errors of trident_py that name the root cause in a line or two.
 
-Spark hides causes two levels down and in thousands of characters of stack trace.
+Spark hides a cause two levels down, in thousands of characters of stack trace.
 """
 
 from __future__ import annotations
@@ -45,27 +45,27 @@ _TEXT = 20_000
 
 
 def chain_of(error: BaseException) -> list[str]:
-    """The texts of an error and of its causes, Java's included, from the outside in."""
+    """The texts of an error and of its causes, including Java's, from the outside in."""
     return [text[:_TEXT] for text in [str(error), *java_causes(error)]]
 
 
 def is_lost_task(texts: list[str]) -> bool:
-    """Whether a worker process or an executor died: nobody's exception, the batch can be replayed."""
+    """Whether a worker process or an executor died. No user code raised, so the batch can be replayed."""
     return any(mark in text for text in texts for mark in _LOST)
 
 
 def is_lost_planner(texts: list[str]) -> bool:
-    """Whether Spark's process that asks for the next batch came too late, or died: then only the line to it breaks."""
+    """Whether Spark's planner process started too late or died. A dead one shows only as a broken connection."""
     return is_lost_task(texts) or any(mark in text for text in texts for mark in _LINE_BROKE)
 
 
 def lost_planner(texts: list[str]) -> FailedException:
-    """What is said of it, before another query goes on."""
+    """The failure to report before another query goes on."""
     return FailedException(f"Spark's process that asks for batches died: {_short(texts)}")
 
 
 def is_cancelled(texts: list[str]) -> bool:
-    """Whether the job was ended from outside: a stop, or the session was stopped."""
+    """Whether the job was cancelled: the query or the session was stopped."""
     return any(mark in text for text in texts for mark in _CANCELLED)
 
 
@@ -75,7 +75,7 @@ def lost_task(texts: list[str]) -> FailedException:
 
 
 def translated(texts: list[str], checkpoint: str) -> TridentError:
-    """What Spark said, as an error of ours that names the cause and the next step."""
+    """Spark's error as an error of trident_py that names the cause and the next step."""
     told = " ".join(texts)
     if any(mark in told for mark in _TWO_DRIVERS):
         return ZombieError(
@@ -96,7 +96,7 @@ def translated(texts: list[str], checkpoint: str) -> TridentError:
 
 
 def _short(texts: list[str]) -> str:
-    """The innermost words: the last line of a Python traceback, else the first line of the root cause."""
+    """The innermost message: the last line of a Python traceback, else the first line of the root cause."""
     for text in reversed(texts):
         _, found, trace = text.rpartition("Traceback (most recent call last):")
         if found:

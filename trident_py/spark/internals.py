@@ -1,6 +1,6 @@
-"""Every use of what PySpark, Py4J and Spark's Java classes do not promise. Checked on PySpark 4.3.0.
+"""All uses of private interfaces of PySpark, Py4J and Spark's Java classes. Checked on PySpark 4.3.0.
 
-For another version, read each function against its sources, then run the tests marked ``spark``.
+For another version, check each function against Spark's source code, then run the tests marked ``spark``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _CAUSES = 6
 
 
 class Interrupted(Exception):
-    """Ends a foreachBatch call without committing the batch. Spark reads this text, in which Py4J reports an
-    InterruptedException, as a stop of the query."""
+    """Ends a foreachBatch call without committing the batch. Its text is that of Py4J for an InterruptedException,
+    which Spark takes for a stop of the query."""
 
     def __init__(self) -> None:
         called = "py4j.protocol.Py4JJavaError: An error occurred while calling o0.stopped."
@@ -26,22 +26,22 @@ class Interrupted(Exception):
 
 
 def active_context() -> SparkContext | None:
-    """The Spark context of this process, whoever made it."""
+    """The active Spark context of this process, if any."""
     return SparkContext._active_spark_context
 
 
 def gateway_of(spark: SparkSession) -> Any:
-    """Py4J's line to the Java process."""
+    """Py4J's gateway to the Java process."""
     return spark.sparkContext._gateway
 
 
 def java_process(spark: SparkSession) -> Any:
-    """The Java process as a Popen; None where PySpark did not start it."""
+    """The Java process as a Popen; None if PySpark did not start it."""
     return getattr(gateway_of(spark), "proc", None)
 
 
 def forget_gateway() -> None:
-    """Lets the next session of this process start a Java process of its own."""
+    """Makes the next session of this process start a new Java process."""
     SparkContext._gateway = None
     SparkContext._jvm = None
 
@@ -62,7 +62,7 @@ def first_source_offset(query: StreamingQuery, batch_id: int) -> dict | None:
 
 
 def fresh_copy(query: StreamingQuery, session: SparkSession) -> DataFrame:
-    """The plan of the query's running batch, as a copy: the same frame would reuse its shuffle files, and skip
+    """A copy of the plan of the query's running batch. The original frame would reuse its shuffle files and skip
     stages."""
     plan = query._jsq.streamingQuery().lastExecution().executedPlan().clone()
     frame = session._jsparkSession.internalCreateDataFrame(plan.execute(), plan.schema(), False)
@@ -72,7 +72,7 @@ def fresh_copy(query: StreamingQuery, session: SparkSession) -> DataFrame:
 def java_causes(error: BaseException) -> list[str]:
     """The texts of the Java exception behind an error, and of its causes, from the outside in."""
     texts: list[str] = []
-    # Py4J's errors have the first, PySpark's the second, Python's neither.
+    # Py4J's errors have the first attribute, PySpark's the second, other errors neither.
     java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     while java is not None and len(texts) < _CAUSES:
         texts.append(str(java.toString()))
@@ -81,5 +81,5 @@ def java_causes(error: BaseException) -> list[str]:
 
 
 def raised_by_spark(error: BaseException) -> bool:
-    """Whether this is an error of PySpark, or of Py4J, whose errors have no common base class."""
+    """Whether the error comes from PySpark or from Py4J. Py4J's errors have no common base class."""
     return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j")

@@ -1,7 +1,7 @@
-"""A program as one streaming query: sources of descriptors, then a stage and an exchange for each level.
+"""Builds a program's streaming query: sources of descriptors, then a stage and an exchange for each level.
 
-The plan is built once; foreachBatch only triggers it. `repartitionById` sends a row to exactly the partition
-it names, so the partition index of a task is the program's, never adaptive execution's.
+The plan is built once; foreachBatch only triggers it. `repartitionById` sends a row to exactly the partition that it
+names, so a task's partition index is the program's, never a choice of adaptive execution.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .stage import SCHEMA, Shipped, level_function
 
 
 def streaming_plan(spark: SparkSession, program: Program, source: str, shipped: Shipped) -> DataFrame:
-    """The whole component as one streaming DataFrame; its rows are what leaves the last level."""
+    """The whole component as one streaming DataFrame. Its rows are the rows that leave the last level."""
     rows = _sources(spark, program, source, shipped)
     if program.partitions(0) > 1:
         rows = rows.repartitionById(program.partitions(0), "pid")
@@ -40,12 +40,12 @@ def _stage(rows: DataFrame, shipped: Shipped, level: int) -> DataFrame:
 
 
 def python_spouts(program: Program) -> list[int]:
-    """The numbers of the spouts whose descriptors come from our own source."""
+    """The numbers of the spouts whose descriptors come from the source in `source`."""
     return [i for i, info in enumerate(program.spouts) if not isinstance(info.spout, SparkSpout)]
 
 
 class StreamedSpout:
-    """Stands for a SparkSpout in the workers: its tuples come in the descriptors, as a home spout's do."""
+    """Replaces a SparkSpout in the workers. Its tuples come in the descriptors, as those of a home spout do."""
 
     home = True
 
@@ -57,7 +57,7 @@ class StreamedSpout:
 
 
 def with_streamed_spouts(program: Program) -> Program:
-    """The program as workers get it."""
+    """The program for the workers, with a StreamedSpout in place of each SparkSpout."""
     infos = tuple(
         info._replace(spout=StreamedSpout(info.fields)) if isinstance(info.spout, SparkSpout) else info
         for info in program.spouts
@@ -80,7 +80,7 @@ def _sources(spark: SparkSession, program: Program, source: str, shipped: Shippe
 
 
 def _packed(spark: SparkSession, index: int, spout: SparkSpout, partitions: int, paths: tuple[str, ...]) -> DataFrame:
-    """The rows of a source of Spark, packed into blocks where they are read."""
+    """The rows of a source of Spark, packed into descriptors by the tasks that read them."""
     reader = spark.readStream.format(spout.format)
     for key, value in spout.options.items():
         reader = reader.option(key, value)
@@ -95,7 +95,7 @@ def _packed(spark: SparkSession, index: int, spout: SparkSpout, partitions: int,
 def _pack(
     index: int, partitions: int, paths: tuple[str, ...]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Record batches of a source as descriptors of one spout. Nested: pickled by value, as in `stage`."""
+    """The function that packs a source's record batches. Nested, so that it is pickled by value, as in `stage`."""
 
     def pack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import sys
@@ -109,7 +109,7 @@ def _pack(
 
 
 def pack(index: int, partitions: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """On the executor: each record batch becomes a descriptor of a chunk that is emitted as it stands."""
+    """Turns each record batch into a descriptor of a chunk that is emitted as it is. Runs on the executor."""
     from pyspark import TaskContext
 
     from ..chunks import Chunk

@@ -1,7 +1,7 @@
-"""The driver's side of the source: which batch comes next, what it is, and what its tasks must emit.
+"""The driver's side of the source: plans the next batch, its metadata and the descriptors of its tasks.
 
-Called by Spark's planner process and, after a restart, by a task, through the home service; one per run of a
-component. What spouts raise becomes a failure row, so that it reaches the batch loop like any other failure.
+Each run of a component has one. Through the home service, Spark's planner process calls it and, after a restart and in
+replays, tasks do. Exceptions of spouts become failure rows, so that they reach the batch loop like any other failure.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ PENDING_WAIT = 5.0
 
 
 class BatchPlanner:
-    """Makes batches one after the other: Spark asks for the next only when the last is committed.
+    """Plans batches one after the other: Spark asks for the next only when the last is committed.
 
-    ``finished`` is set when every spout has ended and everything emitted is committed; ``fatal`` holds what a
-    coordinator raised while it described a batch.
+    ``finished`` is set when every spout has ended and everything emitted is committed. ``fatal`` holds the exception
+    of a coordinator that could not define a batch.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class BatchPlanner:
 
     @property
     def last_txid(self) -> int:
-        """The last txid that is committed, or that Spark has begun."""
+        """The last txid that is committed or that Spark has begun."""
         return self._last
 
     def alive(self) -> bool:
-        """Lets a worker find out whether this run is still on."""
+        """Called by a worker to find out whether this run still goes on."""
         return True
 
     def initial(self) -> Offset:
@@ -82,7 +82,7 @@ class BatchPlanner:
             return self._rows(txid, metadata), offset_of(txid, metadata)
 
     def _not_described(self, txid: int, error: BaseException) -> None:
-        """A coordinator failed: the same txid is tried again after a pause, or the run ends."""
+        """Called when a coordinator fails. Pauses, so that Spark asks for the same txid again, or ends the run."""
         self._refusals += 1
         if not isinstance(error, FailedException) or self._refusals == self._program.conf.get(MAX_ATTEMPTS):
             self.fatal = error
@@ -92,7 +92,7 @@ class BatchPlanner:
         self._stopping.wait(back_off_seconds(self._refusals))
 
     def again(self, start: Offset, end: Offset) -> list[Row]:
-        """After a restart: the rows of a batch whose offsets are in the log, but which is not committed."""
+        """The rows of a batch that is in Spark's offset log but not committed. Called after a restart."""
         with self._lock:
             txid = int(end["txid"])
             if self._again is None or self._again[0] != txid:
@@ -104,7 +104,7 @@ class BatchPlanner:
         try:
             metadata = self._coordination.initialize(txid, 0, previous, current)
         except BaseException as error:
-            self._metadata = (txid, previous, current)  # the next attempt is still of this batch
+            self._metadata = (txid, previous, current)  # the next attempt belongs to this batch too
             return self._failure_rows(error)
         self._metadata = (txid, previous, metadata)
         return self._rows(txid, metadata)
@@ -117,11 +117,11 @@ class BatchPlanner:
             return self._metadata[1], self._metadata[2]
 
     def begun(self, txid: int) -> None:
-        """Spark has begun this batch. It counts also where only a source of Spark's own had data."""
+        """Called when Spark has begun this batch, also if only a source of Spark had data."""
         self._last = max(self._last, txid)
 
     def replay(self, descriptors: Sequence[Descriptor]) -> str:
-        """Keeps the descriptors of another attempt for the tasks; returns what tells the tasks to fetch them."""
+        """Keeps the descriptors of another attempt, and returns the job property that makes tasks fetch them."""
         rows: dict[int, list[tuple[int, bytes]]] = {}
         for pid, tag, block in descriptor_rows(map(self._numbered, descriptors)):
             rows.setdefault(pid, []).append((tag, block))
@@ -129,11 +129,11 @@ class BatchPlanner:
         return json.dumps([*self._python, FAILURE])
 
     def replayed(self, partition: int) -> list[tuple[int, bytes]]:
-        """What a task of level 0 must emit in a replay. Called by the task."""
+        """The descriptors for a task of level 0 in a replay. Called by the task."""
         return self._replay.get(partition, [])
 
     def _wait_ready(self, txid: int) -> bool:
-        """Waits a moment for a spout to be ready, unless a source of Spark's own may have data meanwhile."""
+        """Waits a moment for a spout to be ready, unless the component also has sources of Spark."""
         mixed = len(self._python) < len(self._program.spouts)
         begun = time.monotonic()
         while not self._stopping.is_set() and not self.finished.is_set():
@@ -172,5 +172,5 @@ class BatchPlanner:
         return [(pid, FAILURE, block) for pid in range(self._program.partitions(0))]
 
     def _numbered(self, descriptor: Descriptor) -> Descriptor:
-        """The coordination counts Python spouts only; the program counts all."""
+        """Renumbers a descriptor's spout: the coordination counts only Python spouts, the program all spouts."""
         return descriptor._replace(spout=self._python[descriptor.spout])

@@ -1,4 +1,4 @@
-"""The Spark session: one of our own where none is given, and what a query needs of any session."""
+"""The Spark session: makes one if none is given, and sets what a query needs of any session."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from .internals import active_context, default_file_system, forget_gateway, gate
 MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 RAW_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
 
-# Adaptive execution costs 20 ms a batch and has nothing to decide: every partition count is the program's.
-# What Spark writes into a checkpoint, and expects there after a restart, must not depend on the session's settings: the
-# second format of the offset log keeps sources by name, ours have none.
+# Adaptive execution costs 20 ms a batch and has nothing to decide, since the program fixes every partition count.
+# The format of a checkpoint must not depend on the session's settings: the second format of the offset log keeps
+# sources by name, and ours have none.
 QUERY = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
@@ -35,20 +35,20 @@ QUERY = {
     "spark.sql.streaming.stopActiveRunOnRestart": "false",
     "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
 }
-# Hadoop's local file system starts a chmod process for every file and writes a .crc beside it; that is most of
-# what a batch spends on its logs. The raw one renames too, so a log is there whole or not at all.
+# Hadoop's local file system starts a chmod process for every file and writes a .crc beside it, which is most of the
+# time a batch spends on its logs. The raw file system also renames, so a log file is complete or absent.
 LOCAL_CHECKPOINT = {
     "spark.sql.streaming.checkpointFileManagerClass": MANAGER,
     "fs.file.impl": RAW_FILES,
     "fs.file.impl.disable.cache": "true",
 }
-# Where executors can be lost, Spark runs a part of a stage again in the middle of a batch, and a part that emits
-# something else this time must not mix with what other partitions have committed already: the checksum makes
-# Spark give up the job, and the batch is replayed whole.
+# If an executor is lost, Spark repeats a part of a stage in the middle of a batch. Other partitions may already have
+# committed, so different output must not mix with theirs: the checksum makes Spark give up the job, and the whole batch
+# is replayed.
 _CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum"
 CHECKED = {f"{_CHECKSUM}.enabled": "true", f"{_CHECKSUM}.enableFullRetryOnMismatch": "true"}
 UNCHECKED = dict.fromkeys(CHECKED, "false")
-# A user's error and a stop are told by us; these loggers would add Java stack traces to them.
+# trident_py reports a user's error or a stop; these loggers would add Java stack traces.
 SILENCED = (
     "org.apache.spark.sql.execution.streaming",
     "org.apache.spark.api.python",
@@ -75,17 +75,17 @@ _sessions = threading.RLock()
 
 
 class Lease:
-    """A session that somebody else ends: given to a cluster, or already there in this process."""
+    """A session that a cluster does not end: given by the user, or already present in this process."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
 
     def end(self) -> None:
-        """It stays as it is."""
+        """Does nothing: the session is left as it is."""
 
 
 class SharedLease(Lease):
-    """One of perhaps several users of a session of ours; the last one ends it."""
+    """A share of a session that trident_py made. The last user ends it."""
 
     def __init__(self, own: OwnSession) -> None:
         super().__init__(own.spark)
@@ -99,7 +99,7 @@ class SharedLease(Lease):
 
 
 def lease(given: SparkSession | None) -> Lease:
-    """The session of a cluster: as given, else that of this process, else a new one of ours."""
+    """The session of a cluster: the given one, else the session of this process, else a new one."""
     if given is not None:
         return Lease(given)
     with _sessions:
@@ -113,9 +113,9 @@ def lease(given: SparkSession | None) -> Lease:
 
 
 class OwnSession:
-    """A ``local[*]`` session and its scratch folder; `stop` leaves neither process nor file behind.
+    """A ``local[*]`` session with its scratch folder. `stop` leaves neither a process nor a file behind.
 
-    ``users`` counts whoever made it, and the clusters that share it. The maker may `stop` it at any time.
+    ``users`` counts the maker and the clusters that share it. The maker may `stop` it at any time.
     """
 
     current: ClassVar[OwnSession | None] = None
@@ -134,7 +134,7 @@ class OwnSession:
             self._closing.close()
             raise _no_spark(error) from error
         OwnSession.current = self
-        # pyspark's own handler cancels the jobs first, and a batch would look failed; ours ends the run in order
+        # pyspark's own handler cancels the jobs first, so a batch would look failed; ours ends the run in order
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, self._interrupt)
 
@@ -183,7 +183,7 @@ def _start(settings: dict[str, str]) -> SparkSession:
 
 @contextmanager
 def temporary_files_in(folder: Path) -> Iterator[None]:
-    """What PySpark makes while it starts Java goes there, and so with it."""
+    """Puts PySpark's temporary files for the start of Java into the folder, so that they are deleted with it."""
     before, tempfile.tempdir = tempfile.tempdir, str(folder)
     try:
         yield
@@ -206,8 +206,8 @@ def _no_spark(error: BaseException) -> TridentError:
 
 
 def _end_gateway(gateway: Any, process: Any) -> None:
-    """Ends the Java process too: a stopped session would leave it until Python exits."""
-    with suppress(Exception):  # it may be gone already
+    """Ends the Java process; stopping the session alone would leave it running until Python exits."""
+    with suppress(Exception):  # it may have ended already
         gateway.shutdown()
     if process is not None and process.poll() is None:
         process.stdin.close()
@@ -219,8 +219,8 @@ def _end_gateway(gateway: Any, process: Any) -> None:
 
 
 def _end_python(java: int) -> None:
-    """Ends Spark's Python daemons and their idle workers, each a process group, before their sockets are closed:
-    a worker would report that as a broken pipe on the user's terminal. Elsewhere than on Linux they end with Java."""
+    """Ends Spark's Python daemons and their idle workers, each a process group, before Java closes their sockets: else
+    a worker reports a broken pipe on the user's terminal. On systems other than Linux they end with Java."""
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, ValueError, IndexError):
             parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
@@ -234,7 +234,7 @@ def _silenced_lines() -> str:
 
 @contextmanager
 def query_settings(spark: SparkSession, checkpoint: str) -> Iterator[None]:
-    """Our settings, for a query that is started inside: a query keeps a copy of the session's."""
+    """Applies our settings while a query is started inside. The query keeps a copy; the session gets its own back."""
     alone = (spark.sparkContext.master or "").partition("[")[0] == "local"
     wanted = QUERY | (UNCHECKED if alone else CHECKED) | (LOCAL_CHECKPOINT if is_local(spark, checkpoint) else {})
     workers = spark.sparkContext.environment
@@ -242,7 +242,7 @@ def query_settings(spark: SparkSession, checkpoint: str) -> Iterator[None]:
         before = {key: spark.conf.get(key, None) for key in wanted}
         seed = workers[HASH_SEED]
         try:
-            workers[HASH_SEED] = "0"  # else it is the driver's: another restart, another order of sets
+            workers[HASH_SEED] = "0"  # else the driver's: each restart would have another order of sets
             for key, value in wanted.items():
                 spark.conf.set(key, value)
             yield

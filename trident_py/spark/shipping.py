@@ -1,4 +1,4 @@
-"""Programs as bytes for the workers, and what is wrong with one that cannot be sent: which function, which variable."""
+"""Pickles programs for the workers. If one cannot be sent, finds the function and the variable that prevent it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _DEPTH = 4
 
 
 def pickled(program: Program) -> bytes:
-    """On the driver, before a run starts. Raises DefinitionError that names the operation and the variable."""
+    """The pickled program. Called on the driver before a run starts.
+
+    Raises DefinitionError, naming the operation and the variable, if the program cannot be pickled.
+    """
     try:
         return cloudpickle.dumps(program)
     except Exception as error:
@@ -44,7 +47,7 @@ def _travels(thing: Any) -> bool:
 
 
 def _culprit(thing: Any, path: str, depth: int) -> tuple[str, Any]:
-    """The innermost thing that does not travel, and the way to it."""
+    """The path to the innermost object that cannot be pickled, and the object."""
     for name, part in _parts(thing) if depth else ():
         if not _travels(part):
             return _culprit(part, f"{path}.{name}" if path else name, depth - 1)
@@ -52,7 +55,7 @@ def _culprit(thing: Any, path: str, depth: int) -> tuple[str, Any]:
 
 
 def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
-    """What an object of any class holds, by name."""
+    """The values that an object of any class holds, by name."""
     if inspect.ismethod(thing):
         yield "self", thing.__self__
     if inspect.isfunction(thing):

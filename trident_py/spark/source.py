@@ -1,8 +1,8 @@
-"""The streaming source of a component's Python spouts: its rows are descriptors, its offsets their metadata.
+"""The streaming source of a component's Python spouts: its rows are descriptors, its offsets the spouts' metadata.
 
-Spark asks for the next batch after the last one is committed, writes the end offset to its offset log, and
-only then runs the batch; so what a txid stands for is durable before anything of it is processed. Spark's
-planner process holds the reader and asks the driver process, where the coordinators live.
+Spark asks for the next batch after the last one is committed, writes the end offset to its offset log, and only then
+runs the batch. The content of a txid is therefore durable before any tuple is processed. Spark's planner process holds
+the reader and calls the driver process, where the coordinators live.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Offset = dict[str, Any]
 
 
 def data_source(name: str, home: HomeAddress, paths: tuple[str, ...]) -> type[DataSource]:
-    """The data source of one cluster; option ``run`` tells which run's planner it asks.
+    """The data source of one cluster. The option ``run`` names the run whose planner it calls.
 
-    Both classes are nested, so that they are pickled by value: Spark's planner process imports nothing of
-    ours before it knows the driver's import path.
+    Both classes are nested, so that they are pickled by value: Spark's planner process can import no module of
+    trident_py before it knows the driver's import path.
     """
     address = pickle.dumps(home)
 
@@ -39,7 +39,7 @@ def data_source(name: str, home: HomeAddress, paths: tuple[str, ...]) -> type[Da
             self.planner: Any = Proxy(pickle.loads(address), f"{run}/planner")
 
         def prepareForTriggerAvailableNow(self) -> None:
-            """Nothing to freeze: the run ends when the spouts have no more."""
+            """Does nothing: the run ends when no spout is ready."""
 
         def initialOffset(self) -> Offset:
             offset: Offset = self.planner.initial()
@@ -67,7 +67,7 @@ def data_source(name: str, home: HomeAddress, paths: tuple[str, ...]) -> type[Da
 
 
 def offset_of(txid: int, metadata: dict) -> Offset:
-    """The offset after this txid. The metadata is text: Spark's offsets hold no lists and no None."""
+    """The offset after this txid. The metadata is text, because Spark's offsets cannot hold lists or None."""
     return {"txid": txid, "meta": json.dumps(metadata)}
 
 

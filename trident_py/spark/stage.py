@@ -1,7 +1,7 @@
-"""One level of a program as a function for ``mapInArrow``: what a Python worker of Spark runs.
+"""One level of a program as a function for ``mapInArrow``, which Spark's Python workers run.
 
-Rows in and out are (pid int, tag int, block binary). The function is sent by value and carries the program as
-bytes, so a worker can import and unpickle nothing before it knows the driver's ``sys.path``.
+Rows in and out are (pid int, tag int, block binary). The function is pickled by value and carries the program as bytes,
+because a worker can import and unpickle nothing before it has the driver's ``sys.path``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _homes: dict[str, HomeAddress] = {}
 
 @dataclass(frozen=True)
 class Shipped:
-    """What a worker needs of one component of one run. ``key`` is <run>/<component>."""
+    """One component of one run, for the workers. ``key`` is <run>/<component>."""
 
     key: str
     program: bytes
@@ -45,7 +45,7 @@ class Shipped:
 
 
 def level_function(shipped: Shipped, level: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function of one level. Nested, so that it is pickled by value and not by a module name."""
+    """The function of one level. Nested, so that it is pickled by value and not by its module's name."""
     key, program, home, paths = shipped.key, shipped.program, pickle.dumps(shipped.home), shipped.paths
 
     def level_of_a_batch(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -60,14 +60,14 @@ def level_function(shipped: Shipped, level: int) -> Callable[[Iterator[pa.Record
 
 
 def import_paths() -> tuple[str, ...]:
-    """The driver's import path, as a worker on the same machine can use it."""
+    """The driver's import path, for workers on the same machine."""
     return tuple(path or str(Path.cwd()) for path in sys.path)
 
 
 def execute(
     key: str, program: bytes, home: bytes, level: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Runs this task's partition of a level. On the executor; an exception here is ours, never the user's."""
+    """Runs this task's partition of a level, on the executor. An exception here is never one of user code."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -86,7 +86,7 @@ def execute(
 
 
 def arriving(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
-    """The (tag, block) rows; a block is a view of Spark's memory, not a copy."""
+    """The rows (tag, block). A block is a view of Spark's memory, not a copy."""
     for batch in batches:
         blocks = batch.column("block")
         for i, tag in enumerate(batch.column("tag").to_pylist()):
@@ -94,7 +94,7 @@ def arriving(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
 
 
 def leaving(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
-    """The rows as record batches, small ones together."""
+    """The rows as record batches. Small rows share a batch."""
     held: list[Row] = []
     size = 0
     for row in rows:
@@ -116,7 +116,7 @@ def _record_batch(rows: list[Row]) -> pa.RecordBatch:
 def _replayed(
     rows: Iterable[tuple[int, Any]], planner: Any, partition: int, python_spouts: list[int]
 ) -> Iterator[tuple[int, Any]]:
-    """A replay: new descriptors from the driver stand in for those the source gave for the first attempt."""
+    """The rows of a replay: descriptors from the driver replace those that the source gave for the first attempt."""
     for tag, block in rows:
         if tag not in python_spouts:
             yield tag, block
@@ -129,7 +129,7 @@ def _batch_info(text: str) -> BatchInfo:
 
 
 def _program(key: str, program: bytes, home: bytes) -> Program:
-    """The component's program in this worker. A new one is the moment to drop what ended runs left here."""
+    """The component's program in this worker. When a new one arrives, the programs of ended runs are dropped."""
     found = _programs.get(key)
     if found is None:
         for other in list(_programs):
