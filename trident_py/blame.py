@@ -1,6 +1,6 @@
-"""Where an exception of the user's own code was raised: its frames, and the values that the code was called with.
+"""Finds where user code raised an exception: the user's lines, and the arguments of the user's function.
 
-All of it is text, so it can leave the process that the exception was raised in.
+The results are text, so they can leave the process in which the exception was raised.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ NOTHING_LEFT = "next() found nothing left: give it a default, as next(values, No
 
 @dataclass(frozen=True)
 class Blame:
-    """``frames``: the user's lines, from the outside in. ``values``: what the first of them was called with, or "".
+    """The origin of an exception. ``frames``: the user's lines, from the outside in. ``values``: the arguments of the
+    first of them, or "".
 
-    ``trace``: the whole traceback, of the causes too, without frames of ours. ``hint``: what to do, if that is known.
+    ``trace``: the whole traceback, including causes, without frames of trident_py. ``hint``: the next step, if known.
     """
 
     frames: tuple[str, ...] = ()
@@ -47,7 +48,7 @@ class Blame:
         return self.frames[-1] if self.frames else ""
 
     def lines(self) -> list[str]:
-        """For a message: the last frames, then the values, then what to do."""
+        """The lines for a message: the last frames, then the values, then the hint."""
         shown = [f"at {frame}" for frame in self.frames[-FRAMES:]] + ([f"with {self.values}"] if self.values else [])
         return shown + ([self.hint] if self.hint else [])
 
@@ -62,13 +63,13 @@ def blame(error: BaseException, values: bool = True) -> Blame:
 
 
 def said(error: BaseException) -> str:
-    """Its type and its text, where it has one."""
+    """The type of an error and its text, if any."""
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _raised(error: BaseException) -> list[BaseException]:
-    """The exception; behind it the one that it was raised as, where it has left a generator (PEP 479)."""
+    """The exception. If a StopIteration left a generator (PEP 479), the RuntimeError and then the StopIteration."""
     cause = error.__cause__
     stopped = isinstance(error, RuntimeError) and isinstance(cause, StopIteration | StopAsyncIteration)
     return [error, cause] if stopped and cause is not None else [error]
@@ -82,18 +83,18 @@ def note(error: BaseException, found: Blame) -> None:
 
 
 def notes_of(error: BaseException) -> list[str]:
-    """Python makes the list of notes with the first of them."""
+    """The notes of an exception. Python creates their list only with the first note."""
     return list(vars(error).get("__notes__", ()))
 
 
 def is_users(filename: str) -> bool:
-    """True for a file that is neither ours, nor Python's, nor of an installed package."""
+    """Whether a file belongs to the user: not to trident_py, nor to Python, nor to an installed package."""
     path = Path(filename).as_posix()
     return not (path.startswith(OURS + _INSTALLED + _MADE_UP) or "/site-packages/" in path)
 
 
 def arguments(error: BaseException) -> str:
-    """The arguments of the user's function that our code called, as ``name=value``; tuples by their fields."""
+    """The arguments of the user's function that trident_py called, as ``name=value``; tuples field by field."""
     frames = (frame for each in _raised(error) for frame in _frames(each.__traceback__))
     entry = next((frame for frame in frames if is_users(frame.f_code.co_filename)), None)
     if entry is None:
@@ -105,7 +106,7 @@ def arguments(error: BaseException) -> str:
 
 
 def named_values(names: Any, values: Any) -> str:
-    """``name=value`` for a function without a frame of its own, as ``int`` or a method of ``str``."""
+    """``name=value`` for a function without a Python frame, such as ``int`` or a method of ``str``."""
     return _short(", ".join(_pair(name, value) for name, value in zip(names, values, strict=False)))
 
 
@@ -116,9 +117,9 @@ def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
 
 
 def _named(name: str, value: Any) -> Iterator[str]:
-    """Only tuples and plain data: a state or a collector would say nothing, and might say too much."""
+    """Shows only tuples and plain data. The repr of a state or a collector is useless, and may reveal secrets."""
     if isinstance(value, TridentTuple):
-        held = tuple.__iter__(value)  # of one that was emitted with too few values too: to read it raises
+        held = tuple.__iter__(value)  # a ShortTuple's own iterator raises
         yield from (_pair(field, each) for field, each in zip(value.getFields(), held, strict=False))
     elif isinstance(value, _PLAIN):
         yield _pair(name, value)
@@ -133,7 +134,7 @@ def _pair(name: str, value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Never raises: an exception here would take the place of the user's own."""
+    """The repr, shortened. Never raises: an exception here would replace the user's own."""
     try:
         return _repr.repr(value)
     except Exception:
@@ -150,7 +151,7 @@ def _told(frame: traceback.FrameSummary) -> str:
 
 
 def _trace(error: BaseException) -> str:
-    """The traceback as Python prints it, less the frames of ours."""
+    """The traceback as Python prints it, without frames of trident_py."""
     told = traceback.TracebackException.from_exception(error)
     each: traceback.TracebackException | None = told
     while each is not None:

@@ -1,4 +1,4 @@
-"""The calls of a home service's clients, each done once."""
+"""Calls of a home service's clients, executed at most once each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GRACE = 60.0
 
 @dataclass(eq=False)
 class _Caller:
-    """A client: its last call and the reply, and how many connections it has."""
+    """A client: the number of its last call, the reply, its connections, and when the last one ended."""
 
     number: int = 0
     reply: Future[bytes] | None = None
@@ -22,10 +22,10 @@ class _Caller:
 
 
 class Calls:
-    """The calls of all clients of a service: each is done once, however often it is asked for.
+    """The calls of all clients of a service. Each is executed once, however often the client repeats it.
 
-    A reply is kept until the client has it, asks for the next thing, or is gone for ``grace`` seconds. Who comes back
-    later is told so: nobody knows then whether its last call was done.
+    A reply is kept until the client has received it, makes its next call, or has been gone for ``grace`` seconds. A
+    client that comes back later is rejected, because it is then unknown whether its last call was executed.
     """
 
     def __init__(self, grace: float = GRACE) -> None:
@@ -37,13 +37,13 @@ class Calls:
         return len(self._callers)
 
     def kept(self) -> int:
-        """Bytes of the replies that are kept."""
+        """The number of bytes of all kept replies."""
         with self._lock:
             replies = [each.reply for each in self._callers.values()]
         return sum(len(reply.result()) for reply in replies if reply is not None and reply.done())
 
     def join(self, client: str, again: bool) -> bool:
-        """A connection of this client; False if it comes ``again`` and is not known any more."""
+        """Adds a connection of this client. Returns False if it comes back (``again``) but was already forgotten."""
         with self._lock:
             past = time.monotonic() - self._grace
             self._callers = {n: c for n, c in self._callers.items() if c.connections or c.left > past}
@@ -53,21 +53,21 @@ class Calls:
             return True
 
     def leave(self, client: str) -> None:
-        """Its connection has ended."""
+        """Called when a connection of this client has ended."""
         with self._lock:
             caller = self._callers[client]
             caller.connections -= 1
             caller.left = time.monotonic()
 
     def got(self, client: str) -> None:
-        """The client has its last reply."""
+        """Called when the client has received its last reply."""
         with self._lock:
             self._callers[client].reply = None
 
     def once(self, client: str, number: int, work: Callable[[], bytes]) -> bytes | None:
-        """The reply of a call, which this thread does unless another does or did it; None if the client had it before.
+        """The reply to a call; None if the client has already received it.
 
-        ``work`` does not raise.
+        This thread executes the call, unless another thread executes or has executed it. ``work`` must not raise.
         """
         with self._lock:
             caller = self._callers[client]

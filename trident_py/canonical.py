@@ -1,8 +1,8 @@
-"""The one canonical form of a value: what decides everywhere which keys are equal.
+"""The canonical form of a value, which decides everywhere whether two keys are equal.
 
-Grouping, joining, routing, hashing and the memory of states ask `identity`; it, `canonical` and the hash of
-`partitioning` are functions of one form, so values that are one group in one place are one group in every place, in
-every process. docs/semantics.md (Equality) has the rules. Nothing here depends on the process: no `hash`, no `repr`.
+Grouping, joining, routing, hashing and the caches of states use `identity`. `identity`, `canonical` and the hash in
+`partitioning` are functions of one form, so equal keys are equal in every step and in every process. docs/semantics.md
+(Equality) has the rules. Nothing here depends on the process: no `hash`, no `repr`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _NUMPY_FINE = ("[ns]", "[ps]", "[fs]", "[as]")
 
 Encoder = Callable[[Any], bytes]
 SET_ORDER = f"{hash('trident'):x}"
-"""What decides the order in which this process walks through sets: equal in processes with one PYTHONHASHSEED."""
+"""A fingerprint of this process's order of sets. Processes with the same PYTHONHASHSEED have the same one."""
 
 
 class UnkeyableError(TridentError):
-    """A value without a canonical form: it cannot be a key, and no order can be made of it."""
+    """The value has no canonical form, so it can be neither a key nor part of an ordered set."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -38,9 +38,9 @@ class UnkeyableError(TridentError):
 
 
 def identity(value: Any) -> Any:
-    """A hashable that is equal for two values exactly when their canonical bytes are.
+    """A hashable value. Those of two values are equal exactly if their canonical bytes are.
 
-    Raises UnkeyableError for a value that has no canonical form.
+    Raises UnkeyableError if the value has no canonical form.
     """
     kind = type(value)
     if kind is str or kind is int or value is None:
@@ -57,7 +57,7 @@ def key_of(values: Iterable[Any]) -> tuple:
 
 
 def canonical(value: Any) -> bytes:
-    """The canonical bytes of a value, tagged with its type. Raises UnkeyableError where it has none."""
+    """The canonical bytes of a value, tagged with its type. Raises UnkeyableError if it has none."""
     kind: Any = type(value)
     encode = _ENCODERS.get(kind)
     try:
@@ -67,11 +67,11 @@ def canonical(value: Any) -> bytes:
 
 
 def meant(value: Any) -> Any:
-    """The plain value that this one stands for, else the value itself.
+    """The plain value that this value stands for, else the value itself.
 
-    Scalars of NumPy and pandas are numbers, texts and times (NaT and NA: None); a subclass of such a type, or an
-    enum that is one, counts as what it holds; bytearray and memoryview are bytes. Raises UnkeyableError where the
-    plain type would lose something (nanoseconds).
+    NumPy and pandas scalars become numbers, texts and times (NaT and NA: None). A subclass of a plain type, or an enum
+    derived from one, becomes the value it holds. bytearray and memoryview become bytes. Raises UnkeyableError if the
+    plain type would lose information (nanoseconds).
     """
     kind: Any = type(value)
     read = _reading(kind)
@@ -79,7 +79,7 @@ def meant(value: Any) -> Any:
 
 
 def plain_column(values: list) -> list:
-    """The values as what they mean, the list itself if all are plain; one that has no plain form stays what it is."""
+    """`meant` for each value; the list itself if all are plain. A value without a plain form stays as it is."""
     if set(map(type, values)) <= _ENCODERS.keys():
         return values
     return list(map(_plain_or_same, values))
@@ -93,16 +93,16 @@ def _plain_or_same(value: Any) -> Any:
 
 
 def is_null(value: Any) -> bool:
-    """Whether it stands for None: None itself, NaT and NA of pandas, NaT of NumPy."""
+    """Whether the value stands for None: None itself, NaT and NA of pandas, NaT of NumPy."""
     kind: Any = type(value)
     read = _reading(kind)
     return value is None or read is _no_value or (read is _of_numpy and value.dtype.kind in "mM" and value != value)
 
 
 def in_order(values: Iterable[Any]) -> Iterable[Any]:
-    """The values; those of a set in the order of their canonical bytes, which no process' hash seed decides.
+    """The values; those of a set ordered by their canonical bytes, so that the hash seed does not matter.
 
-    Raises UnkeyableError for a set with an element that has no canonical form.
+    Raises UnkeyableError if an element of a set has no canonical form.
     """
     if not isinstance(values, set | frozenset):
         return values
@@ -115,7 +115,7 @@ def in_order(values: Iterable[Any]) -> Iterable[Any]:
         ) from None
 
 
-# -- what a value stands for
+# -- plain values
 
 
 def _exactly(kind: Any, copy: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -134,7 +134,7 @@ def _no_value(value: Any) -> None:
 
 
 def _of_numpy(value: Any) -> Any:
-    """A NumPy scalar as Python's own."""
+    """A NumPy scalar as a Python value."""
     kind = value.dtype.kind
     if kind in "mM":
         return _numpy_time(value)
@@ -183,7 +183,7 @@ def _inexact(value: Any, why: str) -> UnkeyableError:
     return UnkeyableError(f"{value!r} ({type(value).__name__}) {why}; round it, or make a text or number of it, before")
 
 
-# A subclass counts as the first of these among its bases, so a str with an enum's name is a str.
+# A subclass counts as the first of these types among its bases, so an enum derived from str is a str.
 _READ_AS: dict[type, Callable[[Any], Any]] = {
     str: _exactly(str, str.__str__),
     bool: bool,
@@ -197,7 +197,7 @@ _READ_AS: dict[type, Callable[[Any], Any]] = {
     datetime.datetime: _exactly(datetime.datetime, _plain_datetime),
     datetime.date: _exactly(datetime.date, lambda value: datetime.date(value.year, value.month, value.day)),
 }
-# By name: neither library is loaded for this.
+# By name, so that neither library must be imported.
 _READ_BY_NAME: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("numpy", "generic"): _of_numpy,
     ("pandas", "NaTType"): _no_value,
@@ -209,7 +209,7 @@ _READ_BY_NAME: dict[tuple[str, str], Callable[[Any], Any]] = {
 
 @lru_cache(maxsize=4096)
 def _reading(kind: Any) -> Callable[[Any], Any] | None:
-    """What turns values of this type into plain ones; None for a type that is plain, or stands for nothing else."""
+    """The function that makes values of this type plain; None if the type is plain or has no plain form."""
     for base in kind.__mro__:
         read = _READ_BY_NAME.get((base.__module__.partition(".")[0], base.__name__)) or _READ_AS.get(base)
         if read is not None:
@@ -247,7 +247,7 @@ def _fraction(value: fractions.Fraction) -> bytes:
 
 
 def _datetime(value: datetime.datetime) -> bytes:
-    """With a zone the instant, in whichever zone (and fold) it is told; without one what the clock shows."""
+    """With a zone: the instant, whatever its zone and fold. Without: the clock time."""
     if value.tzinfo is None:
         return b"n" + _span(value - datetime.datetime.min)
     if value.utcoffset() is None:
@@ -275,7 +275,7 @@ def _dict(value: dict) -> bytes:
 
 
 def _row(parts: Iterable[bytes]) -> bytes:
-    """Several parts as one: no two lists of parts have the same bytes."""
+    """Joins several parts. Different lists of parts never give the same bytes."""
     return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
 
 
@@ -312,7 +312,7 @@ _ENCODERS: dict[type, Encoder] = {
 
 @lru_cache(maxsize=4096)
 def _encoder(kind: Any) -> Encoder:
-    """The encoder of a type that is none of the plain ones."""
+    """The encoder of a type that is not plain."""
     read = _reading(kind)
     if read is not None:
         return lambda value: _as_read(value, read(value))
@@ -330,7 +330,7 @@ def _as_read(value: Any, plain: Any) -> bytes:
 
 
 def _is_record(kind: type) -> bool:
-    """A dataclass that compares by its fields."""
+    """Whether the type is a dataclass that compares by its fields."""
     return dataclasses.is_dataclass(kind) and kind.__dataclass_params__.eq  # type: ignore[attr-defined]
 
 

@@ -1,7 +1,7 @@
-"""A part of a batch in one partition, by columns, and the bytes in which it crosses a process boundary.
+"""Chunk: the columns of a part of a batch in one partition, and its encoding for other processes.
 
-A column is a Python list (untyped values) or an Arrow array (typed values). Operations turn a column into
-Python objects once, and only the columns that they read; everything else is gathered by index.
+A column is a Python list (untyped values) or an Arrow array (typed values). An operation converts only the columns it
+reads to Python objects, once. All other columns are gathered by index.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PICKLED = b"pickled:"
 
 
 class Chunk:
-    """Columns of equal length. ``short`` says that some tuple was emitted with too few values."""
+    """Columns of equal length. ``short``: some tuple was emitted with too few values."""
 
     __slots__ = ("columns", "length", "short")
 
@@ -42,8 +42,8 @@ class Chunk:
 
     @classmethod
     def of_rows(cls, fields: Fields, rows: Sequence[Sequence[Any]], wanted: Iterable[str] | None = None) -> Chunk:
-        """Columns of emitted rows. Missing values fail when they are read; more values than fields raise TridentError,
-        but for no fields: then a row is a pass, whatever it holds."""
+        """Makes the columns of emitted rows. A missing value raises only when it is read. Raises TridentError for a row
+        with more values than fields; without fields the values of a row do not matter."""
         if len(fields) and rows and max(map(len, rows)) > len(fields):
             row = next(row for row in rows if len(row) > len(fields))
             shown = reprlib.repr(list(row))
@@ -54,7 +54,7 @@ class Chunk:
             i = fields.index(name)
             try:
                 column = list(map(itemgetter(i), rows))
-                if len(column) < len(rows):  # a row of the user's own class raised StopIteration, which ends a map
+                if len(column) < len(rows):  # a row of a user's class raised StopIteration, which ended the map
                     column = [row[i] for row in rows]
             except IndexError:
                 column = [_value(row, i) for row in rows]
@@ -66,19 +66,19 @@ class Chunk:
         return self.columns[name]
 
     def pylist(self, name: str) -> list:
-        """The column as Python objects. Raises MissingValueError where a value was never emitted."""
+        """The column as Python objects. Raises MissingValueError if a value was never emitted."""
         column = to_list(self.columns[name])
         if self.short and lacks(column):
             raise missing_value(name)
         return column
 
     def rows(self, fields: Iterable[str]) -> list[tuple]:
-        """The values of these fields, a tuple for each row."""
+        """The values of these fields, one tuple for each row."""
         names = list(fields)
         return list(zip(*map(self.pylist, names), strict=True)) if names else [()] * self.length
 
     def tuples(self, fields: Fields) -> list[TridentTuple]:
-        """The rows as operations see them. What was never emitted is an error only for an operation that reads it."""
+        """The rows as operations see them. A missing value is an error only for an operation that reads it."""
         made = tuple_class(fields)
         if not len(fields):
             return [made()] * self.length
@@ -91,7 +91,7 @@ class Chunk:
         return Chunk({name: self.columns[name] for name in names}, self.length, self.short)
 
     def take(self, indices: Any) -> Chunk:
-        """The rows at these positions, in this order; a position may come several times."""
+        """The rows at these positions, in this order. Positions may repeat."""
         if not self.columns:
             return Chunk({}, len(indices))
         positions = None
@@ -117,7 +117,7 @@ class Chunk:
             yield Chunk(part, min(size, self.length - at), self.short)
 
     def encode(self) -> bytes:
-        """Arrow IPC: typed and homogeneous columns natively, others pickled whole."""
+        """Encodes the chunk as Arrow IPC: typed and homogeneous columns natively, other columns pickled whole."""
         arrays, fields, metadata = [], [], {b"rows": str(self.length).encode()}
         for name, column in self.columns.items():
             array = as_arrow(column)
@@ -134,7 +134,7 @@ class Chunk:
 
     @classmethod
     def decode(cls, block: Any) -> Chunk:
-        """The chunk of these bytes; Arrow columns share the buffer's memory."""
+        """Decodes a chunk. Its Arrow columns share the buffer's memory."""
         with pa.ipc.open_stream(block) as reader:
             batch = reader.read_next_batch()
         metadata = batch.schema.metadata
@@ -149,7 +149,7 @@ class Chunk:
 
 
 class TupleList(Sequence[TridentTuple]):
-    """The tuples of several chunks as one list; they become Python objects chunk by chunk, as they are read."""
+    """The tuples of several chunks as one list. Reading converts them to Python objects, chunk by chunk."""
 
     def __init__(self, fields: Fields) -> None:
         self.fields = fields
@@ -180,7 +180,7 @@ class TupleList(Sequence[TridentTuple]):
 
 
 def concat(chunks: Sequence[Chunk]) -> Chunk:
-    """The rows of all chunks, in order; all have the same columns."""
+    """The rows of all chunks, in order. All chunks must have the same columns."""
     if len(chunks) == 1:
         return chunks[0]
     columns: dict[str, Column] = {}
@@ -195,7 +195,7 @@ def concat(chunks: Sequence[Chunk]) -> Chunk:
 
 
 def _pickled(column: list) -> bytes:
-    """A memoryview becomes the bytes that it shows."""
+    """Pickles a column. A memoryview becomes bytes."""
     sink = io.BytesIO()
     pickler = pickle.Pickler(sink, protocol=5)
     pickler.dispatch_table = copyreg.dispatch_table | {memoryview: lambda view: (bytes, (view.tobytes(),))}
@@ -204,12 +204,12 @@ def _pickled(column: list) -> bytes:
 
 
 def lacks(values: Iterable[Any]) -> bool:
-    """Whether one of the values was never emitted. By identity: a value's own equality may be anything."""
+    """Whether one of the values was never emitted. Compares by identity: a value's own ``==`` may do anything."""
     return any(value is MISSING for value in values)
 
 
 def _value(row: Sequence[Any], index: int) -> Any:
-    """The row may itself be a tuple that lacks the value."""
+    """The value, or MISSING. If the row is a ShortTuple, its MissingValueError is an IndexError too."""
     try:
         return row[index]
     except IndexError:
@@ -224,14 +224,14 @@ def to_list(column: Column) -> list:
 
 
 def kinds_of(column: list) -> set[type]:
-    """The types of the values, without that of None."""
+    """The types of the values, without NoneType."""
     kinds = set(map(type, column))
     kinds.discard(type(None))
     return kinds
 
 
 def encodable(text: str) -> bool:
-    """Whether it has a UTF-8 form: no lone surrogates."""
+    """Whether the text can be encoded as UTF-8, so has no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -240,7 +240,7 @@ def encodable(text: str) -> bool:
 
 
 def as_arrow(column: Column) -> pa.Array | None:
-    """The column as an Arrow array that gives back exactly these values, or None if there is none."""
+    """The column as an Arrow array that gives back exactly these values; None if no Arrow type does."""
     if not isinstance(column, list):
         return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     kinds = kinds_of(column)
@@ -283,7 +283,7 @@ _PYTHON_OF_ARROW: dict[pa.DataType, type] = {
 
 
 def arrow_type(ddl: str) -> pa.DataType:
-    """The Arrow type of a field's DDL type. Raises TridentError for one that is not known."""
+    """The Arrow type of a field's DDL type. Raises TridentError for an unknown type."""
     if ddl.startswith("decimal"):
         digits = ddl.partition("(")[2].rstrip(") ").split(",") if "(" in ddl else ["10", "0"]
         return pa.decimal128(int(digits[0]), int(digits[1]) if len(digits) > 1 else 0)
@@ -293,10 +293,10 @@ def arrow_type(ddl: str) -> pa.DataType:
 
 
 def typed(column: Column, ddl: str, name: str) -> Column:
-    """The column as the declared type. Raises TridentError for a value that the type cannot hold exactly.
+    """Converts a column to its declared type. Raises TridentError if the type cannot hold a value exactly.
 
-    ``float`` is the nearest number of 32 bits, as it is in Spark. Scalars of NumPy and pandas, and subclasses, are
-    taken as what they mean (`canonical.meant`).
+    ``float`` rounds to the nearest 32-bit number, as in Spark. NumPy and pandas scalars, and subclasses, are converted
+    to their plain values first (`canonical.meant`).
     """
     wanted = arrow_type(ddl)
     if not isinstance(column, list):
@@ -330,14 +330,14 @@ def _meant(column: list, ddl: str, name: str) -> list:
 
 
 def _kinds_of_type(wanted: pa.DataType) -> set[type]:
-    """The Python types whose values the Arrow type holds as they are."""
+    """The Python types whose values the Arrow type can hold unchanged."""
     if pa.types.is_decimal(wanted):
         return {decimal.Decimal, int}
     return {_PYTHON_OF_ARROW.get(wanted, int)}
 
 
 def _check_zones(column: list, wanted: pa.DataType, ddl: str, name: str) -> None:
-    """A time with a zone is an instant, one without is none: neither becomes the other in silence."""
+    """Raises TridentError for a time with a zone (an instant) in a type without, or the reverse."""
     zoned = wanted.tz is not None
     for value in column:
         if value is not None and (value.tzinfo is not None) != zoned:
@@ -346,7 +346,7 @@ def _check_zones(column: list, wanted: pa.DataType, ddl: str, name: str) -> None
 
 
 def exact_cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
-    """An Arrow column as another type. Raises TridentError where a value would be another one; see `typed`."""
+    """Converts an Arrow column to another type. Raises TridentError if a value would change; see `typed`."""
     if column.type == wanted:
         return column
     if pa.types.is_dictionary(column.type):
@@ -366,9 +366,9 @@ def exact_cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
 
 
 def decimals(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Texts as decimals. Raises ArrowInvalid for one that the type cannot hold exactly.
+    """Converts texts to decimals. Raises ArrowInvalid if the type cannot hold one exactly.
 
-    Arrow's own parser multiplies up to the scale without a look at the overflow: it gets only what has room.
+    Arrow's own parser does not check for overflow when it multiplies up to the scale, so it gets only texts that fit.
     """
     whole = wanted.precision - wanted.scale
     roomy = pc.match_substring_regex(texts, rf"^[+-]?0*[0-9]{{0,{whole}}}(\.[0-9]*)?$")
@@ -384,7 +384,7 @@ def decimals(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _is_exact(before: pa.Array, after: pa.Array) -> bool:
-    """Whether a cast that Arrow calls safe kept every value: it rounds decimals, cuts times and drops zones."""
+    """Whether a cast kept every value. Casts that Arrow calls safe round decimals, truncate times and drop zones."""
     given, wanted = before.type, after.type
     if _is_text(given) or _is_text(wanted) or pa.types.is_null(given):
         return not _grew(None, after)
@@ -404,7 +404,7 @@ def _is_exact(before: pa.Array, after: pa.Array) -> bool:
 
 
 def _grew(before: pa.Array | None, after: pa.Array) -> bool:
-    """Whether a number has become infinite that was not (of a text nobody knows: then whether one is)."""
+    """Whether a finite number became infinite. Without ``before``, as for texts: whether any number is infinite."""
     if not pa.types.is_floating(after.type):
         return False
     infinite = pc.is_inf(after)

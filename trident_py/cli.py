@@ -2,7 +2,7 @@
 
 Exit codes: 0 the run ended, or SIGTERM stopped it after a batch; 1 it failed; 2 the command, the module or the topology
 is wrong; 130 Ctrl-C.
-An error shows the user's own exception first, then what of ours it ended; ``--traceback`` shows their whole traceback.
+An error shows the user's own exception first, then the step that it ended. ``--traceback`` shows the user's traceback.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FAILED, WRONG = 1, 2
 
 
 class NotLoadable(Exception):
-    """MODULE:build does not lead to a topology. The message says what is there instead."""
+    """MODULE:build does not lead to a topology. The message says what exists instead."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -107,7 +107,7 @@ def explain(target: str, full: bool) -> None:
 
 
 def show_guarantees(guarantees: Guarantees, conf: Config, as_json: bool) -> None:
-    """What each state can be trusted for, before anything starts. Raises DefinitionError below the conf's."""
+    """Prints the guarantee of each state before anything starts. Raises DefinitionError if one is below the conf's."""
     require(guarantees, conf)
     if as_json:
         for each in guarantees:
@@ -117,7 +117,7 @@ def show_guarantees(guarantees: Guarantees, conf: Config, as_json: bool) -> None
 
 
 def settings_of(settings: tuple[str, ...]) -> Config:
-    """`KEY=VALUE` pairs as a Config; a value that is not JSON is text."""
+    """Makes a Config of `KEY=VALUE` pairs. A value that is not JSON is text."""
     conf = Config()
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -131,7 +131,7 @@ def settings_of(settings: tuple[str, ...]) -> Config:
 
 
 def cluster_for(local: bool, checkpoint: str | None) -> Any:
-    """In this process a checkpoint is kept only where one is named."""
+    """The cluster of a run. With ``local``, a checkpoint is kept only if one is named."""
     if local:
         return LocalCluster(checkpoint)
     from .spark import SparkCluster  # `--local` must not load pyspark
@@ -140,7 +140,7 @@ def cluster_for(local: bool, checkpoint: str | None) -> Any:
 
 
 def load(target: str) -> Topology:
-    """The topology behind `MODULE:build`. Raises NotLoadable; what the module raises passes through."""
+    """The topology that `MODULE:build` returns. Raises NotLoadable; exceptions of the module pass through."""
     module_name, _, function = target.partition(":")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
@@ -156,7 +156,7 @@ def load(target: str) -> Topology:
 
 
 def find_module(name: str) -> Any:
-    """The imported module; NotLoadable if it is missing, but not if one that it imports is."""
+    """Imports a module. Raises NotLoadable if it is missing, but not if a module that it imports is missing."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -168,7 +168,7 @@ def find_module(name: str) -> Any:
 
 
 def neighbours(name: str) -> str:
-    """What could have been meant: the modules next to the missing one."""
+    """Suggestions: the modules next to the missing one."""
     folder = Path.cwd().joinpath(*name.split(".")[:-1])
     if not folder.is_dir():
         return f"looked in {Path.cwd()} and in the installed packages"
@@ -178,7 +178,7 @@ def neighbours(name: str) -> str:
 
 
 def builders(module_name: str) -> str:
-    """The functions a module defines itself."""
+    """Suggestions: the functions that a module itself defines."""
     module = sys.modules[module_name]
     functions = inspect.getmembers_static(module, inspect.isfunction)
     names = [name for name, value in functions if value.__module__ == module_name and not name.startswith("_")]
@@ -186,7 +186,7 @@ def builders(module_name: str) -> str:
 
 
 def guarded(body: Callable[[], int], full: bool) -> int:
-    """The exit code of ``body``; errors are told, not raised."""
+    """The exit code of ``body``. Errors are printed, not raised."""
     try:
         return body()
     except KeyboardInterrupt as stopped:
@@ -224,7 +224,8 @@ def origin(error: BaseException) -> str:
 
 
 def _pin_hash_seed(arguments: list[str]) -> None:
-    """Begins again with one order of sets for all runs, as Spark's workers have it: only a new process can."""
+    """Restarts a local run with PYTHONHASHSEED=0, unless one is set, so that all runs have the same order of sets, as
+    on Spark. Only a new process can change the seed."""
     if arguments[:1] == ["run"] and "--local" in arguments and "PYTHONHASHSEED" not in os.environ:
         os.environ["PYTHONHASHSEED"] = "0"
         os.execv(sys.executable, sys.orig_argv)

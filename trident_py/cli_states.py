@@ -1,4 +1,4 @@
-"""The commands about states: `trident states`, `trident states --schema`, `trident states check FILE`.
+"""The commands for states: `trident states`, `trident states --schema`, `trident states check FILE`.
 
 Exit codes of check: 0 the states can start; 1 a finding would stop the start; 2 the file is wrong.
 """
@@ -20,7 +20,7 @@ SPOUTS = ("transactional", "opaque", "non-transactional")
 
 
 def loading() -> Any:
-    """The package that knows the types. By its name: `trident_py` works without `states`, this command does not."""
+    """The package that loads the types of states. Imported by name, because `trident_py` works without `states`."""
     return importlib.import_module("states.loading")
 
 
@@ -66,7 +66,7 @@ def listing(installed: Any) -> dict[str, Any]:
 
 
 def settings(model: Any) -> list[dict[str, Any]]:
-    """The keys of a type, those of nested mappings with a dot."""
+    """The keys of a type. Keys of nested mappings are joined with a dot."""
     whole = model.model_json_schema()
     return list(flattened(whole, whole.get("$defs", {}), ""))
 
@@ -96,7 +96,7 @@ def told(record: dict[str, Any]) -> str:
 
 
 def sentence(setting: dict[str, Any]) -> str:
-    """What a key is for, in one line."""
+    """The description of a key, in one line."""
     choices = " | ".join(setting.get("enum", []))
     default = setting.get("default")
     shown = ", ".join(default) if isinstance(default, list) else default

@@ -1,4 +1,4 @@
-"""Config: Storm's configuration keys, as a dict, and what a submission checks of them."""
+"""Config: Storm's configuration keys as a dict, and the check of a configuration at submission."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ log = logging.getLogger("trident_py")
 
 
 class Config(dict[str, Any]):
-    """A dict with Storm's keys; unknown keys are kept and reach every ``prepare`` and ``makeState``.
+    """A dict with Storm's keys. Unknown keys are kept and reach every ``prepare`` and ``makeState``.
 
-    ``Config({"my.key": 3})`` or ``conf[Config.TOPOLOGY_MAX_SPOUT_PENDING] = 20``.
-    Which keys act, and how, is in ``docs/configuration.md``. Values must be picklable: they travel.
+    ``Config({"my.key": 3})`` or ``conf[Config.TOPOLOGY_MAX_SPOUT_PENDING] = 20``. ``docs/configuration.md`` lists the
+    keys that have an effect. Values must be picklable, because they travel to the workers.
 
-    Raises DefinitionError: a key that is not a string. Source in Storm: org.apache.storm.Config.
+    Raises DefinitionError if a key is not a string. Source in Storm: org.apache.storm.Config.
     """
 
     TOPOLOGY_NAME = "topology.name"
@@ -35,7 +35,7 @@ class Config(dict[str, Any]):
     TRANSACTIONAL_ZOOKEEPER_PORT = "transactional.zookeeper.port"
     DRPC_REQUEST_TIMEOUT_SECS = "drpc.request.timeout.secs"
 
-    # Ours: Storm has no such keys.
+    # Keys of trident_py that Storm does not have.
     TOPOLOGY_MAX_BATCH_ATTEMPTS = "topology.max.batch.attempts"
     TOPOLOGY_TXID_BASE = "topology.txid.base"
     TOPOLOGY_LINEAGE_ACCEPT = "topology.lineage.accept"
@@ -83,7 +83,7 @@ def _names(value: Any) -> bool:
     return isinstance(names, list | tuple) and all(isinstance(name, str) and name for name in names)
 
 
-# Keys that act, what their value must be, and how that is said. A None stands for the default.
+# Keys that have an effect: the check of a value, and its description. None stands for the default.
 CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_MAX_BATCH_ATTEMPTS: (_counts, "a number of attempts from 1 on"),
     Config.TOPOLOGY_SPOUT_MAX_BATCH_SIZE: (_counts, "a number of tuples from 1 on"),
@@ -96,9 +96,9 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def check(conf: Mapping[str, Any] | None) -> None:
-    """On the driver, when a topology is submitted. Raises DefinitionError for a value that cannot act.
+    """Called on the driver when a topology is submitted. Raises DefinitionError for an invalid value.
 
-    An unknown key under ``topology.`` is a warning in the log: user code may read it, or it is misspelt.
+    An unknown key under ``topology.`` only logs a warning: it may be misspelt, or user code may read it.
     """
     if conf is not None and not isinstance(conf, Mapping):
         raise DefinitionError(f"submitTopology's second argument is the configuration, a dict or None, got {conf!r}")
@@ -114,5 +114,5 @@ def check(conf: Mapping[str, Any] | None) -> None:
 
 
 def known_keys() -> list[str]:
-    """The keys that `Config` names."""
+    """The keys that `Config` defines."""
     return [value for name, value in vars(Config).items() if name.isupper()]

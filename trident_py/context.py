@@ -1,4 +1,4 @@
-"""What a run tells the code in it, under Storm-like keys of the conf. The only place that knows these keys."""
+"""The context that a run passes to its code under Storm-like keys of the conf. Only this module knows these keys."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ KEYS = {
 
 @dataclass(frozen=True)
 class RunContext:
-    """The place of a spout, an operation or a state in a run. What a conf does not tell has its default.
+    """The place of a spout, an operation or a state in a run. A field that the conf lacks has its default.
 
-    ``lineage``: the checkpoint that is written. ``generation``: the state's fencing token, None without a driver.
+    ``lineage``: the identity of the checkpoint. ``generation``: the state's fencing token, None without a driver.
     ``way``: how tuples reach the state's partition (`trident_py.run.ways`). ``home``: the address of the driver's
-    objects (`trident_py.home`), None in the driver itself. ``running``: its ``transaction`` is the attempt at hand.
-    ``metadata``: the store of the spouts' metadata. ``report(error)`` makes an event. When a participant is opened,
-    ``txid`` is the last one that the checkpoint has committed, and ``forget`` says that the user gives up what the
-    store knows of older ones. ``command_line``: errors offer settings as they are typed there.
+    objects (`trident_py.home`), None in the driver itself. ``running``: its ``transaction`` is the current attempt.
+    ``metadata``: the store of the spouts' metadata. ``report(error)`` records an event. When a participant is opened,
+    ``txid`` is the last txid that the checkpoint has committed, and ``forget`` means that the user gives up the store's
+    knowledge of older txids. ``command_line``: error messages show settings as command-line options.
     """
 
     topology: str = ""
@@ -56,12 +56,12 @@ class RunContext:
 
 
 def attempt_of(running: Any) -> int:
-    """The attempt at hand, of a `RunContext`'s ``running``; 0 where no run counts them."""
+    """The number of the current attempt, from a `RunContext`'s ``running``; 0 outside of a run."""
     return 0 if running is None or running.transaction is None else int(running.transaction.attemptId)
 
 
 def with_context(conf: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-    """The conf with these fields of a RunContext."""
+    """The conf with these fields of a RunContext added."""
     return {**conf, **{KEYS[name]: value for name, value in fields.items()}}
 
 

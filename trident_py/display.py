@@ -1,4 +1,4 @@
-"""How a run is shown while it runs: one live line for people, or one JSON object per event for programs."""
+"""Displays a run: one live line for people, or one JSON object per event for programs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ POLL_SECONDS = 0.1
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM came: what stops a service. As with Ctrl-C the run ends after its batch, but as a success."""
+    """SIGTERM arrived, which stops a service. As with Ctrl-C, the run ends after its batch, but with exit code 0."""
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM raises Terminated in the main thread, inside."""
+    """Inside, SIGTERM raises Terminated in the main thread."""
 
     def terminate(*_: Any) -> None:
         raise Terminated
@@ -39,13 +39,13 @@ def terminable() -> Iterator[None]:
 
 
 def follow(running: RunningTopology, display: JsonLines | ProgressLine) -> int:
-    """Show a run until it ends; Ctrl-C and SIGTERM stop it after its batch; returns the exit code.
+    """Displays a run until it ends, and returns the exit code. Ctrl-C and SIGTERM stop the run after its batch.
 
-    Raises TopologyError for a run that failed.
+    Raises TopologyError if the run failed.
     """
     news: SimpleQueue[tuple[Event, Progress | None]] = SimpleQueue()
     running.addListener(lambda event, progress: news.put((event, copy.deepcopy(progress))))
-    early = list(running.events)  # what happened before there was a listener
+    early = list(running.events)  # events from before the listener was added
     with display:
         for event in early:
             display.event(event, None)
@@ -73,7 +73,7 @@ def drain(news: SimpleQueue, shown: set[int], display: JsonLines | ProgressLine)
 
 
 class JsonLines:
-    """One JSON object per event on stdout; a committed batch brings its counts and seconds."""
+    """Prints one JSON object per event on stdout. A committed batch includes counts and seconds."""
 
     def __enter__(self) -> JsonLines:
         return self
@@ -93,7 +93,7 @@ class JsonLines:
 
 
 class ProgressLine:
-    """One live line on stderr; replays are printed above it and stay."""
+    """Shows one live line on stderr. Replays are printed above it and stay."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -111,7 +111,7 @@ class ProgressLine:
             self.console.print(self.last or f"{self.name}: there was no new batch", markup=False, soft_wrap=True)
 
     def event(self, event: Event, progress: Progress | None) -> None:
-        if event.reason and event.kind != "failed":  # a failure is told at the end, with its cause
+        if event.reason and event.kind != "failed":  # a failure is printed at the end, with its cause
             at = "" if event.txid is None else f"txid {event.txid}, attempt {event.attempt}: "
             self.console.print(f"{event.kind}: {at}{event.reason}", markup=False)
         elif event.kind == "committed" and progress is not None:
@@ -120,7 +120,7 @@ class ProgressLine:
 
 
 def standing(progress: Progress) -> str:
-    """Where a component stands, in one line."""
+    """The progress of a component, in one line."""
     tuples = [f"{count:,} from {spout}" for spout, count in progress.emitted.items()]
     written = [f"{count:,} into {state}" for state, count in progress.persisted.items()]
     waiting = [f"{sum(lag.values()):,} waiting for {spout}" for spout, lag in progress.backlog.items()]

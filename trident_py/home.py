@@ -1,12 +1,11 @@
-"""The home service: objects that live in the user's driver process and are called from its workers.
+"""The home service: objects live in the user's driver process, and workers call them.
 
-Spouts that keep their data in memory, memory states and what a test collects have one home, the driver
-process. ``store`` gives the object itself there, and elsewhere a proxy whose method calls travel over a
-loopback socket.
+In-memory spouts, memory states and the rows that a test collects live in the driver process. There, ``store`` returns
+the object itself; in a worker, a proxy whose method calls travel over a loopback socket.
 
-A call is done at most once: a client that lost its connection asks again with the same number, waits for the call if
-it is still under way, and gets the reply that was kept; see `Calls`. An exception travels back as itself. Values and
-results must be picklable.
+A call is executed at most once. A client that lost its connection repeats the call with the same number, waits if it is
+still running, and gets the kept reply; see `Calls`. An exception is raised in the caller. Arguments and results must be
+picklable.
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ TRIES = 3
 
 
 class HomeError(TridentError):
-    """The driver process could not be asked: it has ended, or the run is over."""
+    """The driver process could not answer a call: it has ended, or the run is over."""
 
 
 @dataclass(frozen=True)
 class HomeAddress:
-    """Where a home service listens. Picklable; its repr, and so every log, leaves out the key."""
+    """The address of a home service. Picklable. Its repr, and therefore every log, omits the key."""
 
     host: str
     port: int
@@ -55,18 +54,18 @@ class HomeAddress:
 
 
 class HomeService:
-    """Lets workers call the objects of this process. Made and closed in the driver process; threads are daemons.
+    """Lets workers call objects of this process. Made and closed in the driver process; its threads are daemons.
 
-    ``register`` an object under a key and workers can call its public methods through ``Proxy``. Several
-    workers call at the same time, each in a thread of its own: an object guards itself. All services of a
-    process serve the same objects.
+    After ``register``, workers can call the object's public methods through ``Proxy``. Calls of several workers run at
+    the same time, each in its own thread, so an object must do its own locking. All services of a process serve the
+    same objects.
     """
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         self._lock = threading.RLock()
         self._calls = Calls()
         self._connections: set[Connection] = set()
-        self._strangers: dict[Connection, None] = {}  # who has not shown the key yet, the oldest first
+        self._strangers: dict[Connection, None] = {}  # not authenticated yet, the oldest first
         self._listener = Listener((host, 0), backlog=64)
         self._closed = False
         bound_host, port = self._listener.address
@@ -76,12 +75,12 @@ class HomeService:
         self._thread.start()
 
     def register(self, key: str, target: Any) -> None:
-        """Make ``target`` callable under this key; replaces what was there."""
+        """Makes ``target`` callable under this key. Replaces an earlier object."""
         with _OBJECTS_LOCK:
             _OBJECTS[key] = target
 
     def close(self) -> None:
-        """Stop listening, end all connections and threads. Calls under way fail in their worker."""
+        """Stops listening and ends all connections and threads. Running calls fail in their worker."""
         with self._lock:
             if self._closed:
                 return
@@ -114,7 +113,7 @@ class HomeService:
             serve.start()
 
     def _admit(self, connection: Connection) -> None:
-        """Of many that do not show the key the oldest goes: a worker shows it at once."""
+        """Admits a connection. Closes the oldest of too many unauthenticated ones: a worker authenticates at once."""
         with self._lock:
             self._strangers[connection] = None
             oldest = next(iter(self._strangers)) if len(self._strangers) > STRANGERS else None
@@ -132,7 +131,7 @@ class HomeService:
                 finally:
                     self._calls.leave(client)
         except (EOFError, OSError, AuthenticationError, AssertionError, UnicodeDecodeError):
-            pass  # the worker ended, or was no worker of ours, or we closed
+            pass  # the worker ended, or the client is no worker of ours, or this service was closed
         finally:
             with self._lock:
                 self._connections.discard(connection)
@@ -140,7 +139,7 @@ class HomeService:
                 connection.close()
 
     def _known(self, connection: Connection) -> str | None:
-        """The client that has shown the key, and is not told that it comes too late."""
+        """Authenticates a connection and returns its client; None if the client came back too late."""
         _no_delay(connection)
         _limit_reading(connection, HANDSHAKE_SECONDS)
         deliver_challenge(connection, self.address.key)
@@ -175,7 +174,7 @@ class HomeService:
             try:
                 return dumps((True, self._call(key, method, arguments)))
             except BaseException as error:
-                note(error, blame(error, values=False))  # its traceback does not travel
+                note(error, blame(error, values=False))  # tracebacks do not travel
                 return _dump_error(error)
 
         reply = self._calls.once(client, number, work)
@@ -198,9 +197,9 @@ class HomeService:
 
 
 class Proxy:
-    """Stands in a worker for an object in the driver process; every public method is a call. Picklable.
+    """A worker's proxy of an object in the driver process. Every public method is a call. Picklable.
 
-    Raises what the method raised, or HomeError if the driver process has ended.
+    A call raises the exception of the method, or HomeError if the driver process has ended.
     """
 
     def __init__(self, address: HomeAddress, key: str) -> None:
@@ -225,10 +224,10 @@ class Proxy:
 
 
 def store(conf: dict, key: str, make: Callable[[], T]) -> T:
-    """The object of this run under this key, in the driver process; made by ``make`` if there is none.
+    """The driver process's object for this run and key. ``make`` creates it if it does not exist.
 
-    In the driver process the object itself; in a worker a proxy. ``conf`` tells the run, and the address of the
-    service, None where this process is the home.
+    Returns the object itself in the driver process, a proxy in a worker. ``conf`` holds the run and the address of the
+    service; no address means that this process is the home.
     """
     context = RunContext.of(conf)
     address: HomeAddress | None = context.home
@@ -242,12 +241,12 @@ def store(conf: dict, key: str, make: Callable[[], T]) -> T:
 
 
 def of_any_run(conf: dict) -> dict:
-    """A conf for `store` without the run: what is kept there outlives it, as long as the process lives."""
+    """A conf for `store` without the run. Objects stored with it live until the driver process ends."""
     return with_context({}, home=RunContext.of(conf).home)
 
 
 def forget(run: str) -> None:
-    """Drop what belongs to a run in this process: the run has ended."""
+    """Drops the objects of a run in this process. Called when the run has ended."""
     with _OBJECTS_LOCK:
         for key in [key for key in _OBJECTS if key.startswith(f"{run}/")]:
             del _OBJECTS[key]
@@ -262,7 +261,7 @@ def _ensure(key: str, make: Callable[[], T]) -> T:
 
 
 def dumps(value: Any) -> bytes:
-    """Pickled; by value where a class exists in the user's main program only."""
+    """Pickles a value. A class that exists only in the user's main program is pickled by value."""
     try:
         return pickle.dumps(value, protocol=5)
     except Exception:
@@ -294,7 +293,7 @@ class _Link:
             self.connection = _connect(self.address, self.client, again=True)
             reply = self._asked(request)
         if len(reply) > LARGE:
-            with contextlib.suppress(OSError):  # then it is kept for a while
+            with contextlib.suppress(OSError):  # on an error the reply is kept for a while
                 self.connection.send_bytes(b"")
         return reply
 
@@ -326,8 +325,8 @@ def _ask(address: HomeAddress, key: str, method: str, arguments: bytes) -> Any:
 
 
 def _connect(address: HomeAddress, client: str, again: bool) -> Connection:
-    """A connection that is known at the other end. Strangers may push it out before, so it is tried some times."""
-    for left in reversed(range(TRIES)):  # counted, without a pause: not `patience.again_for`
+    """An authenticated connection. Tries several times, since strangers may displace it before it is authenticated."""
+    for left in reversed(range(TRIES)):  # counted and without a pause, so not `patience.again_for`
         try:
             connection = _greeted(address, f"{'+' if again else '-'}{client}")
         except (EOFError, ConnectionError):
@@ -355,34 +354,34 @@ def _greeted(address: HomeAddress, greeting: str) -> Connection:
 
 
 def _limit_reading(connection: Connection, seconds: int) -> None:
-    """How long a read may wait; 0: for ever."""
+    """Limits how long a read may wait. 0: no limit."""
     with socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
         duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
 
 
 def _no_delay(connection: Connection) -> None:
-    """A message above 16 KiB would wait 40 ms: its header goes out alone, and Nagle holds the rest."""
+    """Turns off Nagle's algorithm. It would delay a message above 16 KiB by 40 ms, since its header is sent alone."""
     with socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
         duplicate.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def _shut(connection: Connection) -> None:
-    """End a connection that another thread may be reading: closing alone would leave that thread waiting."""
+    """Ends a connection that another thread may be reading. Closing alone would leave that thread waiting."""
     try:
         with socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
             duplicate.shutdown(socket.SHUT_RDWR)
     except OSError:
-        pass  # closed meanwhile by its own thread
+        pass  # its own thread has already closed it
 
 
 def _wake(address: HomeAddress) -> None:
-    """Let ``accept`` return: nothing else ends it."""
+    """Makes ``accept`` return, by connecting; nothing else does."""
     with contextlib.suppress(OSError):  # it has ended already
         socket.create_connection((address.host, address.port), timeout=1).close()
 
 
 def _dump_error(error: BaseException) -> bytes:
-    """The exception as bytes that load again; one that cannot be pickled is told in a HomeError's words."""
+    """Pickles an exception. One that cannot be pickled is replaced by a HomeError with its text."""
     try:
         reply = dumps((False, error))
         pickle.loads(reply)

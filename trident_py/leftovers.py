@@ -1,4 +1,4 @@
-"""Temporary folders of a process: it takes them away at its end, and the next one of its kind if it was killed."""
+"""Temporary folders that a process deletes at its end. If it was killed, the next such process deletes them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _OWNER = "owner"
 
 @contextlib.contextmanager
 def own_folder(prefix: str) -> Iterator[Path]:
-    """A temporary folder of this process. First those with this prefix whose owner is dead are taken away."""
+    """A temporary folder of this process. First deletes the folders with this prefix whose owner is dead."""
     sweep(prefix)
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     try:
         with (folder / f"{_OWNER}.new").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            (folder / f"{_OWNER}.new").rename(folder / _OWNER)  # who finds the file finds it locked
+            (folder / f"{_OWNER}.new").rename(folder / _OWNER)  # so the file is locked as soon as it exists
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def sweep(prefix: str) -> list[Path]:
-    """Takes away what killed processes have left; returns the folders. The lock of a dead process is free."""
+    """Deletes the folders that killed processes left, and returns them. A dead process holds no lock."""
     gone = []
     for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
-        with contextlib.suppress(OSError):  # another's, still owned, or swept meanwhile
+        with contextlib.suppress(OSError):  # another user's, still locked, or already deleted
             if folder.stat().st_uid != os.getuid():
                 continue
             with (folder / _OWNER).open("r+") as lock:

@@ -1,4 +1,4 @@
-"""LocalCluster: a topology in this process, without a JVM. The same tasks as on Spark, one after the other."""
+"""LocalCluster: runs a topology in this process, without a JVM. The same tasks as on Spark, one after the other."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ ORDER = "order"
 
 
 def _own_seed() -> str:
-    """The PYTHONHASHSEED of this process; "" if Python drew one."""
+    """The PYTHONHASHSEED of this process; "" if it is random."""
     given = os.environ.get("PYTHONHASHSEED", "")
     return given if given.isdigit() else ""
 
 
 class LocalCluster:
-    """Runs topologies in this process, each component in a thread of its own. A context manager.
+    """Runs topologies in this process, each component in its own thread. A context manager.
 
-    Nothing is kept between runs unless ``checkpoints`` names a folder: then txids and the spouts' metadata are
-    in ``<checkpoints>/<topology name>/`` and a topology submitted again goes on where it stopped.
+    ``checkpoints``: a folder. If given, txids and the spouts' metadata are kept in ``<checkpoints>/<topology name>/``,
+    and a topology submitted again goes on where it stopped. Without it nothing is kept between runs.
     """
 
     def __init__(self, checkpoints: str | None = None) -> None:
@@ -57,9 +57,8 @@ class LocalCluster:
     def submitTopology(self, name: str, conf: dict | None, topology: Topology) -> RunningTopology:
         """Starts the topology and returns at once.
 
-        Raises DefinitionError for one that cannot run, for settings that cannot be, and for states that are below
-        ``conf["topology.guarantee"]``; then nothing was started. What is guaranteed is
-        logged by the logger ``trident_py`` at INFO.
+        Raises DefinitionError, before it starts anything, if the topology cannot run, if a setting is invalid, or if a
+        state is below ``conf["topology.guarantee"]``. The logger ``trident_py`` logs the guarantees at INFO.
         """
         check_submission(name, conf, topology)
         run = f"{name}-{uuid.uuid4().hex[:12]}"
@@ -78,7 +77,7 @@ class LocalCluster:
 
 
 class LocalRunningTopology(RunningTopology):
-    """A topology in this process."""
+    """A topology that runs in this process: a thread for each component."""
 
     def __init__(self, name: str, run: str, programs: list[Program], checkpoints: str | None) -> None:
         super().__init__(name, [program.component for program in programs])
@@ -132,7 +131,7 @@ class LocalComponent:
         self.run_id = run
 
     def run(self) -> None:
-        """Batch after batch until the spouts are exhausted or the run is stopped."""
+        """Runs batch after batch until the spouts are exhausted or the run is stopped."""
         coordination = Coordination(self.program.spouts, self.program.conf, self.store, self._reported)
         try:
             loop = BatchLoop(self.program, coordination, self.running, self.run_id)
@@ -157,7 +156,7 @@ class LocalComponent:
             coordination.close()
 
     def _standing(self, last: dict | None) -> Standing:
-        """What the checkpoint says before this start."""
+        """The content of the checkpoint before this start."""
         record, topology = self.store.get(SETTLED, 0), self.program.conf["topology.name"]
         if record is None:
             return Standing.new(self.where, topology)
@@ -167,12 +166,12 @@ class LocalComponent:
         return Standing(self.where, topology, record, record["lineage"], txid, begun, decided, self._seeded(begun))
 
     def _planned(self, txid: int) -> dict | None:
-        """What the batch behind this one is, if it has been begun and a spout has metadata of it."""
+        """The metadata of the batch after this txid, if that batch has begun and a spout has metadata of it."""
         begun = self.store.get("begun", txid + 1)
         return begun if begun is not None and any(each is not None for each in begun.values()) else None
 
     def _other_order(self) -> dict | None:
-        """What a process with another hash seed has left here, which ended in the middle of a batch."""
+        """The record of a process with another hash seed that ended in the middle of a batch; None if there is none."""
         kept: dict | None = self.store.get(ORDER, 0)
         return kept if kept is not None and kept["order"] != SET_ORDER else None
 
@@ -184,7 +183,7 @@ class LocalComponent:
         return Seeded(operation, kept["seed"]) if operation else None
 
     def _compare_order(self, standing: Standing) -> None:
-        """Tells of a batch that was begun by a process which walked through sets in another order."""
+        """Warns if a process with another order of sets may have begun the next batch."""
         if standing.begun and self._other_order() is not None:
             txid = standing.committed + 1
             text = (
@@ -196,13 +195,13 @@ class LocalComponent:
             self.running.event(self.program.component, "reported", txid, None, text)
 
     def _keep_order(self, order: dict | None) -> None:
-        """The order of sets in the process that may be in the middle of a batch; None if none is."""
+        """Records this process's order of sets while it may be in the middle of a batch; None after that."""
         if self.store.get(ORDER, 0) != order:
             self.store.put(ORDER, 0, order)
 
     def _begun(self, txid: int, metadata: dict) -> None:
-        """Before a batch is emitted: a restart must not make another one of it, whose states may be written. What a
-        state has written of a batch that this checkpoint has not begun was written under another copy of it."""
+        """Called before a batch is emitted. Records its metadata, because a restart must not change a batch that states
+        may have written. If a state holds a batch without this record, another copy of the checkpoint wrote it."""
         if self.store.get("begun", txid) != metadata:
             self.store.put("begun", txid, metadata)
             self.store.cleanup_before("begun", txid)
@@ -215,7 +214,7 @@ class LocalComponent:
         self.running.event(self.program.component, "reported", None, None, f"spout {spout}: {error!r}")
 
     def _execute(self, batch: BatchInfo, descriptors: list[Descriptor] | None) -> AttemptOutcome:
-        """One attempt: level after level, in each first everything executes, then everything commits."""
+        """Runs one attempt, level after level. In each level all tasks execute first, then all commit."""
         if descriptors is None:
             raise TridentError("LocalCluster needs the descriptors of every attempt")
         rows = list(descriptor_rows(descriptors))

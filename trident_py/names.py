@@ -1,4 +1,4 @@
-"""Names that users choose, put together to one: different names never make the same."""
+"""Joins and checks names that users choose."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from .errors import DefinitionError
 
 
 def joined(separator: str, names: Iterable[str]) -> str:
-    """The names in one text, from which they can be told again. One that holds neither the separator (a character) nor
-    a per cent sign stands in it as it is."""
+    """Joins names to a text from which they can be recovered. A name without the separator (one character) and without
+    a per cent sign appears unchanged."""
     return separator.join(escaped(separator, name) for name in names)
 
 
 def escaped(separator: str, name: str) -> str:
-    """The name without the separator, another for each name."""
+    """The name with the separator and per cent signs escaped. Different names stay different."""
     return name.replace("%", "%25").replace(separator, f"%{ord(separator):02X}")
 
 
 def check_folder_name(what: str, name: str) -> None:
-    """Raises DefinitionError for a name that is no name of a folder: a checkpoint would be somewhere else."""
+    """Raises DefinitionError if the name cannot name a folder; its checkpoint would be in another place."""
     if not name.strip() or name in (".", "..") or "/" in name or "\\" in name or not name.isprintable():
         raise DefinitionError(
             f"{what} is named {name!r}; its checkpoint is in a folder of that name, so it is not . or .., and has no / "

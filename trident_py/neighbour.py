@@ -1,4 +1,4 @@
-"""The package ``states`` beside this one: a common name, which another one on the path may take away."""
+"""Checks that Python finds our package ``states``. The name is common, so another package may shadow it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from importlib.util import find_spec
 
 
 def check_states() -> None:
-    """Raises ImportError if Python finds another ``states`` before the one that came with this package.
+    """Raises ImportError if Python finds another ``states`` before the one that comes with this package.
 
-    Called when `trident_py` is imported, on the driver and on workers. Imports nothing; none at all is fine.
+    Called when `trident_py` is imported, on the driver and on workers. Imports nothing. It is fine if there is none.
     """
     try:
         found = find_spec("states")
-    except ValueError:  # a module that was put together by hand
+    except ValueError:  # a module without a spec, such as one made in code
         found = None
     if found is None or found.origin is None or _is_ours(found):
         return
@@ -27,6 +27,6 @@ def check_states() -> None:
 
 
 def _is_ours(found: ModuleSpec) -> bool:
-    """By a module that no other has: it may be in another folder than this package, or in a zip file."""
+    """Whether this is our ``states``, by a module that only ours has. It may be in another folder or in a zip file."""
     folders = found.submodule_search_locations
     return folders is not None and PathFinder.find_spec("states.loading", list(folders)) is not None

@@ -1,8 +1,8 @@
-"""Where tuples go: the partition nodes of a plan and how each chooses target partitions.
+"""Partitioners: how each repartition of a plan chooses the target partition of a tuple.
 
-`partitionBy` chooses as Storm does, by Java's hash of the values, so a key lands in the same partition number.
-Every choice is a pure function of the tuple, or of its position in its source partition, so a replay chooses
-the same. Source in Storm: TupleUtils.chooseTaskIndex, org.apache.storm.trident.partition.
+`partitionBy` chooses as Storm does, by Java's hash of the values, so a key gets the same partition number. Each choice
+is a pure function of the tuple, or of its position in its source partition, so a replay makes the same choices.
+Source in Storm: TupleUtils.chooseTaskIndex, org.apache.storm.trident.partition.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .tuples import Fields
 _PLAIN = bool | int | float | str | bytes | None
 Targets = Iterator[tuple[int, Chunk]]
 ROUTING_VERSION = 2
-"""Which tuple goes where by content: it changes whenever `java_hash` answers otherwise for any value. A batch that is
-half written under one version may not be replayed under another."""
+"""The version of routing by content. It must change whenever `java_hash` changes for any value: a batch that is half
+written under one version must not be replayed under another."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """What a partitioner may know besides the tuples."""
+    """The information for a partitioner besides the tuples."""
 
     txid: int
     source: int
@@ -42,18 +42,18 @@ class Route:
 
 
 class Partitioner:
-    """How the tuples of a chunk are spread over ``route.targets`` partitions."""
+    """Distributes the tuples of a chunk over ``route.targets`` partitions."""
 
     reads: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
-        """The grouping in words, the same in every process: two of one name send tuples the same way."""
+        """The grouping as text, the same in every process. Partitioners with equal names route tuples the same way."""
         return type(self).__name__
 
     @property
     def operations(self) -> tuple[Any, ...]:
-        """The user code that decides where tuples go."""
+        """The user code that chooses partitions."""
         return ()
 
     def split(self, chunk: Chunk, route: Route) -> Targets:
@@ -87,7 +87,7 @@ class FieldsPartition(Partitioner):
 
 @dataclass(frozen=True)
 class Shuffle(Partitioner):
-    """Round robin, from the source partition's own number on."""
+    """Round robin, starting at the source partition's own number."""
 
     local: bool = False
 
@@ -105,7 +105,7 @@ class Shuffle(Partitioner):
 
 @dataclass(frozen=True)
 class Global(Partitioner):
-    """Everything to partition 0."""
+    """All tuples to partition 0."""
 
     name = "global_"
 
@@ -115,7 +115,7 @@ class Global(Partitioner):
 
 @dataclass(frozen=True)
 class BatchGlobal(Partitioner):
-    """Everything of one batch to one partition, txid modulo their number."""
+    """All tuples of a batch to one partition: txid modulo the partition count."""
 
     name = "batchGlobal"
 
@@ -136,7 +136,7 @@ class Broadcast(Partitioner):
 
 @dataclass(frozen=True)
 class Identity(Partitioner):
-    """From partition i to partition i; both sides have the same number of them."""
+    """From partition i to partition i. Both sides have the same number of partitions."""
 
     name = "identityPartition"
 
@@ -148,8 +148,8 @@ class Identity(Partitioner):
 class Custom(Partitioner):
     """By the user's grouping: ``chooseTasks(taskId, values) -> partition numbers``.
 
-    A CustomStreamGrouping's ``prepare(context, stream, targetTasks)`` is called where there is one; values are
-    the tuple's (Storm puts the batch id before them).
+    Calls a CustomStreamGrouping's ``prepare(context, stream, targetTasks)``, if it has one. ``values`` are the tuple's
+    values, without the batch id that Storm puts before them.
     """
 
     grouping: Any
@@ -165,7 +165,7 @@ class Custom(Partitioner):
 
     @property
     def name(self) -> str:
-        # The user's own object: a function has a name, an object of a class may have attributes.
+        # A function has a name; an object of a user's class may have attributes.
         if hasattr(self.grouping, "__qualname__"):
             return f"partition {self.grouping.__qualname__}"
         own = getattr(self.grouping, "__dict__", {})
@@ -209,9 +209,9 @@ def _all_arrow(chunk: Chunk) -> bool:
 
 
 def column_hashes(chunk: Chunk, name: str) -> np.ndarray:
-    """`java_hash` of each value of a column, as unsigned 32 bits; each distinct value is hashed once.
+    """`java_hash` of each value of a column, as unsigned 32 bits. Each distinct value is hashed once.
 
-    Raises TridentError that names the field for a value that cannot be a key.
+    Raises UnkeyableError, naming the field, if a value cannot be a key.
     """
     column = chunk.columns[name]
     try:
@@ -237,12 +237,12 @@ def _list_hashes(values: list) -> np.ndarray:
 
 
 def java_hash(value: Any) -> int:
-    """hashCode of the value as Java would hold it (int: Long, float: Double), as unsigned 32 bits.
+    """Java's hashCode of the value (int as Long, float as Double), as unsigned 32 bits.
 
-    A function of the value's canonical form; what Java has no such type for gets a hash of those bytes. A time with
-    a zone has the hash of the UTC time without one, a decimal that of the whole number: a table's column may hold both
-    as one, and then both must meet, to be refused.
-    Raises UnkeyableError for a value that has no canonical form.
+    A function of the value's canonical form. A value without a counterpart in Java gets a hash of its canonical bytes.
+    A time with a zone hashes like the UTC time without one, a whole decimal like the integer: a table's column may
+    store both as one value, so both must reach the same partition, where they are rejected. Raises UnkeyableError if
+    the value has no canonical form.
     """
     if value is None:
         return 0
@@ -277,7 +277,7 @@ def _hash_decimal(value: decimal.Decimal) -> int:
 
 
 def _hash_datetime(value: datetime.datetime) -> int:
-    return zlib.crc32(canonical(value)[1:])  # less the tag that tells a time with a zone from one without
+    return zlib.crc32(canonical(value)[1:])  # without the tag that distinguishes times with and without a zone
 
 
 def _fold(bits: int) -> int:

@@ -1,8 +1,8 @@
-"""The loops that try again, and one rule for a store that is away: a start waits for it, a run fails the batch only.
+"""Retry loops, and one rule for an unavailable store: a start waits for it, a run only fails the batch.
 
-A state says "away, or locked by others" by FailedException, whatever its store is; every other error means that
-waiting cannot help. In a run the batch loop replays the batch. At a start there is no batch yet: what touches a
-store then goes through `Patience`.
+Every state raises FailedException if its store is unavailable or locked by others; any other error means that waiting
+does not help. In a run, the batch loop replays the batch. At a start there is no batch yet, so calls to a store go
+through `Patience`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Stopped(Exception):
 
 
 def start_wait(conf: dict) -> float:
-    """How long a start waits for what is away, in seconds. Raises DefinitionError for what is no number from 0 on."""
+    """The seconds that a start waits for unavailable stores. Raises DefinitionError unless it is a number from 0 on."""
     seconds = conf.get(START_WAIT, START_WAIT_SECONDS)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
         raise DefinitionError(f"{START_WAIT} is a number of seconds from 0 on; got {seconds!r}")
@@ -37,17 +37,17 @@ def start_wait(conf: dict) -> float:
 
 @dataclass(frozen=True)
 class Patience:
-    """What a start does before its first batch; ``tell`` gets a line for every try that failed."""
+    """Waits for stores at a start, before the first batch. ``tell`` gets a line for every failed try."""
 
     seconds: float
     stopping: Event
     tell: Callable[[str], None]
 
     def until_there(self, what: str, work: Callable[[], T]) -> T:
-        """Runs the work until it raises no FailedException; called on the driver.
+        """Repeats the work until it raises no FailedException. Called on the driver; the work must be repeatable.
 
-        Raises StateError after so many seconds, Stopped if the run is stopped meanwhile, and at once whatever else
-        the work raises. So the work must be one that may be done again.
+        Raises StateError after ``seconds``, Stopped if the run is stopped meanwhile. Any other error of the work is
+        raised at once.
         """
         until, failures = time.monotonic() + self.seconds, 0
         while True:
@@ -69,9 +69,9 @@ class Patience:
 
 
 def until_stopped(work: Callable[[], T], stopping: Event, failed: Callable[[FailedException, int], None]) -> T:
-    """Runs the work until it raises no FailedException, in a run. Raises Stopped if it fails while the run stops.
+    """In a run, repeats the work until it raises no FailedException. Raises Stopped if it fails while the run stops.
 
-    ``failed`` gets the error and the count of failures before each pause; what it raises ends the loop.
+    ``failed`` gets the error and the number of failures before each pause. An exception of ``failed`` ends the loop.
     """
     failures = 0
     while True:
@@ -86,7 +86,7 @@ def until_stopped(work: Callable[[], T], stopping: Event, failed: Callable[[Fail
 
 
 def again_for(seconds: float, pause: float, passes: Callable[[Exception], bool], work: Callable[[], T]) -> T:
-    """Runs the work again after an error that ``passes``, for so many seconds; raises any other error at once."""
+    """Repeats the work for up to ``seconds`` after an error that ``passes``. Raises any other error at once."""
     until = time.monotonic() + seconds
     while True:
         try:
@@ -98,5 +98,5 @@ def again_for(seconds: float, pause: float, passes: Callable[[Exception], bool],
 
 
 def back_off_seconds(failures: int) -> float:
-    """The pause after so many failures in a row: from 50 ms doubling up to 10 s."""
+    """The pause after this number of failures in a row: 50 ms, doubling up to 10 s."""
     return min(0.05 * 2 ** min(failures - 1, 10), 10.0)

@@ -1,6 +1,6 @@
 """A topology as data: frozen nodes of three kinds, spout, processor and partition, as in Storm's planner.
 
-Nothing here runs anything. `topology` makes the nodes, `program` turns them into levels of tasks.
+This module runs nothing. `topology` makes the nodes; `run.program` turns them into levels of tasks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .tuples import Fields
 class StateUse:
     """A state that a node updates or queries. All nodes of one state run in the same partitions.
 
-    ``defined``: how many nodes the topology had before it.
+    ``defined``: the number of nodes that the topology had before it.
     """
 
     id: str
@@ -29,7 +29,7 @@ class StateUse:
 
     @property
     def kind(self) -> str:
-        """What the factory calls the kind of its states; a user's own need not."""
+        """The factory's kind of state; "unknown" if a user's factory does not declare one."""
         return getattr(self.factory, "kind", None) or "unknown"
 
 
@@ -46,7 +46,7 @@ class Node:
 
 @dataclass(frozen=True)
 class SpoutNode(Node):
-    """Where batches come from. ``spout_id`` is the first argument of newStream."""
+    """A source of batches. ``spout_id`` is the first argument of newStream."""
 
     spout_id: str = ""
     spout: Any = None
@@ -55,11 +55,10 @@ class SpoutNode(Node):
 
 @dataclass(frozen=True)
 class ProcessorNode(Node):
-    """What is done to the tuples of one partition. ``committer`` nodes update a state.
+    """A step that processes the tuples of one partition. ``committer``: it updates a state.
 
-    ``spec`` is a frozen, picklable value. It has ``operation`` (a name for explain() and errors), ``passes`` (whether
-    the fields of the input pass through), ``steps`` (how many nodes of Storm's graph it stands for), ``reads(port)``
-    (the fields that it reads at an input) and ``make(context)`` (the processor for one partition).
+    ``spec`` is a frozen, picklable `processors.base.Spec`: it names the operation, declares the fields it reads, and
+    makes the processor of each partition.
     """
 
     spec: Any = None
@@ -69,7 +68,7 @@ class ProcessorNode(Node):
 
 @dataclass(frozen=True)
 class PartitionNode(Node):
-    """How tuples are sent on: see `partitioning`."""
+    """A repartition; see `partitioning`."""
 
     partitioner: Any = None
 
@@ -85,14 +84,14 @@ class Plan:
         object.__setattr__(self, "by_id", {node.id: node for node in self.nodes})
 
     def children(self, node: Node) -> Iterator[tuple[Node, int]]:
-        """The nodes that read this one, each with the number of the input."""
+        """The nodes that read this node's output, each with the number of the input."""
         for child in self.nodes:
             for port, parent in enumerate(child.parents):
                 if parent == node.id:
                     yield child, port
 
     def components(self) -> list[Plan]:
-        """The connected parts; each has its own sequence of txids. A state does not connect its nodes."""
+        """The connected components. Each has its own sequence of txids. Sharing a state does not connect nodes."""
         group: dict[Any, Any] = {}
 
         def root(key: Any) -> Any:
@@ -109,7 +108,7 @@ class Plan:
         return [Plan(tuple(nodes)) for nodes in parts.values()]
 
     def check(self) -> None:
-        """Raises DefinitionError for a plan that no cluster could run."""
+        """Raises DefinitionError if two streams have the same name."""
         seen: set[str] = set()
         for node in self.nodes:
             if isinstance(node, SpoutNode):
@@ -122,7 +121,7 @@ class Plan:
 
 
 def explain(plan: Plan) -> str:
-    """The plan as text: one line for each node, untyped fields marked with a question mark."""
+    """The plan as text, one line for each node. Untyped fields have a question mark."""
     lines = []
     for node in plan.nodes:
         inputs = ", ".join(f"#{parent}" for parent in node.parents)
@@ -134,7 +133,7 @@ def explain(plan: Plan) -> str:
 
 
 def describe(node: Node) -> str:
-    """What a node is, in a few words."""
+    """A short description of a node."""
     if isinstance(node, SpoutNode):
         return f"spout {node.spout_id}: {type(node.spout).__name__}"
     if isinstance(node, PartitionNode):

@@ -1,4 +1,4 @@
-"""What is a secret: the one list of names for the whole project, and texts and URLs without what it names."""
+"""Secrets: the project's only list of secret names, and functions that hide secrets in texts and URLs."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _WORD = re.compile(r"(?P<before>(?P<name>[\w.-]+)\s*=\s*)(?P<secret>'[^']*'|\"[^
 
 
 def is_secret(name: str) -> bool:
-    """Whether a setting, a parameter or a field of this name holds what nobody may read in an error or a log."""
+    """Whether a setting, a parameter or a field of this name is secret, so must not appear in an error or a log."""
     return _NAMES.search(name) is not None
 
 
 def shown(url: str) -> str:
-    """A URL for eyes and logs: without its password and the parameters that are secrets, however they are written."""
+    """A URL for messages and logs: its password and its secret parameters are hidden, however they are encoded."""
     return _PARAMETER.sub(_hide_parameter, _OF_URL.sub(rf"\g<before>{HIDDEN}@", url))
 
 
 def hidden(text: str, secrets: Iterable[str] = ()) -> str:
-    """A text that others wrote, such as a driver's message, without passwords of URLs in it, without secrets that it
-    names (``password=...``), and without these ``secrets``."""
+    """A text from elsewhere, such as a database driver's message, with its secrets hidden: passwords in URLs, named
+    secrets (``password=...``) and these ``secrets``."""
     for secret in sorted(filter(None, secrets), key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return _WORD.sub(_hide_word, _PARAMETER.sub(_hide_parameter, _OF_TEXT.sub(rf"\g<before>{HIDDEN}@", text)))
 
 
 def secrets_in(url: str) -> list[str]:
-    """The secrets of a URL: as they are written there, and as they are meant."""
+    """The secrets of a URL: as they are written there, and decoded."""
     found = [match["secret"] for match in _OF_TEXT.finditer(url)]
     found += [match["secret"] for match in _PARAMETER.finditer(url) if _is_secret_parameter(match["name"])]
     return list(dict.fromkeys(_forms(found)))
@@ -49,7 +49,7 @@ def _forms(written: list[str]) -> Iterator[str]:
 
 
 def _is_secret_parameter(name: str) -> bool:
-    """In a URL a key is a secret too; as a field or a setting it is a common word."""
+    """Whether a URL parameter is secret. Unlike in fields and settings, any name with "key" is."""
     return is_secret(unquote(name)) or "key" in unquote(name).lower()
 
 

@@ -1,8 +1,8 @@
-"""What every connection of ours to a database is set to, whatever its server, database, role or URL says.
+"""Pins the session settings of every database connection, whatever the server, database, role or URL sets.
 
-A session has settings that change what is stored or read: a client encoding makes 'Ã©' of 'é', `sql_select_limit`
-hides rows, `completion_type` keeps a COMMIT from being the end. The states and the gateway pin them here, right after
-a connection is made. A test sets every setting of a server to its other values and compares what is stored and read.
+Some session settings change the stored or read values: a client encoding turns 'é' into 'Ã©', `sql_select_limit` hides
+rows, `completion_type` makes COMMIT start a new transaction. The states and the gateway pin them here, right after they
+connect. A test sets every setting of a server to its other values and compares the stored and read values.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _POSTGRESQL = {
     "bytea_output": "hex",
     "DateStyle": "ISO, YMD",
     "TimeZone": "UTC",
-    "quote_all_identifiers": "off",  # what SQLAlchemy cannot read
-    "exit_on_error": "off",  # an objection to a row would end the session
-    "row_security": "off",  # a row that a policy hides is an error, not a missing row
+    "quote_all_identifiers": "off",  # SQLAlchemy cannot read quoted ones
+    "exit_on_error": "off",  # else an error in a row would end the session
+    "row_security": "off",  # then a row that a policy hides is an error, not a missing row
     "default_transaction_isolation": "read committed",
 }
 _DURABLE = "set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), {})"
-# They give back every character that they take. EUC_JP gives back another '¦', SQL_ASCII takes any bytes for a text.
+# These return every character that they accept. EUC_JP returns another '¦'; SQL_ASCII accepts any bytes as text.
 ENCODINGS = (
     "UTF8", "LATIN1", "LATIN2", "LATIN3", "LATIN4", "LATIN5", "LATIN6", "LATIN7", "LATIN8", "LATIN9", "LATIN10",
     "ISO_8859_5", "ISO_8859_6", "ISO_8859_7", "ISO_8859_8", "WIN1250", "WIN1251", "WIN1252", "WIN1253", "WIN1254",
@@ -54,13 +54,16 @@ _MYSQL = {
     "unique_checks": "1",
     "div_precision_increment": "4",
     "group_concat_max_len": "1048576",
-    "lock_wait_timeout": "60",  # the server's own is a day
+    "lock_wait_timeout": "60",  # the server's default is a day
 }
 _MARIADB = {**_MYSQL, "check_constraint_checks": "1", "old_mode": "''", "sql_if_exists": "0"}
 
 
 def pin_postgresql(raw: Any) -> None:
-    """For a connection of psycopg. Raises DefinitionError for a database in an encoding that changes texts."""
+    """Pins the session of a psycopg connection.
+
+    Raises DefinitionError if the database's encoding changes texts, or if ``session_replication_role`` is not "origin".
+    """
     encoding = raw.info.parameter_status("server_encoding")
     if encoding not in ENCODINGS:
         raise DefinitionError(
@@ -78,7 +81,7 @@ def pin_postgresql(raw: Any) -> None:
 
 
 def local_postgresql(lock_milliseconds: int) -> str:
-    """The statement that begins every transaction: a pooler may have given it another server's session."""
+    """The statement that begins every transaction and pins again: a pooler may have switched the server session."""
     return f"SELECT {_settings(True)}, set_config('lock_timeout', '{lock_milliseconds}ms', true)"
 
 
@@ -89,7 +92,7 @@ def _settings(local: bool) -> str:
 
 
 def pin_mysql(raw: Any) -> None:
-    """For a connection of PyMySQL, to MySQL or MariaDB."""
+    """Pins the session of a PyMySQL connection to MySQL or MariaDB."""
     settings = _MARIADB if "mariadb" in raw.get_server_info().lower() else _MYSQL
     raw.set_character_set("utf8mb4", "utf8mb4_bin")
     raw.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
@@ -97,7 +100,7 @@ def pin_mysql(raw: Any) -> None:
 
 
 def pin_engine(engine: Engine) -> None:
-    """For every connection that SQLAlchemy makes, before SQLAlchemy itself asks anything. (A file has no settings.)"""
+    """Pins every connection of an engine before SQLAlchemy's first statement. (SQLite has no session settings.)"""
     pins = {"postgresql": pin_postgresql, "mysql": pin_mysql, "mariadb": pin_mysql}
     pin = pins.get(engine.url.get_backend_name())
     if pin is not None:

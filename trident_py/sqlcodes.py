@@ -1,8 +1,8 @@
-"""Which errors of a database server pass, by rule: a batch, or an event, that meets one is tried again.
+"""Classifies temporary errors of a database server: a batch or an event that meets one is retried.
 
-PostgreSQL's codes are SQLSTATEs, whose first two characters are a class; MySQL and MariaDB count theirs. Everything
-else is final: most of a database's codes object to a statement or a row, for ever. So are a full disk, a server that
-only reads and a statement's time limit, which last until somebody acts, and should be seen at once.
+PostgreSQL's codes are SQLSTATEs, whose first two characters are a class; those of MySQL and MariaDB are numbers. All
+other errors are final: most codes reject a statement or a row permanently. A full disk, a read-only server and a
+statement's time limit are final too: they last until an operator acts, who should see them at once.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ _AWAY_BUT = {
     "53400",  # a limit in the configuration
 }
 _AWAY_TOO = {
-    "25P03", "25P04",  # idle, or too long, in a transaction: the session is over
-    "40003",  # nobody knows how the statement ended
+    "25P03", "25P04",  # a transaction was idle or open for too long: the session has ended
+    "40003",  # the outcome of the statement is unknown
 }  # fmt: skip
 
 
 def sqlstate_of(error: BaseException | None) -> str:
-    """The SQLSTATE of an error of psycopg; "" for errors of others, which have no such attribute, and for none."""
+    """The SQLSTATE of a psycopg error; "" for other errors, which have no such attribute, and for None."""
     return getattr(error, "sqlstate", None) or ""
 
 
 def lost_a_lock_on_postgresql(sqlstate: str) -> bool:
-    """Whether a transaction lost against another one (class 40; 55P03 lock not available; 72 snapshot too old)."""
+    """Whether a transaction lost to another one (class 40; 55P03 lock not available; 72 snapshot too old)."""
     return sqlstate == "55P03" or (sqlstate[:2] in ("40", "72") and sqlstate not in ("40002", "40003"))
 
 
@@ -41,20 +41,20 @@ _LOCKS = {
 }  # fmt: skip
 _AWAY = {
     0,  # PyMySQL: the connection is closed
-    1040, 1129, 1203, 1226, 1637,  # too many connections, of all or of one user; too many failed ones; transactions
+    1040, 1129, 1203, 1226, 1637,  # too many connections (in all, of a user, failed ones) or transactions
     1037, 1041, 1135,  # no memory, no threads
     1297,  # a temporary error of a storage engine
     1042, 1047,  # the host's name cannot be found; Galera: not ready for use
     1053, 1077, 1078, 1079, 1080, 3168, 3169,  # the server stops, the session was ended
     1152, 1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1184, 1927, 4031,  # the connection broke
-    1180, 1181,  # COMMIT or ROLLBACK failed: nobody knows how far it came
-    1317,  # somebody has stopped the statement
+    1180, 1181,  # COMMIT or ROLLBACK failed: the outcome is unknown
+    1317,  # the statement was killed
     2001, 2002, 2003, 2004, 2005, 2006, 2012, 2013, 2014, 2027, 2055,  # the client could not reach it, or lost it
 }  # fmt: skip
 
 
 def lost_a_lock_on_mysql(code: int | None) -> bool:
-    """Whether a transaction lost against another one."""
+    """Whether a transaction lost to another one."""
     return code in _LOCKS
 
 

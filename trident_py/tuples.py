@@ -1,4 +1,4 @@
-"""Fields and tuples: the vocabulary of every other module."""
+"""Fields and tuples, which every other module uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Fields:
     A field without a type is untyped and carries any picklable value. Source in Storm:
     org.apache.storm.tuple.Fields.
 
-    Raises DefinitionError: ``duplicate field '<name>'``.
+    Raises DefinitionError for a name that is repeated, empty or not a string.
     """
 
     __slots__ = ("names", "types")
@@ -41,7 +41,7 @@ class Fields:
 
     @classmethod
     def of(cls, fields: FieldsLike | None) -> Fields:
-        """Whatever stands for fields as Fields; None stands for no fields (never for all of them)."""
+        """Converts names to Fields. None means no fields (never all of them)."""
         if isinstance(fields, Fields):
             return fields
         if fields is None:
@@ -79,7 +79,7 @@ class Fields:
         return f"[{', '.join(self.names)}]"
 
     def declarations(self) -> list[str]:
-        """The fields as they are declared: the name, and the type where there is one."""
+        """The fields as they were declared: the name, and the type if it has one."""
         return [f"{name} {self.types[name]}" if name in self.types else name for name in self.names]
 
     def get(self, index: int) -> str:
@@ -101,15 +101,15 @@ class Fields:
             raise DefinitionError(f"{name} does not exist; the fields are {self}") from None
 
     def concat(self, other: Fields) -> Fields:
-        """These fields and then the others. Raises DefinitionError for a name that is in both."""
+        """These fields, then the others. Raises DefinitionError if a name is in both."""
         return Fields(self.declarations() + other.declarations())
 
     def only(self, names: Iterable[str]) -> Fields:
-        """The named fields, in the order of the names, with the types they have here."""
+        """The named fields, in the order of the names, with their types."""
         return Fields([f"{name} {self.types[name]}" if name in self.types else name for name in names])
 
     def without(self, names: Iterable[str]) -> Fields:
-        """These fields less the named ones, in their order."""
+        """These fields without the named ones, in their order."""
         gone = set(names)
         return self.only(name for name in self.names if name not in gone)
 
@@ -123,9 +123,9 @@ def Values(*values: Any) -> tuple:
 
 
 class TransactionAttempt(NamedTuple):
-    """The batch id that spouts and aggregators get: one try of one transaction.
+    """The batch id of spouts and aggregators: one attempt of one transaction.
 
-    txid counts from 1 and is the same in every try; attemptId counts the tries from 0.
+    txid counts from 1 and is the same in every attempt; attemptId counts the attempts from 0.
     Source in Storm: org.apache.storm.trident.topology.TransactionAttempt.
     """
 
@@ -146,7 +146,7 @@ class TransactionAttempt(NamedTuple):
 
 
 class _Missing:
-    """Stands where a tuple was emitted with too few values; reading it is an error, carrying it is not."""
+    """The placeholder for a value that was never emitted. Reading it is an error; carrying it is not."""
 
     def __repr__(self) -> str:
         return "<missing>"
@@ -159,10 +159,10 @@ MISSING = _Missing()
 
 
 class TridentTuple(tuple):
-    """The values that an operation sees: a tuple of values that knows its field names.
+    """The input of an operation: a tuple of values with field names.
 
-    Immutable; equal to any sequence with the same values. Accessors cast nothing and convert nothing.
-    Tests make one with ``TridentTuple.of(fields, values)``. Source in Storm: TridentTuple, TridentTupleView.
+    Immutable. Equal to any tuple or list with the same values. Accessors neither cast nor convert. In tests, make one
+    with ``TridentTuple.of(fields, values)``. Source in Storm: TridentTuple, TridentTupleView.
     """
 
     __slots__ = ()
@@ -218,7 +218,7 @@ class TridentTuple(tuple):
 
 
 class ShortTuple(TridentTuple):
-    """A tuple that was emitted with too few values: to read one that lacks raises MissingValueError, nothing else."""
+    """A tuple that was emitted with too few values. Only reading a missing value raises MissingValueError."""
 
     __slots__ = ()
 
@@ -234,7 +234,7 @@ class ShortTuple(TridentTuple):
         return map(self.__getitem__, range(len(self)))
 
     def __reversed__(self) -> Iterator[Any]:
-        """Without it Python would take the IndexError for the end."""
+        """Needed because Python would take MissingValueError, an IndexError, for the end."""
         return reversed(self._whole())
 
     def __contains__(self, value: object) -> bool:
@@ -253,7 +253,7 @@ class ShortTuple(TridentTuple):
         return hash(self._whole())
 
     def _whole(self) -> tuple:
-        """All values. Raises MissingValueError."""
+        """All values. Raises MissingValueError if one is missing."""
         return tuple(iter(self))
 
     def __reduce__(self) -> tuple:
@@ -264,7 +264,7 @@ class ShortTuple(TridentTuple):
 
 
 def missing_value(field: str) -> MissingValueError:
-    """What a reader of the field gets."""
+    """The error for reading this field."""
     return MissingValueError(
         f"a tuple was emitted with too few values: it has none for field {field!r}; "
         "emit as many values as there are output fields"
@@ -302,7 +302,7 @@ _accessors("Binary", bytes, bytearray)
 
 @lru_cache(maxsize=1024)
 def tuple_class(fields: Fields) -> type[TridentTuple]:
-    """The class of tuples with these fields: a tuple is its values, its class knows the names."""
+    """The class of tuples with these fields. A tuple holds only its values; its class holds the names."""
     return type("TridentTuple", (TridentTuple,), {"__slots__": (), "_fields": fields})
 
 
@@ -312,5 +312,5 @@ def _short_class(fields: Fields) -> type[ShortTuple]:
 
 
 def short_tuple(fields: Fields, values: Iterable[Any]) -> ShortTuple:
-    """A tuple some of whose values are MISSING."""
+    """A tuple in which some values are MISSING."""
     return _short_class(fields)(values)
