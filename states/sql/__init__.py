@@ -1,4 +1,4 @@
-"""Trident's states in SQL tables. SQLite needs no server: one durable file, safe from several processes."""
+"""Trident states in SQL tables. SQLite needs no server: one durable file, safe to use from several processes."""
 
 from ..rows import InsertIgnoreUpdater, RowUpdater
 from .maps.state import SqlMapState

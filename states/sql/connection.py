@@ -1,4 +1,4 @@
-"""One form of connection for every database: `execute` and `executemany` with ``?`` for a value."""
+"""One form of connection for every database: `execute` and `executemany` with ``?`` as the placeholder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy.engine import Engine
 
 
 class Connection(Protocol):
-    """A driver's own connection, in autocommit until a dialect's `begin`. (sqlite3's is one as it is.)"""
+    """A connection in autocommit until a dialect's `begin`. (sqlite3's own connection is one.)"""
 
     def execute(self, text: str, parameters: Sequence[Any] = ...) -> Any: ...
     def executemany(self, text: str, rows: Iterable[Sequence[Any]]) -> Any: ...
@@ -18,11 +18,11 @@ class Connection(Protocol):
 
 
 class FormatConnection:
-    """A connection of a driver that wants ``%s``."""
+    """Wraps the connection of a database driver whose placeholder is ``%s``."""
 
     packet: int = 0
-    """How many bytes the server takes at once, whether it takes files and temporary tables, and for how many seconds it
-    waits for a lock: MySQL's."""
+    """MySQL only: how many bytes the server takes at once, whether it takes files and temporary tables, and how many
+    seconds it waits for a lock."""
     takes_files: bool = False
     stages: bool = True
     wait: int = 0
@@ -46,12 +46,12 @@ class FormatConnection:
 
 @functools.lru_cache(maxsize=1024)
 def translated(text: str) -> str:
-    """The statement with ``%s`` for ``?``. No name or literal of ours holds a question mark."""
+    """The statement with ``%s`` for ``?``. No name or literal in these statements has a question mark."""
     return text.replace("%", "%%").replace("?", "%s")
 
 
 def pinned(raw: Any, pin: Callable[[Any], None]) -> FormatConnection:
-    """A new connection after its session's settings are pinned; it is closed if that fails."""
+    """Pins the session's settings of a new connection; closes it if that fails."""
     try:
         pin(raw)
     except BaseException:
@@ -61,6 +61,6 @@ def pinned(raw: Any, pin: Callable[[Any], None]) -> FormatConnection:
 
 
 def driver_connection(engine: Engine, **more: Any) -> Any:
-    """A new connection of the driver, outside of SQLAlchemy's pool, with the URL's arguments and ours."""
+    """A new connection of the database driver, outside SQLAlchemy's pool, with the URL's arguments and ``more``."""
     arguments, options = engine.dialect.create_connect_args(engine.url)
     return engine.dialect.connect(*arguments, **{**options, **more})

@@ -1,4 +1,4 @@
-"""What the start of a SQL state would find: tables, columns, keys, collations, privileges. Writes nothing."""
+"""Checks a SQL state's store before a start: tables, columns, keys, collations, privileges. Writes nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .table import ROUTING, Shape, TablePlace, column_problems, key_problems, ne
 
 
 class ReadOnlyFile(Store):
-    """One SQLite file that is there: no journal is switched, nothing appears beside it, no write is possible."""
+    """An existing SQLite file, opened so that no write is possible, no journal mode changes and no file appears."""
 
     def __init__(self, url: URL) -> None:
         super().__init__(url)
@@ -37,7 +37,7 @@ class ReadOnlyFile(Store):
 
 
 def _read_only(url: URL) -> URL:
-    """With a log beside the file its newest rows are in there; without one the file is all, and needs no lock."""
+    """The read-only URL of a file. A log beside the file may hold its newest rows; without one no lock is needed."""
     path = Path(url.database or "")
     log = path.with_name(f"{path.name}-wal")
     way = {} if log.exists() and log.stat().st_size > 0 else {"immutable": "1"}
@@ -50,7 +50,7 @@ LAYOUT = "trident_layout"
 
 @dataclass(frozen=True)
 class _Look:
-    """What a state needs of its store."""
+    """The state's requirements of its store."""
 
     place: TablePlace
     keys: Fields
@@ -62,11 +62,11 @@ class _Look:
 def check(
     place: TablePlace, keys: Fields, others: Fields | None, beside: Sequence[str] = (), stages: bool = False
 ) -> list[Finding]:
-    """The findings of a state whose table has these columns; None: the first rows decide about the others.
+    """The findings for a state with these columns. ``others`` is None if the first rows decide them.
 
-    ``beside`` names the state's further tables; a state that ``stages`` needs temporary ones.
-    Called in the process of the command. Raises StateError or FailedException for a store out of reach,
-    DefinitionError for a name that no column can have, and leaves no connection and no file behind.
+    ``beside``: the state's further tables. A state that ``stages`` needs temporary tables. Called in the process of the
+    command. Leaves no connection and no file behind. Raises StateError or FailedException if the store cannot be
+    reached, DefinitionError for a name that no column can have.
     """
     for name in keys.concat(others or Fields()):
         nameable("column", name)
@@ -95,7 +95,7 @@ def _one(look: _Look, url: URL, index: int) -> Iterator[Finding]:
 
 
 def _file(url: URL) -> Iterator[Finding]:
-    """A SQLite file and its folder: it needs to write both, for the log lies beside the file."""
+    """Checks a SQLite file and its folder: both must be writable, since the log lies beside the file."""
     path = Path(url.database or "")
     if (why := unopenable(path)) is not None:
         yield Finding("error", why)
@@ -104,7 +104,7 @@ def _file(url: URL) -> Iterator[Finding]:
 
 
 def _table(look: _Look) -> Iterator[Finding]:
-    """A table that is missing: what it would be made of, or why it cannot be made."""
+    """For a missing table: the columns it would get, or why it cannot be created."""
     table, keys, others = look.place.table, look.keys, look.others
     declared = keys.declarations() if others is None else keys.concat(others).declarations()
     untyped = [name for name in keys.concat(others or Fields()) if name not in {**keys.types, **(others or keys).types}]
@@ -147,7 +147,7 @@ def _database(look: _Look, store: Store, index: int) -> Iterator[Finding]:
 
 
 def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
-    """A table that is there, against the columns that the state needs."""
+    """Checks an existing table against the columns that the state needs."""
     place, keys, others = look.place, look.keys, look.others
     described = inspector.get_columns(place.table)
     found = store.dialect.type_names(store.engine, place.table)
@@ -178,7 +178,7 @@ def _nameable(name: str) -> bool:
 
 
 def _unfilled(described: list[Any], shape: Shape) -> list[str]:
-    """Columns that must have a value and get none from this state."""
+    """Columns that require a value and get none from this state."""
     filled = {column.name for column in shape.columns}
     return [
         f"has the column {each['name']!r}, which is NOT NULL without a default, and this state does not fill it"
@@ -221,9 +221,9 @@ _GRANT = re.compile(r"GRANT (?P<what>.+?) ON (?:TABLE )?(?P<where>\S+) TO ", re.
 def missing(
     dialect: str, connection: Connection, there: Iterable[str], creates: bool, stages: bool = False
 ) -> list[str]:
-    """The privileges that the tables which are ``there`` need and the user has not, and those to make tables.
+    """The privileges that the user lacks: on the tables that are ``there``, and to create tables.
 
-    ``creates``: tables that stay, ``stages``: temporary ones.
+    ``creates``: the state needs new tables; ``stages``: it needs temporary ones.
     """
     if dialect == "mysql":
         return _mysql(connection, there, creates, stages)
@@ -250,7 +250,7 @@ def _postgresql(connection: Connection, there: Iterable[str], creates: bool, sta
 def _mysql(connection: Connection, there: Iterable[str], creates: bool, stages: bool) -> list[str]:
     grants = [row[0] for row in connection.execute("SHOW GRANTS").fetchall()]
     if any(" ON " not in grant for grant in grants):
-        return []  # a role, whose privileges are not listed: nobody can tell
+        return []  # a role, whose privileges SHOW GRANTS does not list
     database = connection.execute("SELECT database()").fetchone()[0]
     parsed = [(match["what"].upper(), match["where"]) for match in map(_GRANT.match, grants) if match]
     gone = []
@@ -271,7 +271,7 @@ def _granted(grants: list[tuple[str, str]], wanted: str, database: str, table: s
 
 
 def _covers(pattern: str, database: str) -> bool:
-    r"""Whether a grant's database is this one: ``*``, or a LIKE pattern in which ``\_`` is the sign itself."""
+    r"""Whether a grant covers this database: ``*``, or a LIKE pattern in which ``\_`` is a literal underscore."""
     if pattern == "*":
         return True
     parts = re.findall(r"\\.|.", pattern)

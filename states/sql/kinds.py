@@ -1,9 +1,9 @@
-"""What kind of values the key of a table holds, noted beside it: ``trident_key``.
+"""``trident_key``: notes which kind of values each key column of a table holds.
 
-Within one batch a column refuses what it would take for one. Across batches, restarts and states only the table can
-tell: a TEXT of SQLite takes a date for the text that it is written as, a server's timestamp 06:00 for 06:00Z. So the
-kind of each column of a key is noted when the table is made or first used, and whether its times have a zone with
-the first of them.
+Within one batch, a column refuses two values that it would store as one. Across batches, restarts and states only the
+table can tell: a TEXT column of SQLite cannot tell a date from its text, nor a server's timestamp 06:00 from 06:00Z. So
+the kind of each key column is noted when the table is created or first used; whether its times have a zone is noted
+with the first time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OF = "WHERE name = ? AND field = ?"
 
 
 def table(options: dict[str, Any]) -> sa.Table:
-    """One row for each column of a key."""
+    """The definition of the table: one row for each column of a key."""
 
     def text(name: str, key: bool = False) -> sa.Column:
         return sa.Column(name, sa.String(190), primary_key=key, nullable=False)
@@ -36,10 +36,10 @@ def table(options: dict[str, Any]) -> sa.Table:
 
 
 def note(store: Store, connection: Connection, name: str, keys: Sequence[Column], new: bool) -> None:
-    """When the table is made (``new``) or first used here, in a transaction that writes.
+    """Notes the kinds when the table is created (``new``) or first used, in a transaction that writes.
 
-    Raises StateError for a column that holds another kind; the driver's duplicate key error where another process
-    notes it at this moment, to be called again.
+    Raises StateError for a column that holds another kind; the database driver's duplicate key error if another process
+    notes it at this moment: the caller calls again.
     """
     own = store.dialect.named(connection, name)
     if new:
@@ -54,7 +54,7 @@ def note(store: Store, connection: Connection, name: str, keys: Sequence[Column]
 
 
 def key_problems(store: Store, connection: Connection, name: str, keys: Sequence[Column]) -> list[str]:
-    """The columns of a key that hold values of another kind."""
+    """The problems of key columns that hold values of another kind."""
     found = _noted(connection, store.dialect.named(connection, name))
     return [
         f"has the column {column.name!r} in its key, which holds values of the kind {there!r} ({TABLE} notes it). "
@@ -68,10 +68,10 @@ def key_problems(store: Store, connection: Connection, name: str, keys: Sequence
 def settled(
     store: Store, connection: Connection, name: str, columns: Sequence[Column], batch: Sequence[Any] | None = None
 ) -> list[Column]:
-    """The columns as the table knows them: those that fold with the kind of time that they hold.
+    """The columns with what the table notes: a column that folds gets the kind of time that it holds.
 
-    ``batch``, the values of each column, decides a kind that is open; it is called in the transaction that writes
-    them then, and waits for another one that decides at this moment.
+    ``batch``, the values of each column, settles a kind that is still open. Then this is called in the transaction that
+    writes the values, and waits for another transaction that settles the kind at this moment.
     """
     own = store.dialect.named(connection, name)
     values = [None] * len(columns) if batch is None else batch
@@ -87,7 +87,7 @@ def _zoned(store: Store, connection: Connection, row: tuple[str, str], values: A
     if own is None:
         return known
     kind = next(text for text, zone in _ZONES.items() if zone is own)
-    change = f"UPDATE {TABLE} SET kind = ? {_OF} AND kind = ?"  # of two at once the second waits, and changes nothing
+    change = f"UPDATE {TABLE} SET kind = ? {_OF} AND kind = ?"  # the second of two writers waits, and changes nothing
     connection.execute(change, (f"timestamp{kind}", *row, "timestamp"))
     return _known(connection, row, store.dialect.shared)
 
@@ -98,6 +98,6 @@ def _known(connection: Connection, row: tuple[str, str], lock: str = "") -> bool
 
 
 def _noted(connection: Connection, own: str) -> dict[str, str]:
-    """The kind of each column, but for the zone of its times."""
+    """The kind of each column, without the zone of its times."""
     found = connection.execute(f"SELECT field, kind FROM {TABLE} WHERE name = ?", (own,)).fetchall()
     return {name: "timestamp" if kind.removeprefix("timestamp") in _ZONES else kind for name, kind in found}

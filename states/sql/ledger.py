@@ -1,14 +1,14 @@
-"""The ledger: who may write a state, and how far it is.
+"""The ledger: which driver may write a state, and the last batch it completed.
 
-One row of ``trident_fence`` for each (topology, state), in every file of the store. A new driver raises the
-generation; every partition reads the row under a share lock inside the transaction that writes its data, so an
-older driver, batch or attempt cannot write. ``txid`` is the last batch that all partitions have committed;
-``started`` and ``attempt`` name the attempt that the driver has let in last: a task of an attempt that was given
-up may still run, and must not write over the one that replaced it.
+``trident_fence`` has one row for each (topology, state), in every file of the store. A new driver raises the
+generation. Every partition reads the row under a share lock inside the transaction that writes its data, so an older
+driver, batch or attempt cannot write. ``txid`` is the last batch that all partitions have committed. ``started`` and
+``attempt`` name the latest attempt that the driver has let in: a task of an abandoned attempt may still run, and must
+not write over its successor.
 
-One row of ``trident_part`` for each partition of the batch at hand, written with its data: it tells a replay, and
-a driver that got no answer to COMMIT, what has happened. The row of part -1 holds the number of partitions.
-The rows of a batch go when all of it is committed.
+``trident_part`` has one row (a mark) for each partition of the current batch, written with the partition's data. It
+tells a replay, and a task whose COMMIT got no answer, what was committed. The row of part -1 holds the number of
+partitions. The rows of a batch are deleted when the whole batch is committed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OWN = "WHERE topology = ? AND state = ?"
 
 
 def tables(options: dict[str, Any]) -> list[sa.Table]:
-    """The tables of ours, for `CREATE TABLE IF NOT EXISTS`."""
+    """The definitions of the ledger's tables, for `CREATE TABLE IF NOT EXISTS`."""
     metadata = sa.MetaData()
 
     def own() -> list[sa.Column]:
@@ -84,11 +84,11 @@ def read(connection: Connection, topology: str, state: str, lock: str = "") -> F
 
 
 class Trace(NamedTuple):
-    """What one place of the store (a database, or one file of several) knows of a state."""
+    """What one database, or one file of several, records about a state."""
 
     row: FenceRow | None
-    written: int  # the highest txid that is over, or of which a partition has written
-    last: int  # or that was begun
+    written: int  # the highest txid that is complete or written by a partition
+    last: int  # the same, or begun
 
 
 def trace(connection: Connection, topology: str, state: str) -> Trace:
@@ -101,7 +101,7 @@ def trace(connection: Connection, topology: str, state: str) -> Trace:
 
 @dataclass(frozen=True)
 class SqlFence:
-    """What a partition must find in the ledger before it writes."""
+    """The fence of one run: what a partition must find in the ledger before it writes."""
 
     topology: str
     state: str
@@ -112,7 +112,7 @@ class SqlFence:
 
     @classmethod
     def of(cls, conf: dict) -> SqlFence | None:
-        """The fence of a run; None where no cluster runs the state (a unit test's makeState)."""
+        """The fence of a run; None if no cluster runs the state (a unit test's makeState)."""
         run = RunContext.of(conf)
         if run.generation is None:
             return None
@@ -128,7 +128,8 @@ class SqlFence:
         return attempt_of(self.context)
 
     def row(self, connection: Connection, lock: str = "") -> FenceRow:
-        """The state's row, locked until the transaction ends. Raises ZombieError for an older driver."""
+        """Returns the state's row; ``lock`` is the SQL that locks it until the transaction ends. Raises ZombieError if
+        a newer driver has taken over, StateError if the row is gone."""
         row = read(connection, *self.own, lock)
         who = f"state {self.state!r} of topology {self.topology!r}"
         if row is None or row.generation < self.generation:
@@ -144,7 +145,8 @@ class SqlFence:
         return row
 
     def check(self, connection: Connection, txid: int | None, lock: str = "") -> FenceRow:
-        """Called first in the transaction that writes. Raises ZombieError, nothing is written then."""
+        """Called first in the transaction that writes. Raises ZombieError for an older driver, batch or attempt, and
+        StateError for another lineage; nothing is written then."""
         row = self.row(connection, lock)
         who = f"state {self.state!r} of topology {self.topology!r}"
         if row.lineage != self.lineage:
@@ -166,30 +168,30 @@ class SqlFence:
         return row
 
     def wrote(self, connection: Connection, txid: int | None, part: int, token: str, dialect: Dialect) -> None:
-        """Called last in the transaction: this partition has written its part of the batch.
+        """Called last in the transaction; writes the partition's mark for the batch.
 
-        Of two tasks that run the same partition at once the second waits here for the first one's end.
+        If two tasks run the same partition at once, the second waits here until the first one has ended.
         """
         if txid is not None:
             row = (*self.own, txid, part, self.attempt, 0, token)
             dialect.write(connection, "trident_part", _PART_KEY, _PART_REST, [row])
 
     def has(self, connection: Connection, txid: int, part: int, token: str) -> bool:
-        """Whether this partition of the batch is written, by the very transaction that has this token."""
+        """Whether the transaction with this token has written this partition of the batch."""
         found = connection.execute(
             f"SELECT token FROM trident_part {_OWN} AND txid = ? AND part = ?", (*self.own, txid, part)
         ).fetchone()
         return found is not None and found[0] == token
 
     def parts(self, connection: Connection, txid: int) -> dict[int, int]:
-        """The partitions that have written the batch; under -1, if recorded, how many there are."""
+        """The marks of the batch: partition to its ``partitions`` column; under -1, if recorded, how many there are."""
         found = connection.execute(
             f"SELECT part, partitions FROM trident_part {_OWN} AND txid = ?", (*self.own, txid)
         ).fetchall()
         return dict(found)
 
     def complete(self, connection: Connection, txid: int) -> None:
-        """Moves the last complete txid inside this transaction. Raises ZombieError if a newer driver took over."""
+        """Moves the last complete txid inside this transaction. Raises ZombieError if a newer driver has taken over."""
         moved = connection.execute(
             f"UPDATE trident_fence SET txid = ?, time = ? {_OWN} AND generation = ? AND txid <= ?",
             (txid, _now(), *self.own, self.generation, txid),
@@ -199,9 +201,9 @@ class SqlFence:
         connection.execute(f"DELETE FROM trident_part {_OWN} AND txid <= ?", (*self.own, txid))
 
     def belongs(self, connection: Connection, txid: int, forget: bool, dialect: Dialect) -> None:
-        """Before the first batch of a run: the store belongs to this checkpoint now, which has committed ``txid``.
+        """Called before the first batch of a run; hands the store to this checkpoint, which has committed ``txid``.
 
-        ``forget``: what another checkpoint has written counts no more. Raises ZombieError, StateError.
+        ``forget``: the batches of another checkpoint no longer count. Raises ZombieError, StateError.
         """
         row = self.row(connection, dialect.exclusive)
         if row.lineage == self.lineage and row.txid >= txid:
@@ -216,7 +218,7 @@ class SqlFence:
         connection.execute(f"DELETE FROM trident_part {_OWN}{older}", self.own)
 
     def begun(self, connection: Connection, txid: int, attempt: int) -> None:
-        """Lets in this attempt and no older one."""
+        """Lets in this attempt and shuts out older ones."""
         connection.execute(
             f"UPDATE trident_fence SET started = ?, attempt = ? {_OWN} AND generation = ? AND started <= ?",
             (txid, attempt, *self.own, self.generation, txid),
@@ -224,10 +226,11 @@ class SqlFence:
 
 
 class Ledger(BatchParticipant):
-    """The driver's side of a state in one run. One object for each run.
+    """The driver's side of a state; one object for each run.
 
-    ``location``: the table and where it is. ``stores`` makes and checks what is missing there; ``places`` are the same
-    and touch nothing. ``valued`` reads the highest txid that the table's values carry.
+    ``location``: the table and its store. ``stores`` returns the stores after creating missing tables and checking
+    existing ones; ``places`` returns the same stores and touches nothing. ``valued`` returns the highest txid among
+    the table's values.
     """
 
     def __init__(
@@ -249,8 +252,8 @@ class Ledger(BatchParticipant):
         return self._fence
 
     def remembered(self, conf: dict) -> Remembered:
-        """What the ledger says in every file; of a table whose ledger is another's, what its values say. Raises
-        StateError if another state owns the table."""
+        """Reads the ledger in every file, and the txids of the table's values unless the ledger is this checkpoint's.
+        Raises StateError if another state owns the table."""
         for store in self._places():
             owner.check(Tenure.of(self.location, conf), store)
         context = RunContext.of(conf)
@@ -270,7 +273,7 @@ class Ledger(BatchParticipant):
         return found.written
 
     def open(self, conf: dict) -> int:
-        """Raises the generation in every file while the first file is locked; returns it.
+        """Takes over: raises the generation in every file while the first file is locked, and returns it.
 
         Raises DefinitionError for a name too long for the ledger.
         """
@@ -278,7 +281,7 @@ class Ledger(BatchParticipant):
         recordable("topology", context.topology)
         recordable("state", context.state)
         for store in self._places():
-            store.ready.clear()  # an earlier run of this process may have seen another table there
+            store.ready.clear()  # an earlier run of this process may have checked another table
         stores = list(self._stores())
         with stores[0].errors("open the ledger"):
             self._fence = patiently(stores[0], lambda: self._take_over(stores, context))
@@ -300,7 +303,8 @@ class Ledger(BatchParticipant):
         return fence
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        """Shuts out the attempts before this one. (Partitions own nothing: a key's owner is the key itself.)"""
+        """Called on the driver before each attempt; shuts out earlier ones. (The number of partitions does not matter:
+        no key belongs to a partition.)"""
         if self._fence is None:
             return
         self._belongs()
@@ -317,16 +321,17 @@ class Ledger(BatchParticipant):
                 self.fence.complete(connection, txid)
 
     def published(self, txid: int) -> bool:
-        """Whether the batch is complete here; waits for a transaction that is still about to say so."""
+        """Whether the ledger has the batch as complete; waits for a transaction that may still complete it."""
         store = self._stores()[0]
         with store.errors("ask the ledger"), store.writing() as connection:
             return self.fence.row(connection, store.dialect.exclusive).txid >= txid
 
     def abort(self, txid: int, attempt: int) -> None:
-        """Nothing: what a failed attempt has committed is repaired by the replay."""
+        """Does nothing: the replay repairs what a failed attempt has committed."""
 
     def _belongs(self) -> None:
-        """Once, before the first batch; the first file last, for it tells whose the store is."""
+        """Runs once, before the first batch; the first file comes last, since it decides which checkpoint owns the
+        store."""
         if self._joins is None:
             return
         txid, forget = self._joins

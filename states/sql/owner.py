@@ -1,4 +1,4 @@
-"""The note in a database of whose each table is: ``trident_owner``."""
+"""``trident_owner``: notes in the database which state owns each table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TABLE = "trident_owner"
 
 
 def table(options: dict[str, Any]) -> sa.Table:
-    """One row for each table that a state updates, also for those beside it."""
+    """The definition of the table: one row for each table that a state updates, further tables included."""
 
     def text(name: str, key: bool = False) -> sa.Column:
         return sa.Column(name, sa.String(190), primary_key=key, nullable=False)
@@ -25,7 +25,7 @@ def table(options: dict[str, Any]) -> sa.Table:
 
 
 def check(tenure: Tenure, store: Store) -> None:
-    """Before a start, in each file. Reads only. Raises StateError if a table is another one's."""
+    """Called before a start, for each file. Only reads. Raises StateError if another state owns a table."""
     with store.errors("ask whose the table is"):
         if not sa.inspect(store.engine).has_table(TABLE):
             return
@@ -35,9 +35,10 @@ def check(tenure: Tenure, store: Store) -> None:
 
 
 def claim(tenure: Tenure, store: Store, connection: Connection) -> None:
-    """Before the first batch, in a transaction that writes. An owner that is replaced writes no more.
+    """Called before the first batch, in a transaction that writes. A replaced owner can no longer write.
 
-    Raises StateError; the driver's duplicate key error where another one comes at this moment, to be called again.
+    Raises StateError if another state owns a table; the database driver's duplicate key error if another driver claims
+    it at this moment: the caller calls again.
     """
     for name in _names(tenure, store, connection):
         found = _found(connection, name, store.dialect.exclusive)
@@ -54,7 +55,7 @@ def claim(tenure: Tenure, store: Store, connection: Connection) -> None:
 
 
 def _names(tenure: Tenure, store: Store, connection: Connection) -> list[str]:
-    """In one order for everybody, for the rows are locked in it."""
+    """The tables' names in one fixed order, since their rows are locked in it."""
     return sorted(store.dialect.named(connection, name) for name in tenure.location.names)
 
 

@@ -1,11 +1,11 @@
-"""What tells a replay where rows have no key: which partition has written its part, of how many, and of which rows.
+"""Recognizes a replay where rows have no key: which partitions have written their part of the batch.
 
-A partition's number stands for the same rows only while there are as many partitions and the rows come to them the
-same way (`trident_py.run.ways`). So the driver records both under the txid before the first write, with an open mark
-for each partition: a mark that is gone is then told from one that was never written. A batch that was begun with
-others is not written: its replay only counts its rows. As many as there are in the parts that are written, or all
-parts written: the batch was whole (the part of a partition without rows stays open). Else the replay cannot tell which
-of its rows are there, and the run ends with the way on.
+A partition number stands for the same rows only if the number of partitions and the way (`trident_py.run.ways`) are the
+same. So before the first write the driver records both under the txid, with an open mark for each partition; a lost
+mark thus differs from one never written. A batch begun under another spread is not written again: its replay only
+counts rows. The batch was whole if the count equals that of the written parts, or if every part is written (the part of
+a partition without rows stays open). Otherwise the replay cannot tell which rows are stored, and the run ends with an
+error that says what to do.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _PART = "WHERE topology = ? AND state = ? AND txid = ? AND part = ?"
 
 @dataclass(frozen=True)
 class Claim(SqlFence):
-    """A fence whose partitions claim their part before they write it; the part's row keeps the count of its rows.
+    """A fence whose partitions claim their part before they write it; the part's mark keeps the count of its rows.
 
-    ``way`` is that of the tuples in this run.
+    ``way``: the way of the tuples in this run.
     """
 
     way: str = ""
     tally: list[int] = field(default_factory=lambda: [0], compare=False, repr=False)
 
     def claim(self, connection: Connection, txid: int, part: int, dialect: Dialect) -> bool:
-        """Whether this part of the batch is to be written; waits for the end of another task that writes it.
+        """Whether the partition must write its part of the batch; waits until another task that writes it has ended.
 
-        Raises StateError if its mark is gone.
+        Raises StateError if the mark is gone.
         """
         text = f"SELECT token FROM trident_part {_PART}{dialect.exclusive}"
         mark = connection.execute(text, (*self.own, txid, part)).fetchone()
@@ -55,24 +55,24 @@ class Claim(SqlFence):
             connection.execute(text, (token, self.tally[0], *self.own, txid, part))
 
     def spread(self, connection: Connection, txid: int) -> Spread | None:
-        """How the batch was begun, None if it was not."""
+        """The spread under which the batch was begun; None if it was not begun."""
         text = f"SELECT partitions, token FROM trident_part {_PART}"
         found = connection.execute(text, (*self.own, txid, LAYOUT_PART)).fetchone()
         return None if found is None else Spread(*found)
 
     def record(self, connection: Connection, txid: int, spread: Spread) -> None:
-        """How a batch is begun of which nothing is written yet: a mark for each partition, all of them open."""
+        """Records the spread of an unwritten batch, with an open mark for each partition."""
         connection.execute("DELETE FROM trident_part WHERE topology = ? AND state = ? AND txid = ?", (*self.own, txid))
         self._insert(connection, txid, [(LAYOUT_PART, *spread), *((part, 0, _OPEN) for part in range(spread[0]))])
 
     def written(self, connection: Connection, txid: int) -> list[int]:
-        """The counts of the partitions that have written the batch."""
+        """The row counts of the partitions that have written the batch."""
         text = "SELECT partitions FROM trident_part WHERE topology = ? AND state = ? AND txid = ? AND part >= 0"
         found = connection.execute(f"{text} AND token <> ?", (*self.own, txid, _OPEN)).fetchall()
         return [row[0] for row in found]
 
     def check_marks(self, connection: Connection, row: FenceRow) -> None:
-        """Raises StateError if the batch that the driver has begun last is not over, and lacks marks."""
+        """Raises StateError if the batch begun last is incomplete and lacks marks."""
         if row.started <= row.txid:
             return
         marks, spread = self.parts(connection, row.started), self.spread(connection, row.started)
@@ -98,7 +98,7 @@ class Claim(SqlFence):
 
 
 class Unfenced(Claim):
-    """The ledger without a driver (a unit test's makeState): a replay with the same partitions is told."""
+    """A claim without a driver (a unit test's makeState); recognizes a replay with the same partitions."""
 
     def claim(self, connection: Connection, txid: int, part: int, dialect: Dialect) -> bool:
         if part in self.parts(connection, txid):
@@ -111,7 +111,7 @@ class Unfenced(Claim):
 
 
 def claim_of(conf: dict, table: str) -> Claim:
-    """The claim of a run, or of none."""
+    """The claim of a run; an `Unfenced` one if no cluster runs the state."""
     found = Claim.of(conf)
     if isinstance(found, Claim):
         return replace(found, way=Spread.of(0, conf).way)
@@ -120,7 +120,7 @@ def claim_of(conf: dict, table: str) -> Claim:
 
 
 class AppendLedger(Ledger):
-    """The driver's side of a state whose partitions are known by their number."""
+    """The driver's side of a state that recognizes a replay by partition number."""
 
     def __init__(
         self, location: Location, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]]
@@ -135,7 +135,7 @@ class AppendLedger(Ledger):
         return generation
 
     def remembered(self, conf: dict) -> Remembered:
-        """Raises StateError also if marks of the batch at hand are gone."""
+        """As `Ledger.remembered`. Raises StateError also if marks of the current batch are gone."""
         found, store = super().remembered(conf), self._places()[0]
         context = RunContext.of(conf)
         own = context.topology, context.state
@@ -153,13 +153,13 @@ class AppendLedger(Ledger):
         return found
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        """Shuts out older attempts and records how the batch is spread, unless some have written it otherwise."""
+        """Shuts out older attempts and records the spread, unless partitions have written under another one."""
         self._belongs()
         store, spread = self._stores()[0], Spread(numPartitions, self.fence.way)
         with store.errors("begin the batch in the ledger"), store.writing() as connection:
             row = self.fence.row(connection, store.dialect.exclusive)
             if txid < row.last or txid <= row.txid:
-                return  # complete, or behind: the tasks are told
+                return  # complete, or behind: the tasks find out themselves
             if row.started == txid:
                 self.fence.check_marks(connection, row)
             self.fence.begun(connection, txid, attempt)
@@ -168,7 +168,7 @@ class AppendLedger(Ledger):
         self._spread = {txid: spread}
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
-        """Moves the last complete txid. Raises StateError if a batch half written cannot be told apart."""
+        """Moves the last complete txid. Raises StateError for a batch half written under another spread."""
         store, now = self._stores()[0], self._spread.get(txid)
         with store.errors("end the batch in the ledger"), store.writing() as connection:
             row = self.fence.row(connection, store.dialect.exclusive)

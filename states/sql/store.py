@@ -1,4 +1,4 @@
-"""Databases as this process sees them: engines and connections, opened once per process, safe over fork."""
+"""The databases of this process: engines and connections, opened once per process, safe across a fork."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class ConnectionLost(FailedException):
-    """The connection or its server is gone; what was in flight may have happened or not."""
+    """The connection or its server is gone; the last statement may or may not have taken effect."""
 
 
 LOCK_SECONDS = 60.0
@@ -45,14 +45,14 @@ class Store:
         self._runs: set[str] = set()
 
     def used_by(self, run: str) -> None:
-        """Forgets what was seen of the tables when a further run comes to this process, such as a worker of Spark's
-        that outlives its driver: they may be others now."""
+        """Forgets the checked tables when a further run uses this process, such as a Spark worker that outlives its
+        driver: the tables may have changed."""
         if run not in self._runs:
             self._runs.add(run)
             self.ready.clear()
 
     def take(self) -> Any:
-        """A connection for the caller alone, until `give`."""
+        """Returns a connection for the caller's exclusive use, until `give` or `drop`."""
         while True:
             with self._lock:
                 idle = self._idle.pop() if self._idle else None
@@ -62,14 +62,14 @@ class Store:
             if self.dialect.alive(idle):
                 return idle
             self.drop(idle)
-            self.ready.clear()  # the database may be another one now
+            self.ready.clear()  # the database may have been replaced
 
     def give(self, connection: Any) -> None:
         with self._lock:
             self._idle.append(connection)
 
     def drop(self, connection: Any) -> None:
-        """Closes a connection whose state nobody knows."""
+        """Closes a connection whose state is unknown."""
         with contextlib.suppress(Exception):
             connection.close()
 
@@ -85,7 +85,7 @@ class Store:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Any]:
-        """A transaction of its own: committed at the end, rolled back by an exception."""
+        """A separate transaction: committed at the end, rolled back on an exception."""
         connection = self.take()
         try:
             self.begin(connection)
@@ -97,13 +97,14 @@ class Store:
         self.give(connection)
 
     def begin(self, connection: Any) -> None:
-        """Raises FailedException (the batch is tried again) if the store stays locked."""
+        """Begins a transaction that may write. Raises FailedException (the batch is replayed) if it stays locked."""
         with self.errors("lock"):
             self.dialect.begin(connection, LOCK_SECONDS)
 
     @contextlib.contextmanager
     def errors(self, doing: str) -> Iterator[None]:
-        """The driver's errors as ours: a lock or a lost server fails the batch, everything else is a StateError."""
+        """Translates the database driver's errors: a lock or a lost server raises FailedException, any other error
+        StateError."""
         try:
             yield
         except Exception as error:
@@ -134,19 +135,19 @@ _INHERITED: list[Any] = []
 
 
 def store_of(url: URL) -> Store:
-    """The store of this URL in this process. Those not asked for lately keep no idle connections open."""
+    """This process's store for the URL. Closes the idle connections of all but the ``OPEN_STORES`` used last."""
     name = url.render_as_string(hide_password=False)
     with _LOCK:
         store = _STORES.pop(name, None) or Store(url)
         _STORES[name] = store
         older = [_STORES.pop(known) for known in list(_STORES)[:-OPEN_STORES]]
     for each in older:
-        each.close()  # who still has it opens connections again as needed
+        each.close()  # a holder of the store reopens connections as needed
     return store
 
 
 def close_stores() -> None:
-    """Closes every connection of this process that is not in use."""
+    """Closes the idle connections of this process."""
     with _LOCK:
         stores = list(_STORES.values())
         _STORES.clear()
@@ -155,7 +156,7 @@ def close_stores() -> None:
 
 
 def _forked() -> None:
-    """A child must neither use nor close what its parent has open: keep it alive and start anew."""
+    """Starts anew in a forked child, which must neither use nor close its parent's connections: they are kept alive."""
     global _LOCK
     _INHERITED.append(dict(_STORES))
     _STORES.clear()
@@ -166,7 +167,7 @@ os.register_at_fork(after_in_child=_forked)
 
 
 def parsed(url: str) -> URL:
-    """The URL with an absolute path. Raises DefinitionError, without the URL's secrets."""
+    """The URL with an absolute path. Raises DefinitionError, whose text has no secrets of the URL."""
     try:
         made = make_url(url)
     except Exception:
@@ -175,7 +176,7 @@ def parsed(url: str) -> URL:
 
 
 def shown(url: URL) -> str:
-    """The URL for eyes and logs: without password, user secrets or tokens."""
+    """The URL for display and logs: without password, user secrets or tokens."""
     return secrets.shown(url.render_as_string())
 
 
@@ -185,10 +186,10 @@ def hidden(text: str, url: URL) -> str:
 
 
 def patiently(store: Store, work: Callable[[], T]) -> T:
-    """Runs set-up work again while another process holds the store."""
+    """Repeats set-up work while another process holds the store or creates the same table."""
 
     def passes(error: Exception) -> bool:
-        cause = getattr(error, "orig", None) or error.__cause__ or error  # SQLAlchemy's errors have the first
+        cause = getattr(error, "orig", None) or error.__cause__ or error  # ``orig``: an error of SQLAlchemy
         return store.dialect.is_lock(cause) or store.dialect.is_duplicate(cause)
 
     return again_for(LOCK_SECONDS, 0.005, passes, work)

@@ -1,4 +1,4 @@
-"""A state's table: its columns, its file or files, made when missing and checked when there."""
+"""A state's table: its columns and files. A missing table is created, an existing one checked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROUTING = "crc32-1"
 
 @dataclass(frozen=True)
 class TablePlace:
-    """Where a table is: a database, or a fixed number of files of one."""
+    """The place of a table: one database, or a fixed number of files."""
 
     url: str = field(repr=False)
     table: str
@@ -40,17 +40,17 @@ class TablePlace:
         return [store_of(first).dialect.part(first, index) for index in range(self.files)]
 
     def stores(self) -> list[Store]:
-        """The stores of this process, by file."""
+        """This process's stores, one for each file."""
         return [store_of(url) for url in self.urls()]
 
     def file_of(self, key: Sequence[Any]) -> int:
-        """The file of an encoded key: a function of the key alone, recorded in trident_layout."""
+        """The file of an encoded key. It depends only on the key; trident_layout records the function."""
         return 0 if self.files == 1 else zlib.crc32(repr(tuple(key)).encode()) % self.files
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the table must look like; ``columns`` are all of them, the key's first."""
+    """The columns that a table must have, the key's first."""
 
     columns: tuple[Column, ...]
 
@@ -64,7 +64,7 @@ class Shape:
 
 
 def shape_of(place: TablePlace, keys: Fields, others: Fields) -> Shape:
-    """The columns with their types, from the declaration or, where one is missing, from the table that is there.
+    """The columns with their types, from the declaration or, for undeclared types, from the existing table.
 
     Raises StateError if a type is neither declared nor known.
     """
@@ -83,24 +83,24 @@ def shape_of(place: TablePlace, keys: Fields, others: Fields) -> Shape:
 
 
 def existing(store: Store, table: str) -> dict[str, str] | None:
-    """The columns of a table with the nearest DDL types; None if there is no such table."""
+    """The columns of a table with the nearest DDL types; None if the table is missing."""
     found = described(store, table)
     return None if found is None else nearest(store, found)
 
 
 def described(store: Store, table: str) -> dict[str, str] | None:
-    """The columns of a table with their own types; None if there is no such table."""
+    """The columns of a table with the database's own types; None if the table is missing."""
     with store.errors(f"look at table {table!r}"):
         return patiently(store, lambda: _described(store, table))
 
 
 def nearest(store: Store, found: Mapping[str, str]) -> dict[str, str]:
-    """The DDL types of the columns that have one."""
+    """The columns that have a DDL type, with that type."""
     return {name: ddl for name, kind in found.items() if (ddl := store.dialect.declared(kind)) is not None}
 
 
 def unknown_column(name: str, found: Mapping[str, str]) -> str:
-    """Why nobody knows the type of this column of a table that is there."""
+    """Why the type of this column of an existing table is unknown."""
     if name not in found:
         return f"has no column {name!r}; it has: {', '.join(found)}"
     if not found[name]:
@@ -110,15 +110,15 @@ def unknown_column(name: str, found: Mapping[str, str]) -> str:
 
 def _described(store: Store, table: str) -> dict[str, str] | None:
     if not sa.inspect(store.engine).has_table(table):
-        _refuse_unfit(store, table)  # one that is seen elsewhere
+        _refuse_unfit(store, table)  # a table that another look-up sees
         return None
     return store.dialect.type_names(store.engine, table)
 
 
 def prepare(place: TablePlace, shape: Shape) -> Shape:
-    """Makes and checks the table in every file, once per process and shape. Safe in several processes.
+    """Creates and checks the table in every file, once per process and shape. Safe in several processes.
 
-    Returns the shape with the limits of the table that is there: how long its texts may be.
+    Returns the shape with the limits of the existing table, such as the length of its texts.
     """
     first, *_ = [_prepared(store, place, shape, index) for index, store in enumerate(place.stores())]
     return first
@@ -134,19 +134,19 @@ def _prepared(store: Store, place: TablePlace, shape: Shape, index: int) -> Shap
 
 
 def prepare_ledger(place: TablePlace) -> None:
-    """The ledger alone, for a table whose columns the first rows will decide."""
+    """Creates only the ledger's tables; the first rows decide the columns of the state's table."""
     for store in place.stores():
         with store.errors("prepare the ledger"):
             patiently(store, lambda s=store: _make_ledger(s))  # type: ignore[misc]
 
 
 def create(store: Store, connection: Connection, table: sa.Table) -> None:
-    """CREATE TABLE IF NOT EXISTS. (On MySQL it commits what the transaction has done so far.)"""
+    """CREATE TABLE IF NOT EXISTS. (On MySQL this commits the open transaction.)"""
     connection.execute(str(CreateTable(table, if_not_exists=True).compile(dialect=store.engine.dialect)))
 
 
 def data_table(store: Store, connection: Connection, name: str, columns: Sequence[Column], keyed: bool) -> sa.Table:
-    """The definition of a table with these columns; those of the key are its primary key if it is ``keyed``."""
+    """The definition of a table with these columns; if ``keyed``, the key's columns are the primary key."""
     made = [
         sa.Column(
             each.name, store.dialect.storage(each),
@@ -169,7 +169,7 @@ def _make(store: Store, place: TablePlace, shape: Shape, index: int) -> None:
         known = index > 0 or _known_layout(store, connection, place)
         keyed, new = bool(shape.keys), index == 0 and not sa.inspect(store.engine).has_table(place.table)
         create(store, connection, data_table(store, connection, place.table, shape.columns, keyed))
-        if not known:  # noted after the table is there: a note without a table means that it was dropped
+        if not known:  # after CREATE TABLE, so that a note without a table means a dropped table
             values = (place.table, place.files, ROUTING)
             connection.execute("INSERT INTO trident_layout (name, files, routing) VALUES (?, ?, ?)", values)
         if index == 0:
@@ -177,7 +177,7 @@ def _make(store: Store, place: TablePlace, shape: Shape, index: int) -> None:
 
 
 def _make_ledger(store: Store) -> None:
-    """Once per process: the driver asks for the ledger's stores in every batch."""
+    """Creates the ledger's tables, once per process, since the driver asks in every batch."""
     if "ledger" in store.ready:
         return
     with store.writing() as connection:
@@ -187,7 +187,7 @@ def _make_ledger(store: Store) -> None:
 
 
 def _known_layout(store: Store, connection: Connection, place: TablePlace) -> bool:
-    """Whether this table was made or used before. Raises StateError if it is not as it was."""
+    """Whether trident_layout has this table. Raises StateError if the table is gone or has another number of files."""
     layout = sa.Table(
         "trident_layout",
         sa.MetaData(),
@@ -225,14 +225,14 @@ def _check(store: Store, place: TablePlace, shape: Shape) -> Shape:
 
 
 def table_problems(store: Store, table: str) -> list[str]:
-    """What is wrong with a table that is there, whatever its columns are."""
+    """The problems of an existing table apart from its columns."""
     with store.reading() as connection:
         why = store.dialect.unfit(connection, table)
     return [] if why is None else [why]
 
 
 def column_problems(store: Store, table: str, shape: Shape, found: dict[str, str]) -> list[str]:
-    """What is wrong with the columns of a table that is there."""
+    """The problems of an existing table's columns."""
     problems = []
     for column in shape.columns:
         if column.name not in found:
@@ -252,7 +252,7 @@ def _unfit(store: Store, column: Column, type_name: str) -> str | None:
 
 
 def key_problems(store: Store, table: str, shape: Shape) -> list[str]:
-    """What is wrong with the key of a table that is there: no unique index, or one that folds texts."""
+    """The problems of an existing table's key: no unique index, or texts that fold."""
     keys = {column.name for column in shape.keys}
     if not keys:
         return []
@@ -271,7 +271,7 @@ def key_problems(store: Store, table: str, shape: Shape) -> list[str]:
 
 
 def location_of(place: TablePlace, beside: Sequence[str] = (), shared: str = "") -> Location:
-    """Opens nothing. ``beside`` are the suffixes of the state's further tables."""
+    """The location of a state's tables. Opens nothing. ``beside``: the suffixes of the state's further tables."""
     urls = place.urls()
     names = (place.table, *(f"{place.table}{suffix}" for suffix in beside))
     dialect, where = dialect_of(urls[0]), f"table {place.table!r} in {shown(urls[0])}"
@@ -279,9 +279,9 @@ def location_of(place: TablePlace, beside: Sequence[str] = (), shared: str = "")
 
 
 def one_key(place: TablePlace, shape: Shape) -> Shape:
-    """The shape, once it is sure that an upsert can only hit the row that has its key.
+    """Returns the shape after checking that an upsert can only hit the row of its key.
 
-    Asked when the table is prepared, once per process and shape. Raises StateError for a further unique index.
+    Called when the table is prepared; checks once per process and shape. Raises StateError for a further unique index.
     """
     store = place.stores()[0]
     asked = ("one key", place, shape)

@@ -1,4 +1,4 @@
-"""One transaction for one state partition and batch: fenced, in the files that it touches."""
+"""The fenced transaction of one state partition and batch, in each file that it touches."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SETTLE_SECONDS = 30.0
 
 
 class Transaction:
-    """Between beginCommit and commit of one partition.
+    """A partition's transaction from beginCommit to commit.
 
-    With one file the transaction begins at once, so that a zombie is refused before any user code runs. With
-    several, each begins when it is first touched, always in the order of the files (no deadlocks).
+    With one file it begins at once, so a zombie is refused before any user code runs. With several files, each begins
+    when first touched, always in the order of the files, which prevents deadlocks.
     """
 
     def __init__(self, stores: list[Store], fence: SqlFence | None, partition: int = 0) -> None:
@@ -46,9 +46,9 @@ class Transaction:
                 store.used_by(fence.run)
 
     def begin(self, txid: int | None, lazily: bool = False) -> None:
-        """``lazily``: also a single file is only locked when first touched (its table may have to be made)."""
+        """``lazily``: a single file, too, is locked only when first touched (its table may have to be created)."""
         if self.active:
-            self.rollback()  # what a failed attempt left behind
+            self.rollback()  # a failed attempt left it open
         self.txid = txid
         self.active = True
         self._worked = False
@@ -58,7 +58,7 @@ class Transaction:
             self.touch([0])
 
     def touch(self, files: list[int]) -> None:
-        """Begins in these files. Raises ZombieError, FailedException if one stays locked."""
+        """Begins the transaction in these files. Raises ZombieError, FailedException if a file stays locked."""
         for index in sorted(set(files) - self._open.keys()):
             store = self.stores[index]
             connection = store.take()
@@ -75,7 +75,7 @@ class Transaction:
     def settled(
         self, table: str, columns: Sequence[Column], batch: Sequence[Any] | None = None
     ) -> list[Column]:
-        """The columns as the table knows them, see `kinds.settled`; no file is touched where that is nothing more."""
+        """The columns with the kinds noted in the table, see `kinds.settled`; touches no file if no column folds."""
         if not any(column.folds for column in columns):
             return list(columns)
         with self.using(0) as connection:
@@ -83,7 +83,7 @@ class Transaction:
 
     @contextlib.contextmanager
     def using(self, index: int) -> Iterator[Connection]:
-        """The file's connection: the transaction's, or outside of one any that reads."""
+        """The file's connection: the transaction's own, or outside a transaction one for reading."""
         store = self.stores[index]
         if self.active:
             self.touch([index])
@@ -94,13 +94,13 @@ class Transaction:
                 yield connection
 
     def repeated(self, work: Callable[[], T], restart: Callable[[], None] = lambda: None) -> T:
-        """Runs the work; the first work of the transaction again if it loses a deadlock, after a pause and ``restart``.
+        """Runs the work. After a lost deadlock, repeats the first work of the transaction in a new one, after ``restart``.
 
-        Later work builds on the first, which cannot be repeated here: then the batch is replayed.
+        Later work builds on the first, which cannot be repeated here: its deadlock fails the batch, which is replayed.
         """
         tries = _TRIES if self.active and not self._worked else 1
         self._worked = True
-        for tried in range(1, tries):  # counted, at random times, and in a new transaction: not `again_for`
+        for tried in range(1, tries):  # not `again_for`: a fixed count, random pauses, a new transaction
             try:
                 return work()
             except FailedException as error:
@@ -115,7 +115,7 @@ class Transaction:
         return work()
 
     def commit(self) -> None:
-        """Durable when it returns. Raises FailedException if that is unknown: the replay finds out."""
+        """Commits durably. Raises FailedException if the outcome is unknown; the replay finds out."""
         for index in sorted(self._open):
             store, connection = self.stores[index], self._open[index]
             with store.errors("commit"):
@@ -130,7 +130,7 @@ class Transaction:
         self.active = False
 
     def _committed(self, store: Store, connection: Connection) -> bool:
-        """COMMIT; False if nobody answered but the ledger says that it happened. Raises if it does not."""
+        """Sends COMMIT; False if no answer came but the ledger proves the commit. Raises without an answer or proof."""
         try:
             with store.errors("commit"):
                 connection.execute("COMMIT")
@@ -141,9 +141,9 @@ class Transaction:
         return True
 
     def rollback(self) -> None:
-        """Nothing of the open files is written; their locks are gone when it returns."""
+        """Discards all writes to the open files; their locks are released when it returns."""
         for index, connection in self._open.items():
-            self.stores[index].drop(connection)  # closing rolls back, whatever state it is in
+            self.stores[index].drop(connection)  # closing rolls back in any state
         self._open.clear()
         self.active = False
 
@@ -152,7 +152,7 @@ class Transaction:
         return cause is not None and any(store.dialect.is_lock(cause) for store in self.stores)
 
     def _happened(self, store: Store) -> bool:
-        """After a COMMIT without an answer: what the ledger says, once the server has ended that transaction."""
+        """After a COMMIT without an answer: reads the ledger once the server has ended that transaction."""
         if self.fence is None or self.txid is None:
             return False
         refused = FailedException, StateError
@@ -163,6 +163,6 @@ class Transaction:
             return False
 
     def _written(self, store: Store, fence: SqlFence, txid: int) -> bool:
-        with store.writing() as connection:  # the fence row is free when the old transaction has ended
+        with store.writing() as connection:  # the fence row is unlocked once the old transaction has ended
             fence.row(connection, store.dialect.exclusive)
             return fence.has(connection, txid, self.partition, self._token)

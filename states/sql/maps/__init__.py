@@ -1,1 +1,1 @@
-"""Map states in a SQL table: the state, the backing map below its txid logic, and what one statement combines."""
+"""Map states in a SQL table: the state, its backing map, and combining inside the database."""

@@ -1,7 +1,7 @@
-"""The backing map over a SQL table: many keys per statement, in the order of the keys.
+"""The backing map over a SQL table: many keys per statement, in key order.
 
-The order keeps two partitions from locking each other out and the store's tree warm: it is also most of the
-speed on large tables.
+The order prevents deadlocks between partitions and keeps the store's tree warm, which accounts for most of the speed
+on large tables.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _WRAP: dict[StateType, Callable[[Any], Any]] = {
 
 
 class SqlBackingMap(BackingMap):
-    """Reads and writes rows of one state partition, inside its transaction while a commit runs.
+    """Reads and writes the rows of one state partition; inside its transaction from `beginCommit` to `commit`.
 
-    On replay: nothing of its own; the map above it keeps the txids.
+    On replay: does nothing special; the map above it compares the txids.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class SqlBackingMap(BackingMap):
         self.written += len(keys)
 
     def _refuse_folded(self, encoded: Sequence[tuple], keys: Sequence[Sequence[Any]]) -> None:
-        """Raises StateError for two keys that the columns hold as one: the value of one of them would be lost."""
+        """Raises StateError for two keys that the columns store as one: the value of one key would be lost."""
         first: dict[tuple, Sequence[Any]] = {}
         for held, key in zip(encoded, keys, strict=True):
             other = first.setdefault(held, key)
@@ -102,11 +102,11 @@ class SqlBackingMap(BackingMap):
     def multiCombine(
         self, txid: int | None, keys: Sequence[Sequence[Any]], combination: Combination
     ) -> list[Any] | None:
-        """Combines partial results with many keys' values inside the database, as the map of this kind would.
+        """Combines partial results with the stored values inside the database, under the rules of this kind of map.
 
-        Returns the values that hold afterwards, an empty list if nobody wants them. None, with nothing done,
-        where that is not exactly the same (other types than the column's, a key twice, several values), where a
-        key would not be written, and where a result does not fit: the map then does it, or finds the words.
+        Returns the new values, or an empty list unless they are wanted. Returns None, and writes nothing, if the result
+        could differ from the map's own (a type other than the column's, a key twice, several value columns), if a row
+        may not be changed, or if a result does not fit its column: the map then combines, or raises the error.
         """
         recipe = self._recipe(combination.sql) if self.transaction.active else None
         if recipe is None or not recipe.takes(combination.amounts):
@@ -121,7 +121,7 @@ class SqlBackingMap(BackingMap):
         return news
 
     def _in_all_files(self, recipe: Recipe, batches: dict[int, PartialResults], wanted: bool) -> list[Any] | None:
-        """All files or none: a savepoint undoes what was done before a file that refused."""
+        """Combines in all files or in none: if one refuses, a savepoint undoes the others."""
         news: list[Any] = [None] * sum(map(len, batches.values())) if wanted else []
         for index in batches:
             with self.transaction.using(index) as connection:
@@ -150,7 +150,7 @@ class SqlBackingMap(BackingMap):
     def _batches(
         self, recipe: Recipe, txid: int | None, keys: Sequence[Sequence[Any]], amounts: Any
     ) -> dict[int, PartialResults] | None:
-        """What goes to each file, in the order of its tree; None if a key comes twice."""
+        """The partial results of each file, in the order of its tree; None if a key occurs twice."""
         if self.dialect.columnar:
             typed = self._key_columns(keys, decides=True, takes=True)
             arrays = [self._encode(c, v, keys, key_array) for c, v in typed]
@@ -167,7 +167,7 @@ class SqlBackingMap(BackingMap):
         return made
 
     def rows(self) -> Iterable[tuple[tuple, Any]]:
-        """All rows of all files: key, value."""
+        """The rows of all files as (key, value)."""
         names = ", ".join(f'"{name}"' for name in [*_names(self.keys), *_names(self.columns)])
         decoders = [self.dialect.decoder(column) for column in self.keys]
         for index in range(len(self.transaction.stores)):
@@ -190,7 +190,7 @@ class SqlBackingMap(BackingMap):
         return highest
 
     def _sorted(self, keys: Sequence[Sequence[Any]], decides: bool = False) -> _Sorted:
-        """The keys as the driver takes them, by file in the order of the table's tree."""
+        """The keys as the database driver takes them, by file, in the order of the table's tree."""
         encoded = [self._encode(column, values, keys) for column, values in self._key_columns(keys, decides)]
         whole = list(zip(*encoded, strict=True))
         by: Any = encoded[0].__getitem__ if len(encoded) == 1 else whole.__getitem__
@@ -205,9 +205,9 @@ class SqlBackingMap(BackingMap):
     def _key_columns(
         self, keys: Sequence[Sequence[Any]], decides: bool = False, takes: bool = False
     ) -> list[tuple[Column, Any]]:
-        """The values of each key column; Arrow arrays stay what they are if the caller ``takes`` them.
+        """The values of each key column; Arrow arrays are kept if the caller ``takes`` them.
 
-        The keys that are written ``decide`` of which kind those of the table are.
+        With ``decides``, keys about to be written settle the table's kind of key where it is open, see `kinds.settled`.
         """
         whole = keys.columns if takes and isinstance(keys, ColumnKeys) else None
         columns = transposed(keys, len(self.keys)) if whole is None else whole
@@ -227,14 +227,14 @@ class SqlBackingMap(BackingMap):
             raise refusal(self.table, self.keys, column, keys[why.index], bad, why) from None
 
     def _values(self, rows: Sequence[tuple | None]) -> list[Any]:
-        """From rows of columns to stored values."""
+        """Turns rows of columns into stored values."""
         wrap = _WRAP[self.kind]
         if self.width == 1 and not any(self._decoders):
             return [None if row is None else wrap(row) for row in rows]
         return [None if row is None else wrap(self._grouped(row)) for row in rows]
 
     def _grouped(self, columns: tuple) -> tuple:
-        """txid and values of one row, each value decoded and several columns made one value."""
+        """The decoded txid and values of one row; several value columns become one tuple."""
         done = decoded(columns, self._decoders)
         head = 0 if self.kind is StateType.NON_TRANSACTIONAL else 1
         groups = [done[i : i + self.width] for i in range(head, len(done), self.width)]
@@ -243,7 +243,7 @@ class SqlBackingMap(BackingMap):
         return (*done[:head], *(None if all(v is None for v in group) else group for group in groups))
 
     def _stored(self, keys: Sequence[Sequence[Any]], vals: Sequence[Any]) -> list[tuple]:
-        """The columns behind the key, checked column by column."""
+        """The encoded columns after the key, checked column by column."""
         rows: Any = [(value,) for value in vals] if self.kind is StateType.NON_TRANSACTIONAL else vals
         if self.width > 1:
             rows = [self._flat(row) for row in rows]
@@ -270,7 +270,7 @@ class SqlBackingMap(BackingMap):
 
 
 class _Sorted:
-    """Encoded keys, and for each file their positions in the order of the tree."""
+    """Encoded keys, and for each file the positions of its keys in the order of the tree."""
 
     __slots__ = ("encoded", "files")
 

@@ -1,6 +1,6 @@
-"""Combining inside the database: what one statement does with the partial results of a batch.
+"""Combining inside the database: one statement combines the partial results of a batch with the stored values.
 
-The rules of the three maps, in SQL, are here; a dialect's `combine` says how its database is told.
+This module has the rules of the three kinds of map in SQL; a dialect's `combine` puts them into a statement.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KINDS: dict[str, type] = {"integer": int, "double": float}
 
 @dataclass(frozen=True)
 class Recipe:
-    """How partial results enter one table: its columns, the kind of map, `CombinerAggregator.sql`."""
+    """How partial results are combined into one table: its columns, the kind of map, `CombinerAggregator.sql`."""
 
     table: str
     keys: tuple[Column, ...]
@@ -37,7 +37,7 @@ class Recipe:
 
     @property
     def columns(self) -> list[Column]:
-        """What a batch brings: the keys and the partial result."""
+        """The columns that a batch fills: the keys and the partial result."""
         return [*self.keys, self.value]
 
     @property
@@ -54,24 +54,24 @@ class Recipe:
 
     @property
     def limits(self) -> tuple[int, int] | None:
-        """What a declared type allows, where the table's own may be wider."""
+        """The least and greatest number of the declared type; None where the table's column cannot be wider."""
         if self.value.family != "integer" or self.value.bits >= 64:
             return None
         return -(1 << (self.value.bits - 1)), (1 << (self.value.bits - 1)) - 1
 
     def combined(self, old: str, new: str) -> str:
-        """The new value; without an old one the partial result stands."""
+        """The new value; without an old value, the partial result."""
         both = self.sql.replace("{old}", old).replace("{new}", new)
         return f"CASE WHEN {old} IS NULL THEN {new} ELSE {both} END"
 
     def base(self, txid: str) -> str:
-        """The value that the batch starts from: in an opaque map that of before the batch."""
+        """The value that the batch starts from: in an opaque map, the value before the batch."""
         if self.kind is not StateType.OPAQUE:
             return self.own
         return f"CASE WHEN {self.txid} = {txid} THEN {self.previous} ELSE {self.own} END"
 
     def allowed(self, txid: str) -> str | None:
-        """When a row that is there may be changed; every other row sends the batch to the map itself."""
+        """The condition under which an existing row may be changed; any other row hands the batch to the map itself."""
         if self.kind is StateType.NON_TRANSACTIONAL:
             return None
         if self.kind is StateType.OPAQUE:
@@ -79,7 +79,7 @@ class Recipe:
         return f"({self.txid} IS NULL OR {self.txid} < {txid})"
 
     def changes(self, new: str, txid: str) -> dict[str, str]:
-        """The columns of a row that is there, each from the row as it was."""
+        """The new columns of an existing row, each computed from the old row."""
         base = self.base(txid)
         made = {self.value.name: self.combined(f"({base})", new)}
         if self.kind is not StateType.NON_TRANSACTIONAL:
@@ -92,14 +92,14 @@ class Recipe:
     def of(
         cls, table: str, keys: Sequence[Column], columns: Sequence[Column], width: int, kind: StateType, sql: str
     ) -> Recipe | None:
-        """None for a map whose value is not one number."""
+        """Returns the recipe; None for a map whose value is not a single number."""
         value = columns[0 if kind is StateType.NON_TRANSACTIONAL else 1]
         if width != 1 or value.family not in _KINDS:
             return None
         return cls(table, tuple(keys), value, kind, sql)
 
     def takes(self, numbers: Any) -> bool:
-        """Whether these are all numbers of the column's own type that it can hold."""
+        """Whether all are numbers of the column's own type that it can hold."""
         if isinstance(numbers, pa.Array):
             return self._takes_array(numbers)
         if set(map(type, numbers)) != {_KINDS[self.value.family]}:
@@ -124,7 +124,8 @@ class Recipe:
 class PartialResults:
     """Partial results in the order of the table's tree: a column for each key column, then the numbers.
 
-    The columns are Arrow arrays for a dialect that is ``columnar``, else lists. ``positions`` tells where rows stood.
+    The columns are Arrow arrays for a ``columnar`` dialect, else lists. ``positions`` returns the rows' positions in
+    the batch.
     """
 
     txid: int | None
@@ -136,7 +137,7 @@ class PartialResults:
 
 
 def sorted_arrays(columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Callable[[], list[int]]] | None:
-    """The rows by key (the last column is none), and where they stood; None if a key comes twice."""
+    """Sorts the rows by key (all columns but the last) and returns their old positions; None if a key occurs twice."""
     names = [str(i) for i in range(len(columns))]
     keys = pa.RecordBatch.from_arrays(list(columns[:-1]), names[:-1])
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names[:-1]])
@@ -149,7 +150,7 @@ def sorted_arrays(columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Callable
 
 
 def key_array(column: Column, values: Any) -> pa.Array:
-    """A key column as an array the table can hold. Raises Refused."""
+    """A key column as an Arrow array. Raises Refused for a value that the table cannot hold."""
     if not isinstance(values, pa.Array):
         return arrow_array(column, column.encode(values))
     if values.null_count == 0 and (_plain_integers(column, values) or _plain_texts(column, values)):

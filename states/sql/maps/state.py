@@ -1,4 +1,4 @@
-"""Map states in one SQL table: typed key columns, the value, its txid and the value before."""
+"""Map states in one SQL table: typed key columns, the value, its txid and the previous value."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MAPS: dict[StateType, Any] = {
 class SqlMapRows(SnapshottableMap, ITupleCollection):
     """One partition of a SqlMapState.
 
-    On replay: transactional keeps what the batch has written, opaque starts again from the value before,
+    On replay: transactional keeps what the batch has written, opaque starts again from the previous value,
     non-transactional applies the batch again.
     """
 
@@ -55,7 +55,8 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
         self.single = single
 
     def beginCommit(self, txid: int | None) -> None:
-        """Locks the store for this partition. Raises ZombieError, FailedException if it stays locked."""
+        """Opens the partition's transaction. Raises ZombieError for an older driver, attempt or batch, FailedException
+        if the store stays locked."""
         self.backing.transaction.begin(txid)
         self._restart()
 
@@ -108,10 +109,10 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
 
 @dataclass(frozen=True, repr=False)
 class SqlMapState(StateFactory):
-    """A map state in one SQL table; made by `nonTransactional`, `transactional` and `opaque`.
+    """A map state in one SQL table; call `nonTransactional`, `transactional` or `opaque` to create it.
 
-    ``key=None`` is the state of a global aggregate. Types come from the fields (``"count bigint"``) or from
-    the table, which is made when missing. ``files=N`` spreads a SQLite table over N files by key.
+    ``key=None`` is the state of a global aggregate. Types come from the fields (``"count bigint"``) or from the
+    existing table; a missing table is created. ``files=N`` spreads a SQLite table over N files by key.
     On replay: as its kind; every partition of a batch is one transaction of the store, fenced by the ledger.
     """
 
@@ -124,14 +125,14 @@ class SqlMapState(StateFactory):
 
     def __post_init__(self) -> None:
         where = parsed(self.url).render_as_string(hide_password=False)
-        object.__setattr__(self, "url", where)  # absolute: a worker may stand in another folder
+        object.__setattr__(self, "url", where)  # absolute: a worker may run in another folder
         if self.files < 1:
             raise DefinitionError(f"table {self.table!r}: files must be at least 1, got {self.files}")
         for name in [self.table, *(self.key or ()), *self.value]:
             nameable("table or column", name)
         if len(self.value) == 0 or (self.key is not None and len(self.key) == 0):
             raise DefinitionError(f"table {self.table!r}: key and value need at least one field each")
-        self._fields()[0].concat(self._fields()[1])  # no column twice
+        self._fields()[0].concat(self._fields()[1])  # raises for a column named twice
 
     @classmethod
     def nonTransactional(
@@ -154,7 +155,7 @@ class SqlMapState(StateFactory):
         cls, url: str, table: str, key: FieldsLike | None = None,
         value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
-        """Columns: key, value, txid, prev_<value>. Exact also under changed content, save for S12's keys."""
+        """Columns: key, value, txid, prev_<value>. Exact even if a replayed batch has other content, but for S12."""
         return cls(url, table, _key(table, key, keys), Fields.of(value), StateType.OPAQUE, files)
 
     @property
@@ -191,11 +192,11 @@ class SqlMapState(StateFactory):
         return SqlMapRows(backing, self.type, partitionIndex, numPartitions, self.key is None)
 
     def check_place(self, place: StatePlace) -> None:
-        """Raises DefinitionError for a query that could not see what its batch has written."""
+        """Raises DefinitionError for a query that could not see all that its batch has written."""
         check_asked_behind(place, f"table {self.table!r}")
 
     def participant(self) -> BatchParticipant:
-        """The ledger's side on the driver, for one run."""
+        """Returns the state's driver side for one run."""
         place = self.place
 
         def valued() -> int:
@@ -204,7 +205,7 @@ class SqlMapState(StateFactory):
         return Ledger(self.location, self._opened, place.stores, valued)
 
     def stored(self) -> dict[tuple, Any]:
-        """All rows: key tuple -> plain value, TransactionalValue or OpaqueValue."""
+        """Returns all rows: key tuple -> plain value, TransactionalValue or OpaqueValue."""
         return dict(self._backing(None).rows())
 
     def _opened(self) -> list[Any]:
@@ -239,7 +240,7 @@ class SqlMapState(StateFactory):
 
 
 def _key(table: str, key: FieldsLike | None, keys: FieldsLike | None) -> Fields | None:
-    """The key's fields; ``keys`` is the older name of ``key``. Raises DefinitionError for both."""
+    """The key's fields; ``keys`` is the older name of ``key``. Raises DefinitionError if both are given."""
     if key is not None and keys is not None:
         raise DefinitionError(f"table {table!r}: give key or keys, which are the same, not both")
     given = keys if key is None else key

@@ -1,1 +1,1 @@
-"""States of rows in SQL tables: one module for each state, and the steps that they share."""
+"""Row states in SQL tables: one module for each state, and the steps they share."""

@@ -1,4 +1,4 @@
-"""Rows without a key: appended once for each batch, however often it is replayed."""
+"""Rows without a key: appended once for each batch, however often the batch is replayed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from .writing import row_text
 class AppendRows(State, ITupleCollection):
     """One partition of an AppendState.
 
-    On replay: a partition that has written its part of the batch writes nothing. Replayed with another number of
-    partitions, or with rows that come another way, a batch that was begun is only counted; see `states.sql.parts`.
+    On replay: a partition that has written its part of the batch writes nothing. If the replay has another number of
+    partitions or another way, a batch already begun is only counted; see `states.sql.parts`.
     """
 
     def __init__(self, factory: AppendState, fence: Claim, partition: int, partitions: int) -> None:
@@ -45,13 +45,14 @@ class AppendRows(State, ITupleCollection):
         self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
 
     def beginCommit(self, txid: int | None) -> None:
-        """Opens the transaction, once the columns are known. Raises ZombieError, FailedException if it stays locked."""
+        """Opens the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
+        attempt or batch, FailedException if the store stays locked."""
         self.rows = self.rejected = self.inserted = 0
         self._mine = None
         self._transaction.begin(txid, lazily=self._shape is None)
 
     def commit(self, txid: int | None) -> Any:
-        """Returns how many rows there were, and how many of them were inserted and rejected now."""
+        """Commits and returns the receipt: how many rows came, and how many this attempt inserted and rejected."""
         if self._transaction.active:
             self._fence.tally[0] = self.rows
             self._transaction.commit()
@@ -63,11 +64,11 @@ class AppendRows(State, ITupleCollection):
         self._transaction.rollback()
 
     def getTuples(self) -> Iterator[list[Any]]:
-        """This partition's share of the rows; equal ones as often as they are there."""
+        """This partition's share of the rows; equal rows appear as often as they are stored."""
         return rows_of(self.factory.place, self.factory._fields, Fields(), self.partition, self.partitions)
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Writes the rows; with ``tell`` returns those written now. Raises StateError for a bad row."""
+        """Writes the rows; with ``tell`` returns those that this attempt wrote. Raises StateError for a bad row."""
         if len(tuples) == 0:
             return []
         fields = fields_of(tuples)
@@ -84,7 +85,7 @@ class AppendRows(State, ITupleCollection):
         return [row for index, row in enumerate(tuples) if index not in gone] if tell else []
 
     def _written(self, connection: Connection, batch: Checked) -> set[int]:
-        """Writes the rows; returns the positions of those that the table refused."""
+        """Writes the rows and returns the positions of the refused ones."""
         refused = self._write(connection, batch.rows) if len(batch.rows) else {}
         names = [column.name for column in batch.rows.columns]
         found = [(batch.position(row), batch.rows.row(row), why) for row, why in sorted(refused.items())]
@@ -112,7 +113,7 @@ class AppendRows(State, ITupleCollection):
         return columns_of(self.factory.table, self._shape, fields)
 
     def _claimed(self) -> bool:
-        """Whether this transaction has the part of the batch to write; if not, it is over."""
+        """Whether this transaction writes the partition's part of the batch; if not, it is rolled back."""
         txid = self._transaction.txid
         if txid is None:
             return True
@@ -128,14 +129,14 @@ class AppendRows(State, ITupleCollection):
             return False
         begun = self._fence.spread(connection, txid)
         if begun is None and not isinstance(self._fence, Unfenced):
-            raise FailedException(  # a replica took over that had not got it: the replay records it again
+            raise FailedException(  # a replica without the driver's record took over: the replay records it again
                 f"table {self.factory.table!r}: the ledger does not know batch {txid}; the driver's prepare comes "
                 "first. Run the topology on a cluster of trident_py"
             )
         return begun in (None, Spread(self.partitions, self._fence.way))
 
     def _write(self, connection: Connection, rows: KeyedRows) -> dict[int, str]:
-        """In bulk; if the table objects, again through a temporary table, to name the rows that it refuses."""
+        """Writes in bulk; if the table refuses a row, again through a temporary table, which names the refused rows."""
         store, table = self._transaction.stores[0], self.factory.table
         dialect = store.dialect
         connection.execute("SAVEPOINT trident_append")
@@ -152,10 +153,10 @@ class AppendRows(State, ITupleCollection):
 
 
 class _Strictly(Stage):
-    """Rows without a key, through a temporary table: one statement as long as the table objects to none."""
+    """Rows without a key through a temporary table: one statement, unless the table refuses a row."""
 
     def appended(self, all_refused: bool) -> dict[int, str]:
-        """Inserts what the table takes; returns the rows that it refused (only the first, unless all are asked)."""
+        """Inserts the accepted rows and returns the refused ones: all of them with ``all_refused``, else the first."""
         self.fill()
         refused: dict[int, str] = {}
         self._insert(0, len(self.rows) - 1, refused, all_refused)
@@ -173,13 +174,13 @@ class _Strictly(Stage):
 
 @dataclass(frozen=True, repr=False)
 class AppendState(RowFactory):
-    """Rows without a key in one SQL table, written by `RowUpdater`; equal rows stay as many as they were.
+    """Rows without a key in one SQL table, written by `RowUpdater`; equal rows are all kept.
 
-    ``columns`` are the fields of a row (None: those of the table, or the typed fields of the tuples if it is
-    missing); a table that is there may have more, such as a number that the database gives.
-    ``onBadRow="dead-letter"`` keeps rows that the table refuses in ``<table>_rejected``.
-    On replay: the rows of a partition and their mark in the ledger are one transaction of the store, so a
-    partition that has written writes nothing. Exact for sources that send a batch again unchanged.
+    ``columns`` are the fields of a row. Without it, an existing table decides the fields, or the typed fields of the
+    tuples if the table is missing. An existing table may have more columns, such as an auto-increment column.
+    ``onBadRow="dead-letter"`` stores rows that the table refuses in ``<table>_rejected``.
+    On replay: a partition that has written its part writes nothing, because its rows and their mark in the ledger are
+    one transaction of the store. Exact for sources that repeat a batch unchanged.
     """
 
     url: str
@@ -202,7 +203,7 @@ class AppendState(RowFactory):
 
     @property
     def _shared(self) -> str:
-        return "append"  # rows of others change nothing of what it writes
+        return "append"  # rows of other states do not change what this state writes
 
     @property
     def state_type(self) -> StateClass:
@@ -215,15 +216,15 @@ class AppendState(RowFactory):
         return state
 
     def participant(self) -> BatchParticipant:
-        """The ledger's side on the driver, for one run."""
+        """Returns the state's driver side for one run."""
         return AppendLedger(self.location, self._stores, self.place.stores)
 
     def shape(self, fields: Fields) -> Shape:
-        """The table's columns; made now if it is missing. ``fields`` are those of the tuples."""
+        """Returns the table's columns; creates the table if it is missing. ``fields``: the fields of the tuples."""
         return row_shape(self.place, self._fields, Fields(), fields)
 
     def stored(self) -> dict[tuple, int]:
-        """All rows, and how often each is there."""
+        """Returns all rows, and how often each is stored."""
         return dict(stored_rows(self.place, self._fields))
 
     def __repr__(self) -> str:

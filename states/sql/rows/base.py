@@ -1,4 +1,4 @@
-"""What states of rows share: the table that the fields of the tuples name."""
+"""Shared by the row states: the factories' base class, and the table that follows from the fields of the tuples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..table import Shape, TablePlace, described, existing, location_of, prepare
 
 
 class RowFactory(StateFactory):
-    """What the factories of row states share: frozen dataclasses with these fields."""
+    """Base class of the row states' factories, which are frozen dataclasses with these fields."""
 
     url: str
     table: str
@@ -37,7 +37,7 @@ class RowFactory(StateFactory):
 
     @property
     def _shared(self) -> str:
-        """How other states may write the table too, see `trident_py.state.Location`."""
+        """States with the same value may write the table together (`trident_py.state.Location`); "" for none."""
         return ""
 
     @property
@@ -57,22 +57,22 @@ class RowFactory(StateFactory):
         return RowUpdater()
 
     def check_place(self, place: StatePlace) -> None:
-        """Raises DefinitionError for a query that could not see what its batch has written."""
+        """Raises DefinitionError for a query that could not see all that its batch has written."""
         check_asked_behind(place, f"table {self.table!r}")
 
     def _stores(self) -> list[Store]:
-        """The stores with the ledger's tables in each, also before the first row decides the columns."""
+        """Creates the ledger's tables and returns the stores, also before the first row decides the columns."""
         prepare_ledger(self.place)
         return self.place.stores()
 
 
 def row_shape(place: TablePlace, columns: Fields | None, key: Fields, fields: Fields) -> Shape:
-    """The table's columns, made now if it is missing; ``fields`` are those of the tuples."""
+    """Returns the table's columns; creates the table if it is missing. ``fields``: the fields of the tuples."""
     return keyed_shape(place, declared(place, columns, fields), key)
 
 
 def declared(place: TablePlace, columns: Fields | None, fields: Fields) -> Fields:
-    """The fields of a row: ``columns``, else those of the tuples. Raises StateError for one that the table has not."""
+    """The fields of a row: ``columns``, else those of the tuples. Raises StateError for one that the table lacks."""
     if columns is not None:
         return columns
     known = described(place.stores()[0], place.table)
@@ -82,14 +82,15 @@ def declared(place: TablePlace, columns: Fields | None, fields: Fields) -> Field
 
 
 def keyed_shape(place: TablePlace, fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> Shape:
-    """The table of these fields, made now if it is missing; a type is the key's, the field's, or a ``usual`` one."""
+    """The table with these fields, created if missing. A type comes from ``key``, else from ``fields``, else from
+    ``usual``."""
     types = {**(usual or {}), **fields.types, **key.types}
     both = Fields([f"{name} {types[name]}" if name in types else name for name in fields])
     return prepare(place, shape_of(place, both.only(key), both.without(key)))
 
 
 def columns_of(table: str, shape: Shape, fields: Fields) -> list[Column]:
-    """The columns that the tuples fill, in the order of their fields. Raises StateError if one is not filled."""
+    """The columns that the tuples fill, in the order of the fields. Raises StateError for a column without a field."""
     by_name = {column.name: column for column in shape.columns}
     if missing := [name for name in by_name if name not in fields]:
         raise StateError(f"table {table!r} needs the columns {', '.join(missing)}; the tuples have {fields}")
@@ -102,7 +103,7 @@ def fields_of(tuples: Sequence[Any]) -> Fields:
 
 
 def stored_rows(place: TablePlace, columns: Fields | None) -> Counter[tuple]:
-    """All rows of a table and how often each is there; json columns as text. For tests."""
+    """All rows of a table and how often each is stored; json columns as text. For tests."""
     return Counter(_rows(place, _fields(place, columns), as_text=("json",)))
 
 
@@ -117,7 +118,7 @@ def rows_of(
 
 
 def _fields(place: TablePlace, columns: Fields | None) -> Fields:
-    """Those declared, else those of the table; none without a table."""
+    """The declared fields, else the table's columns; none if the table is missing."""
     known = existing(place.stores()[0], place.table)
     if known is None:
         return Fields()
@@ -125,7 +126,7 @@ def _fields(place: TablePlace, columns: Fields | None) -> Fields:
 
 
 def _rows(place: TablePlace, fields: Fields, as_text: Sequence[str] = ()) -> Iterator[tuple]:
-    """The rows of all files; columns of the families ``as_text`` as they are stored."""
+    """The rows of all files. Columns of the families ``as_text`` are not decoded."""
     if len(fields) == 0:
         return
     shape = prepare(place, shape_of(place, Fields(), fields))

@@ -1,4 +1,4 @@
-"""Rows of all partitions of a batch: they become visible at once, or not at all."""
+"""Rows of whole batches: the rows of all partitions become visible at once, or not at all."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _ABORT_SECONDS = 1.0
 
 
 class BatchRows(State, ITupleCollection):
-    """One partition of a BatchState: it lays its rows down beside the table.
+    """One partition of a BatchState: it stages its rows beside the table.
 
-    On replay: the rows are laid down again, under another token; which of them are shown is the driver's to say.
+    On replay: the rows are staged again under another token; the driver decides which stages are shown.
     """
 
     def __init__(self, factory: BatchState, fence: SqlFence | None, partition: int, of: int) -> None:
@@ -48,7 +48,8 @@ class BatchRows(State, ITupleCollection):
         self._transaction = Transaction(factory.place.stores(), fence, partition)
 
     def beginCommit(self, txid: int | None) -> None:
-        """Opens the transaction, once the columns are known. Raises ZombieError, FailedException if it stays locked."""
+        """Opens the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
+        attempt or batch, FailedException if the store stays locked, StateError without a driver or a txid."""
         if self._fence is None or txid is None:
             raise StateError(
                 f"table {self.factory.table!r}: a batch state shows the rows of a txid when its driver says so; there "
@@ -59,7 +60,7 @@ class BatchRows(State, ITupleCollection):
         self._transaction.begin(txid, lazily=self._shape is None)
 
     def commit(self, txid: int | None) -> Any:
-        """Returns which rows are staged; the driver gets it if this task is the one that counts."""
+        """Commits and returns the receipt, which names the stage; the driver gets it only if this task counts."""
         if self._transaction.active:
             self._transaction.commit()
         return {"partition": self.partition, "token": self._token, "count": self.count, "columns": self._names}
@@ -72,7 +73,7 @@ class BatchRows(State, ITupleCollection):
         return rows_of(self.factory.place, self.factory._fields, self.factory._key, self.partition, self.of)
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Stages the rows; with ``tell`` returns them, unless the batch was shown before. Raises StateError."""
+        """Stages the rows; with ``tell`` returns them, unless the batch is already shown. Raises StateError."""
         if len(tuples) == 0:
             return []
         fields = fields_of(tuples)
@@ -101,7 +102,7 @@ class BatchRows(State, ITupleCollection):
         return StagedBy(*fence.own, txid, self._token, fence.generation, fence.attempt, self.partition)
 
     def _is_shown(self) -> bool:
-        """Whether the store has this batch already; the transaction is over then."""
+        """Whether the store already shows this batch; if so, the transaction is rolled back."""
         assert self._fence is not None
         with self._transaction.using(0) as connection:
             shown_before = self._fence.row(connection).txid >= self._owner().txid
@@ -113,7 +114,7 @@ class BatchRows(State, ITupleCollection):
 class BatchLedger(Ledger):
     """The driver's side: shows the rows of a batch and moves the ledger in one transaction.
 
-    What older drivers and attempts have left staged is swept with it; until then a decided batch may need it.
+    The same transaction sweeps the stages of older drivers and attempts. Not earlier: a decided batch may need them.
     """
 
     decides = True
@@ -124,15 +125,15 @@ class BatchLedger(Ledger):
         self._staged = Staged(factory.place)
 
     def _written(self, found: Trace) -> int:
-        """What is shown: what partitions have staged is nothing yet."""
+        """The last batch shown; staged rows do not count as written."""
         return 0 if found.row is None else found.row.txid
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
-        """Shows the stages of these receipts, once for a txid: what the ledger says is asked before anything is done.
+        """Shows the stages of these receipts, once for a txid: it reads the ledger first.
 
-        So it may be called again whenever its end is not known: after a lost connection it does so itself, in
-        a transaction that waits until the lost one has ended. Raises FailedException (the batch is staged
-        again), ZombieError, StateError if the table objects to a row.
+        So it may be called again whenever its outcome is unknown. After a lost connection it repeats itself, in a
+        transaction that waits until the lost one has ended. Raises FailedException (the batch is staged again),
+        ZombieError for an older driver, StateError if the table refuses a row.
         """
         stages = [receipt for receipt in receipts if receipt is not None and receipt["count"] > 0]
         if len({stage["partition"] for stage in stages}) < len(stages):
@@ -140,7 +141,7 @@ class BatchLedger(Ledger):
         again_for(_SETTLE_SECONDS, 0.1, partial(self._unknown, txid), partial(self._flip, txid, stages))
 
     def abort(self, txid: int, attempt: int) -> None:
-        """Sweeps the attempt's stages if nobody holds them; if it fails, `publish` or the next driver does it."""
+        """Sweeps the attempt's stages unless another transaction locks them; if that fails, a later `publish` does."""
         store = self._staged.store
         connection = None
         try:
@@ -159,7 +160,7 @@ class BatchLedger(Ledger):
             store.give(connection)
 
     def _unknown(self, txid: int, error: Exception) -> bool:
-        """Whether the flip may have happened, or may succeed if it is tried again: a lost line, a lost lock."""
+        """Whether the flip may have happened or may succeed if repeated: after a lost connection or a lost lock."""
         lock = error.__cause__ is not None and self._staged.store.dialect.is_lock(error.__cause__)
         unknown = isinstance(error, ConnectionLost) or (isinstance(error, FailedException) and lock)
         if unknown:
@@ -181,18 +182,17 @@ class BatchLedger(Ledger):
 
 @dataclass(frozen=True, repr=False)
 class BatchState(RowFactory):
-    """Rows in one SQL table, written by `RowUpdater`: those of a whole batch are there at once, or none is.
+    """Rows in one SQL table, written by `RowUpdater`: all rows of a batch become visible at once, or none does.
 
-    Partitions stage their rows in ``<table>_staged``; when all have, the driver moves them into the table and the
-    ledger on, in one transaction. ``columns`` are the fields of a row (None: those of the table, or the typed
-    fields of the tuples if it is missing). With ``key`` a row takes the place of the one that has its key; of
-    several in one batch the last one stands, by partition and by the order in it.
-    On replay: the ledger says whether the batch is shown. If it is, what was staged again is swept; if not, exactly
+    Partitions stage their rows in ``<table>_staged``. When all have staged, the driver moves the rows into the table
+    and advances the ledger, in one transaction. ``columns`` are the fields of a row. Without it, an existing table
+    decides the fields, or the typed fields of the tuples if the table is missing. With ``key``, a row replaces the
+    stored row of its key; of several rows of a key in one batch the last wins, by partition and by order within it.
+    On replay: the ledger tells whether the batch is shown. If it is, the rows staged again are swept; if not, exactly
     the stages of the tasks that succeeded now are shown, whatever other attempts have left.
 
-    One thing stays impossible: the store's transaction and the mark by which Spark knows that a batch is over are
-    two steps, and a crash can come between them (the two generals' problem). It is harmless, because only the
-    ledger, which moves with the rows, is ever asked whether a batch is done.
+    The store's transaction and Spark's commit file are two steps, and a crash can come between them (the two generals'
+    problem). This is harmless: only the ledger, which moves with the rows, tells whether a batch is complete.
     """
 
     url: str
@@ -241,15 +241,15 @@ class BatchState(RowFactory):
             )
 
     def participant(self) -> BatchParticipant:
-        """Shows the batches, on the driver, for one run."""
+        """Returns the state's driver side for one run; it shows the batches."""
         return BatchLedger(self)
 
     def shape(self, fields: Fields) -> Shape:
-        """The table's columns; made now if it is missing. ``fields`` are those of the tuples."""
+        """Returns the table's columns; creates the table if it is missing. ``fields``: the fields of the tuples."""
         return one_key(self.place, row_shape(self.place, self._fields, self._key, fields))
 
     def stored(self) -> dict[tuple, Any]:
-        """All rows and how often each is there; with a key: key tuple -> tuple of the other columns."""
+        """Returns all rows and how often each is stored; with a key: key tuple -> tuple of the other columns."""
         columns = self._fields
         if columns is None and len(self._key):
             known = existing(self.place.stores()[0], self.table) or {}

@@ -1,4 +1,4 @@
-"""Tuples become checked columns; what a column cannot hold is an error or a dead letter, before anything is written."""
+"""Turns tuples into checked columns. What a column cannot hold is an error or a dead letter before any write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .rejects import Reject
 
 
 class Checked(NamedTuple):
-    """The rows that the columns hold, where each stood in the batch (None: all are there), and the others."""
+    """The good rows as columns, their positions in the batch (None if all rows are good), and the rejects."""
 
     rows: KeyedRows
     positions: pa.Array | None
@@ -32,9 +32,9 @@ def checked(
     table: str, columns: Sequence[Column], fields: Fields, tuples: Sequence[Any], keep_bad: bool,
     settle: Callable[[Sequence[Column], Sequence[Any]], Sequence[Column]] = lambda columns, values: columns,
 ) -> Checked:  # fmt: skip
-    """Raises StateError for the first bad row; with ``keep_bad`` bad rows are rejects.
+    """Checks the rows. Raises StateError for the first bad row; with ``keep_bad``, bad rows become rejects.
 
-    ``settle`` gives the columns as the table knows them, see `kinds.settled`.
+    ``settle`` returns the columns with the kinds noted in the table, see `kinds.settled`.
     """
     values = gathered(tuples, fields, [column.name for column in columns])
     if values is None:
@@ -51,9 +51,9 @@ def checked(
 
 
 def transmissible(table: str, batch: Checked, most: int | None, keep_bad: bool) -> Checked:
-    """The batch without the rows that are longer than the server takes; they are rejects with ``keep_bad``.
+    """The batch without rows longer than ``most`` bytes, which the server refuses.
 
-    Raises StateError for the first one without.
+    With ``keep_bad`` such rows become rejects; otherwise raises StateError for the first one.
     """
     if most is None or len(batch.rows) == 0:
         return batch
@@ -77,7 +77,7 @@ def transmissible(table: str, batch: Checked, most: int | None, keep_bad: bool) 
 
 
 def plain(value: Any) -> Any:
-    """The Python object; the number behind it where Python has none (a date after 9999)."""
+    """The value as a Python object; as its number if Python has no object for it (a date after 9999)."""
     if not isinstance(value, pa.Scalar):
         return value
     try:

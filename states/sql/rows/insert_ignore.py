@@ -1,4 +1,4 @@
-"""Rows under a deterministic key: each is inserted once, however often it comes."""
+"""Rows under a deterministic key: each row is inserted once, however often a replay repeats it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOG = logging.getLogger("states.sql")
 
 
 class InsertIgnoreRows(State, ITupleCollection):
-    """One partition of an InsertIgnoreState; lives where its tuples are.
+    """One partition of an InsertIgnoreState; runs in the task that has its tuples.
 
     On replay: rows that an earlier attempt inserted are ignored, by their key.
     """
@@ -49,12 +49,14 @@ class InsertIgnoreRows(State, ITupleCollection):
                 self._rejects.prepare(store)
 
     def beginCommit(self, txid: int | None) -> None:
-        """Locks the store, once the columns are known. Raises ZombieError, FailedException if it stays locked."""
+        """Locks the store if the columns are known, else `insert` does. Raises ZombieError for an older driver, attempt
+        or batch, FailedException if the store stays locked."""
         self.inserted = self.ignored = self.conflicts = self.rejected = 0
         self._transaction.begin(txid, lazily=self._shape is None)
 
     def commit(self, txid: int | None) -> Any:
-        """Returns how many rows were inserted and how many ignored; with the options, conflicts and rejected."""
+        """Commits and returns the receipt: the rows inserted and ignored, and ``conflicts`` and ``rejected`` if the
+        factory's options ask for them."""
         self._transaction.commit()
         receipt = {"partition": self.partition, "inserted": self.inserted, "ignored": self.ignored}
         if self.factory.onConflict == "report":
@@ -74,7 +76,8 @@ class InsertIgnoreRows(State, ITupleCollection):
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Writes the rows; with ``tell`` returns the new ones, in order. Raises StateError for a bad row.
 
-        A lost deadlock is tried again here if this is the batch's only call, else the batch is replayed.
+        A deadlock in the batch's first call runs that call again. A deadlock in a later call fails the batch, which is
+        replayed.
         """
         if len(tuples) == 0:
             return []
@@ -96,7 +99,7 @@ class InsertIgnoreRows(State, ITupleCollection):
         return columns_of(self.factory.table, self._shape, fields)
 
     def _written(self, batch: Checked, tell: bool) -> set[int]:
-        """All of the rows, in every file; returns the positions of the new ones."""
+        """Writes the rows into their files and returns the positions of the new ones."""
         before = self.inserted, self.ignored, self.conflicts, self.rejected
         try:
             new: set[int] = set()
@@ -120,7 +123,7 @@ class InsertIgnoreRows(State, ITupleCollection):
         return transmissible(self.factory.table, batch, most, self._rejects is not None)
 
     def _by_file(self, batch: Checked) -> dict[int, pa.Array | None]:
-        """The rows of each file; None stands for all."""
+        """The rows of each file by their index; None means all rows."""
         if len(batch.rows) == 0:
             return {}
         place = self.factory.place
@@ -183,19 +186,19 @@ class InsertIgnoreRows(State, ITupleCollection):
 class InsertIgnoreState(RowFactory):
     """Rows with a deterministic key in one SQL table, written by `RowUpdater`.
 
-    ``key`` names the key's fields, ``columns`` all fields of a row (None: those of the table, or the fields
-    of the tuples if it is missing). Types come from ``columns`` or ``key`` or from the table.
-    On replay: rows that are there are ignored, so every row is stored exactly once.
+    ``key`` names the fields of the key, ``columns`` all fields of a row. Without ``columns``, an existing table decides
+    the fields, or the tuples if the table is missing. Types come from ``columns``, from ``key`` or from the table.
+    On replay: rows whose key is already stored are ignored, so every row is stored exactly once.
 
-    Only a row whose key is there is ignored, of equal keys in a batch the first stands. Everything else that the
-    table objects to is a StateError that names row, column and cause, and nothing of the batch is written; with
-    ``onBadRow="dead-letter"`` such a row goes to ``<table>_rejected`` in the same transaction and the others are
-    written. ``onConflict`` says what a row is that has the key of another one and other values: "ignore" drops it
-    like any duplicate, "fail" stops the batch, "report" drops and counts it, and logs the first few as warnings of
-    the logger ``states.sql``.
+    A row is ignored only if its key is already stored; of equal keys in one batch, the first row wins. Any other row
+    that the table refuses raises a StateError that names row, column and cause, and nothing of the batch is written.
+    With ``onBadRow="dead-letter"``, such a row goes to ``<table>_rejected`` in the same transaction, and the other rows
+    are written. ``onConflict`` decides about a row whose key is stored with other values: "ignore" drops it like any
+    duplicate; "fail" fails the batch with a StateError; "report" drops it, counts it, and logs the first few as
+    warnings of the logger ``states.sql``.
 
-    The receipt of a partition holds ``inserted`` and ``ignored`` (every row that was left out for its key), with
-    "report" ``conflicts``, with "dead-letter" ``rejected``.
+    The receipt of a partition holds ``inserted`` and ``ignored`` (rows left out for their key); ``conflicts`` with
+    "report"; ``rejected`` with "dead-letter".
     """
 
     url: str
@@ -229,7 +232,7 @@ class InsertIgnoreState(RowFactory):
 
     @property
     def _shared(self) -> str:
-        return "insert-ignore"  # rows of others change nothing of what it writes
+        return "insert-ignore"  # rows of other states do not change what this state writes
 
     @property
     def state_type(self) -> StateClass:
@@ -244,15 +247,15 @@ class InsertIgnoreState(RowFactory):
         return state
 
     def participant(self) -> BatchParticipant:
-        """The ledger's side on the driver, for one run."""
+        """Returns the state's driver side for one run."""
         return Ledger(self.location, self._stores, self.place.stores)
 
     def shape(self, fields: Fields) -> Shape:
-        """The table's columns; made now if it is missing. ``fields`` are those of the tuples."""
+        """Returns the table's columns; creates the table if it is missing. ``fields``: the fields of the tuples."""
         return row_shape(self.place, self._fields, Fields.of(self.key), fields)
 
     def stored(self) -> dict[tuple, Any]:
-        """All rows: key tuple -> tuple of the other columns, in the order of their declaration."""
+        """Returns all rows: key tuple -> tuple of the other columns, in the order of their declaration."""
         store = self.place.stores()[0]
         known = existing(store, self.table)
         if known is None:

@@ -1,4 +1,4 @@
-"""Dead letters: rows that a table refused, kept beside it with the reason."""
+"""Dead letters: rows that a table refused, stored beside it with the reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OTHERS = ("count bigint", "reason string", "row string", "time varchar(40)")
 
 
 class Reject(NamedTuple):
-    """A row that the table refused: field to value, and why."""
+    """A refused row (field to value) and the reason."""
 
     row: dict[str, Any]
     reason: str
@@ -32,9 +32,9 @@ class Reject(NamedTuple):
 class Rejects:
     """The rejected rows of one state, in ``<table>_rejected``; a partition writes them with its data.
 
-    On replay: a row that was rejected under the same txid has its row there; it is written again, not doubled.
-    The key is (topology, state, txid, digest of the row); ``count`` says how often the row was in the batch of
-    the partition that wrote it last. A batch without a txid is written as batch 0.
+    On replay: a row rejected under the same txid replaces its earlier entry and is not doubled. The key is (topology,
+    state, txid, digest of the row); ``count`` is how often the row occurred in the partition that wrote it last. A
+    batch without a txid is written as batch 0.
     """
 
     def __init__(self, table: str, fence: SqlFence | None) -> None:
@@ -43,7 +43,7 @@ class Rejects:
         self._store: Store | None = None
 
     def prepare(self, store: Store) -> None:
-        """Makes the table if it is missing. Called outside of any transaction: MySQL commits when a table is made."""
+        """Creates the table if it is missing. Called outside a transaction, since MySQL commits at CREATE TABLE."""
         self._store = store
         if self.table not in store.ready:
             with store.errors(f"make table {self.table!r}"):
@@ -51,14 +51,14 @@ class Rejects:
             store.ready[self.table] = True
 
     def write(self, connection: Connection, txid: int | None, rejects: Iterable[Reject]) -> int:
-        """Called in the transaction that writes the batch; returns how many rows were rejected."""
+        """Writes the rejects in the transaction that writes the batch; returns how many there were."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         most = None if self._store is None else self._store.dialect.longest(connection)
         found: dict[str, list[Any]] = {}
         for each in rejects:
             text = _json(each.row)
             digest = hashlib.sha256(text.encode()).hexdigest()
-            if most is not None and 2 * len(text) > most:  # what no statement holds: the beginnings and the ends
+            if most is not None and 2 * len(text) > most:  # too long for a statement: shorten each value
                 text = _json({name: _cut(value) for name, value in each.row.items()})
             found.setdefault(digest, [0, shortened(each.reason), text, now])[0] += 1
         if found and self._store is not None:
@@ -77,7 +77,7 @@ class Rejects:
 
 
 def shortened(text: str, length: int = _REASON) -> str:
-    """A reason that stays readable: its beginning and its end."""
+    """The start and the end of a text longer than ``length``."""
     return text if len(text) <= length else f"{text[: length - 63]} ... {text[-58:]}"
 
 
@@ -86,7 +86,7 @@ def _columns(declared: Sequence[str], key: bool = False) -> list[Column]:
 
 
 def _json(row: dict[str, Any]) -> str:
-    """The row for eyes and for `json.loads`; what JSON has not is shown as Python writes it."""
+    """The row as JSON text, for reading and for `json.loads`; a value without a JSON form becomes a text."""
     try:
         return json.dumps(row, default=_shown)
     except (TypeError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The table beside a table where the partitions of a batch lay down their rows until all of them are shown at once."""
+"""``<table>_staged``: where the partitions of a batch stage their rows until all are shown at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MINE = "WHERE trident_topology = ? AND trident_state = ?"
 
 
 class StagedBy(NamedTuple):
-    """The task whose rows they are, in the order of the columns."""
+    """The task that staged the rows, in the order of the columns."""
 
     topology: str
     state: str
@@ -42,7 +42,7 @@ class StagedBy(NamedTuple):
 
 
 class Staged:
-    """``<table>_staged`` of one table. Every call but `prepare` and `exists` is part of the caller's transaction."""
+    """``<table>_staged`` of one table. All methods but `prepare` and `exists` run in the caller's transaction."""
 
     def __init__(self, place: TablePlace) -> None:
         self.table = place.table
@@ -50,7 +50,7 @@ class Staged:
         self.store: Store = place.stores()[0]
 
     def prepare(self, shape: Shape) -> None:
-        """Makes the table if it is missing, with the types of the table itself. Raises StateError if it is another."""
+        """Creates the table if it is missing, with the data table's types. Raises StateError if columns are missing."""
         if (self.name, shape) in self.store.ready:
             return
         with self.store.errors(f"make table {self.name!r}"):
@@ -64,7 +64,7 @@ class Staged:
         self.store.ready[self.name, shape] = True
 
     def exists(self) -> bool:
-        """Whether any partition has ever staged here."""
+        """Whether the table exists: whether any partition has ever staged."""
         if self.name not in self.store.ready:
             if existing(self.store, self.name) is None:
                 return False
@@ -72,7 +72,7 @@ class Staged:
         return True
 
     def stage(self, connection: Connection, owner: StagedBy, first: int, rows: KeyedRows) -> None:
-        """Lays down rows of one task; ``first`` is the number of the first of them."""
+        """Stages rows of one task; ``first`` is the number of its first row."""
         own = [pa.repeat(pa.scalar(each, _type(each)), len(rows)) for each in owner]
         own.insert(4, pa.array(range(first, first + len(rows)), pa.int64()))
         self.store.dialect.fill(connection, self.name, [*_OWN, *rows.columns], [*own, *rows.arrays])
@@ -83,7 +83,7 @@ class Staged:
     ) -> None:  # fmt: skip
         """Moves the rows of these stages (token to count) into the table.
 
-        Raises StateError if a stage is not whole, or if the table objects.
+        Raises StateError if a stage is incomplete or the table refuses a row.
         """
         which = f"{_MINE} AND trident_txid = ? AND trident_token IN ({marks(len(stages))})"
         parameters = (*fence.own, txid, *stages)
@@ -102,7 +102,7 @@ class Staged:
             )
 
     def sweep(self, connection: Connection, fence: SqlFence, which: str, *values: int) -> None:
-        """Removes staged rows of this state: ``which`` names a column and a comparison."""
+        """Deletes staged rows of this state. ``which``: an SQL condition that begins with a column name."""
         connection.execute(f'DELETE FROM "{self.name}" {_MINE} AND trident_{which}', (*fence.own, *values))
 
     def _insert(self, which: str, columns: Sequence[str], keys: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
-"""Rows that go through a temporary table: one load, one INSERT of those whose key is missing.
+"""Writes rows through a temporary table: one load, then one INSERT of the rows whose key is missing.
 
-The temporary table objects to nothing, so every objection of the real one comes from a strict INSERT: it is an
-error, undone by a savepoint, and the row is found by halving the range. A key that another transaction inserts
-at the same moment is a duplicate like any other: the work since the savepoint is done again.
+The temporary table accepts every row, so only the strict INSERT into the real table can fail. A savepoint undoes a
+failed INSERT, and halving the range finds the refused row. A key that another transaction inserts at the same moment is
+a duplicate like any other: the work since the savepoint is repeated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Conflict(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of the rows; rows are named by their index in the rows given."""
+    """The result for each row; rows are named by their index in the input."""
 
     inserted: int
     new: list[int]
@@ -56,7 +56,7 @@ class Stage:
         self.connection = connection
         self.table = table
         self.rows = rows
-        self._stage = f"{self.dialect.aside}{STAGE}"  # never a lasting table of that name
+        self._stage = f"{self.dialect.aside}{STAGE}"  # never a permanent table of that name
         self._waits = True
 
     def fill(self) -> None:
@@ -67,8 +67,8 @@ class Stage:
         self.dialect.fill(self.connection, STAGE, columns, arrays, temporary=True)
 
     def insert(self, compare: bool, tell: bool, all_refused: bool) -> Outcome:
-        """Inserts the rows whose key is missing. With ``all_refused`` goes on behind a row that the table refuses."""
-        for tried in range(1, _TRIES + 1):  # counted, without a pause: not `again_for`
+        """Inserts the rows whose key is missing. With ``all_refused``, continues after a row that the table refuses."""
+        for tried in range(1, _TRIES + 1):  # not `again_for`: a fixed count, no pause
             self._waits = tried < _TRIES
             try:
                 with self._savepoint("trident_rows"):
@@ -116,7 +116,7 @@ class Stage:
         return count, [Conflict(row[0], decoded(row[1:], decoders)) for row in found]
 
     def _insert(self, low: int, high: int, refused: dict[int, str], all_refused: bool) -> int:
-        """Inserts a range of rows and returns how many there were; those refused are found by halving it."""
+        """Inserts a range of rows and returns how many were inserted; finds refused rows by halving the range."""
         if refused and not all_refused:
             return 0
         try:
@@ -126,7 +126,7 @@ class Stage:
             if not self.dialect.refuses(error):
                 raise
             if low == high:
-                if self._waits and self._is_there(low):  # always there: a trigger makes one key of two
+                if self._waits and self._is_there(low):  # there in every try: a trigger maps two keys to one
                     raise _Arrived from error
                 refused[low] = hidden(str(error), self.store.url)
                 return 0
@@ -155,7 +155,7 @@ class Stage:
 
     @contextmanager
     def _savepoint(self, name: str) -> Iterator[None]:
-        """What an objection or an arrival left behind is undone. (A lost lock or connection ends the transaction.)"""
+        """Undoes the work after a refused row or an arrived key. (A lost lock or connection ends the transaction.)"""
         self.connection.execute(f"SAVEPOINT {name}")
         try:
             yield

@@ -1,4 +1,4 @@
-"""Checked rows into one table: straight where that is safe, else through a temporary table."""
+"""Writes checked rows into one table: directly where that is safe, else through a temporary table."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _SHOWN = 3
 
 
 class Wanted(NamedTuple):
-    """What the state was asked for."""
+    """What the state's options require of a write."""
 
     compare: bool
     """Look for rows that have the key of another row and other values."""
     tell: bool
     """Name the new rows."""
     all_refused: bool
-    """Go on behind a row that the table refuses."""
+    """Continue after a row that the table refuses."""
 
 
 class Written(NamedTuple):
-    """What became of the rows; each is named by its index in the rows given."""
+    """The result for each row; rows are named by their index in the input."""
 
     inserted: int
     new: list[int]
@@ -46,7 +46,7 @@ class TableWriter:
         self._all_new = True
 
     def write(self, connection: Any, rows: KeyedRows, wanted: Wanted) -> Written:
-        """Inserts the rows whose key is missing, of equal keys the first. Called in a transaction."""
+        """Inserts the rows whose key is missing; of rows with equal keys, the first. Called in a transaction."""
         if not wanted.compare and not wanted.tell:
             inserted = self.store.dialect.direct(connection, self.table, rows, self._all_new)
             if inserted is not None:
@@ -78,7 +78,7 @@ class TableWriter:
     def _second_ones(
         self, connection: Any, rows: KeyedRows, wanted: Wanted, written: Written, again: pa.Array
     ) -> Written:  # fmt: skip
-        """The first row of a key was refused: the next one with that key is the first now."""
+        """Writes the next row of each key whose first row was refused."""
         keys = {rows.key(row) for row in written.refused}
         left = sorted(row for row in again.to_pylist() if rows.key(row) in keys)
         if not left:
@@ -92,7 +92,7 @@ class TableWriter:
 
 
 def _with_conflicts(written: Written, rows: KeyedRows, ordered: pa.Array, is_first: pa.Array) -> Written:
-    """Rows of the batch that have the key of an earlier one and other values."""
+    """Adds the conflicts within the batch: rows with the key of an earlier row and other values."""
     group = pc.subtract(pc.cumulative_sum(is_first.cast(pa.int64())), 1)
     again = pc.invert(is_first)
     second, first = ordered.filter(again), ordered.filter(is_first).take(group.filter(again))
@@ -117,7 +117,7 @@ def _differ(one: pa.Array, other: pa.Array) -> pa.Array:
 
 
 def conflict_text(table: str, rows: KeyedRows, example: Conflict, position: int) -> str:
-    """A conflict in words."""
+    """Describes a conflict."""
     values = rows.row(example.row)
     key = row_text(rows.keys, rows.key(example.row))
     comes = [value for value, column in zip(values, rows.columns, strict=True) if not column.key]

@@ -1,1 +1,1 @@
-"""Rows that their senders number: the state, the rules of the numbers, and the tables."""
+"""Rows that their senders number: the state, the rules for the numbers, and the tables."""

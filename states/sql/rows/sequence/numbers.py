@@ -1,4 +1,4 @@
-"""Which numbers of a sender are applied, wait, are missing or have come before: plain values, no store."""
+"""Decides which numbers of a sender are applied, wait, are missing or are repeats. Plain values, no store."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 Key = tuple
-"""A sender, and its number as the last value."""
+"""The sender's values, then the number."""
 
 
 class Gap(NamedTuple):
-    """A run of numbers that have not come, both ends within it; when it was found."""
+    """A run of missing numbers, both ends included, with the batch and time at which it was found."""
 
     first: int
     last: int
@@ -20,7 +20,7 @@ class Gap(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The row of a sender: the last number applied, how many rows wait, how many numbers are missing before it."""
+    """The row of a sender: the last number applied, and the counts of waiting rows and of missing numbers before it."""
 
     last: int
     held: int = 0
@@ -29,15 +29,15 @@ class Known(NamedTuple):
 
 @dataclass
 class Arrived:
-    """The numbers of a batch by sender, each with the position of the row that brought it first."""
+    """The numbers of a batch by sender, each with the position of its first row."""
 
     first: dict[tuple, dict[int, int]] = field(default_factory=dict)
     again: list[int] = field(default_factory=list)
-    """Positions of rows whose number the batch has brought before."""
+    """Positions of rows that repeat a number of the same batch."""
 
     @classmethod
     def of(cls, rows: Iterable[Sequence], width: int) -> Arrived:
-        """``rows`` begin with the sender's values, ``width`` of them, and the number."""
+        """``rows`` begin with the ``width`` values of the sender and the number."""
         arrived = cls()
         for position, row in enumerate(rows):
             if arrived.first.setdefault(tuple(row[:width]), {}).setdefault(row[width], position) != position:
@@ -48,7 +48,7 @@ class Arrived:
         return sorted(self.first)
 
     def keys(self, known: dict[tuple, Known], past: bool) -> list[Key]:
-        """The numbers up to the last one of their sender, or those behind it; sorted."""
+        """Sorted; with ``past`` the numbers up to their sender's last number, else those above it."""
         return sorted(
             (*sender, number)
             for sender, numbers in self.first.items()
@@ -68,22 +68,22 @@ class Decided:
     waiting: list[Key] = field(default_factory=list)
     released: list[Key] = field(default_factory=list)
     late: int = 0
-    """How many of the applied ones were missing before."""
+    """How many of the applied numbers were missing before."""
     known: dict[tuple, Known] = field(default_factory=dict)
-    """The senders whose row changes."""
+    """The new rows of the senders whose row changes."""
     closed: list[Key] = field(default_factory=list)
-    """The gaps that go, by sender and first number."""
+    """The gaps to delete, by sender and first number."""
     opened: list[tuple[tuple, Gap]] = field(default_factory=list)
     """Gaps that this batch found."""
     left: list[tuple[tuple, Gap]] = field(default_factory=list)
-    """What late numbers leave of older gaps."""
+    """The remains of older gaps that late numbers have split or shrunk."""
 
 
 def hold(arrived: Arrived, known: dict[tuple, Known], held: Collection[Key], queued: dict[tuple, set[int]]) -> Decided:
-    """A number behind a gap waits.
+    """The rules of onGap="hold": a number behind a gap waits.
 
-    ``held`` are the batch's numbers that wait already, ``queued`` all the waiting numbers of those senders whose
-    next number has come.
+    ``held``: the batch's numbers that already wait. ``queued``: all waiting numbers of the senders whose next number
+    is in the batch.
     """
     decided = Decided()
     for sender in arrived.senders():
@@ -104,7 +104,10 @@ def hold(arrived: Arrived, known: dict[tuple, Known], held: Collection[Key], que
 def report(
     arrived: Arrived, known: dict[tuple, Known], gaps: dict[tuple, list[Gap]], txid: int | None, time: str
 ) -> Decided:
-    """A number behind a gap is applied, the gap is written down; ``gaps`` are those of senders with past numbers."""
+    """The rules of onGap="report": a number behind a gap is applied and the gap is recorded.
+
+    ``gaps``: the recorded gaps of the senders that have past numbers in the batch.
+    """
     decided = Decided()
     for sender in arrived.senders():
         was = known[sender]
@@ -123,7 +126,7 @@ def report(
 
 
 def _late(decided: Decided, sender: tuple, gaps: list[Gap], past: list[int]) -> set[int]:
-    """The past numbers that were missing; their gaps shrink, split or go."""
+    """Returns the past numbers that were missing; shrinks, splits or closes their gaps."""
     found: set[int] = set()
     for gap in gaps:
         came = [n for n in past if gap.first <= n <= gap.last]

@@ -1,4 +1,4 @@
-"""Rows that their senders number: each is applied once, in the order of the numbers, as TCP does it."""
+"""Rows that their senders number: each is applied once, in the order of the numbers, as in TCP."""
 
 from __future__ import annotations
 
@@ -46,17 +46,18 @@ class SequenceRows(State, ITupleCollection):
         self._transaction = Transaction(factory.place.stores(), fence, partition)
 
     def prepare(self, fields: Fields) -> Tables:
-        """Makes and checks the tables, outside of a transaction. ``fields`` are those of the tuples."""
+        """Creates and checks the tables, outside of a transaction. ``fields``: the fields of the tuples."""
         self._tables = self._tables or self.factory.tables(fields)
         return self._tables
 
     def beginCommit(self, txid: int | None) -> None:
-        """Locks the store, once the columns are known. Raises ZombieError, FailedException if it stays locked."""
+        """Opens the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
+        attempt or batch, FailedException if the store stays locked."""
         self.counts, self.found, self._txid = Counter(), [], txid
         self._transaction.begin(txid, lazily=self._tables is None)
 
     def commit(self, txid: int | None) -> Any:
-        """Returns the partition and the counts that `SequenceState` names. Gaps found are logged as warnings."""
+        """Commits, logs new gaps as warnings, and returns the receipt with the counts that `SequenceState` names."""
         self._transaction.commit()
         for sender, gap in self.found:
             _LOG.warning("%s", _words(self.factory.table, sender, gap))
@@ -66,19 +67,19 @@ class SequenceRows(State, ITupleCollection):
         self._transaction.rollback()
 
     def getTuples(self) -> Iterator[list[Any]]:
-        """This partition's share of the applied rows, with the columns in the order of the table's key and the rest."""
+        """This partition's share of the applied rows, the key's columns first."""
         for key, row in shared(self.factory.stored().items(), self.partition, self.of):
             yield [*key, *row]
 
     def reports(self) -> list[StateError]:
-        """The gaps that this batch has found with onGap="report", for ``collector.reportError``."""
+        """The gaps that this batch found with onGap="report", for ``collector.reportError``."""
         return [StateError(_words(self.factory.table, sender, gap)) for sender, gap in self.found]
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Applies the rows, or holds them back; with ``tell`` returns those applied now, in order.
+        """Applies the rows or holds them back; with ``tell`` returns the rows applied now, in the order of their keys.
 
-        A row that an earlier batch left waiting is among them, with None in fields that are no column. Raises
-        StateError for a bad row.
+        They include released rows of earlier batches, which have None in fields without a column. Raises StateError
+        for a bad row.
         """
         if len(tuples) == 0:
             return []
@@ -98,7 +99,7 @@ class SequenceRows(State, ITupleCollection):
         return [new[key] for key in sorted(new)]
 
     def _apply(self, tables: Tables, rows: list[tuple], arrived: Arrived, tell: bool) -> tuple[Decided, list[tuple]]:
-        """The whole work of a transaction; begun again after a deadlock."""
+        """Locks the senders, decides, and writes; repeated as a whole after a deadlock."""
         with self._transaction.using(0) as connection:
             known = tables.lock(connection, arrived.senders())
             stood: dict[Key, tuple] = {}
@@ -161,7 +162,7 @@ class SequenceRows(State, ITupleCollection):
         return list(zip(*done, strict=True))
 
     def _tuple(self, tables: Tables, fields: Fields, key: Key, row: tuple) -> TridentTuple:
-        """A row that waited, with the fields of the tuples of today."""
+        """A released row as a tuple with the fields of the current batch."""
         dialect = tables.dialect
         values = dict(zip((c.name for c in tables.others), decoded(row, [dialect.decoder(c) for c in tables.others]),
                           strict=True))  # fmt: skip
@@ -170,7 +171,7 @@ class SequenceRows(State, ITupleCollection):
 
 
 def _conflicts(tables: Tables, old: list[tuple], stood: dict[Key, tuple], new: dict[Key, tuple]) -> int:
-    """How many of the dropped rows differ from the one that stands: in the store, or first in the batch."""
+    """How many dropped rows differ from the row that was kept, in the store or earlier in the batch."""
     width, conflicts = len(tables.keys), 0
     for row in old:
         key = row[:width]
@@ -192,26 +193,26 @@ def _words(table: str, sender: tuple, gap: Gap) -> str:
 
 @dataclass(frozen=True, repr=False)
 class SequenceState(RowFactory):
-    """Rows that carry their sender and its number, in one SQL table, written by `RowUpdater`.
+    """Rows with their sender and sequence number in one SQL table, written by `RowUpdater`.
 
-    ``sender`` names the fields of the sender, ``sequence`` that of the number: whole, counted by the sender one by
-    one from ``first``. ``columns`` as in InsertIgnoreState. A number that has come before is dropped, whatever row
-    it brings (the first one stands). A number behind a gap:
+    ``sender`` names the fields of the sender, ``sequence`` the field of the number: a whole number that the sender
+    raises by one per row, starting at ``first``. ``columns`` as in InsertIgnoreState. A repeated number is dropped,
+    whatever its row holds: the first row wins. A number behind a gap:
 
-    - ``onGap="hold"``: waits in ``<table>_held`` until the missing ones have come, and moves in the transaction
-      that brings the last of them: of every sender the table holds 1, 2, 3 ... without a gap, at any time. What
-      waits is not bounded: a number that never comes keeps all that follow it.
-    - ``onGap="report"``: is applied; the missing ones stand in ``<table>_gaps`` and are logged and reported. One
-      that comes late is applied then, and its gap shrinks: each row is still stored once, but not in order.
+    - ``onGap="hold"``: waits in ``<table>_held`` until the missing numbers have arrived, and moves in the transaction
+      that brings the last of them. At any time the table holds 1, 2, 3 ... of every sender without a gap. The number
+      of waiting rows is not bounded: a number that never arrives holds back all that follow it.
+    - ``onGap="report"``: is applied; the missing numbers go to ``<table>_gaps`` and are logged and reported. A late
+      number is applied when it arrives, and its gap shrinks: each row is still stored once, but not in order.
 
-    Rows of one batch and partition are put in order first. ``<table>_senders`` holds each sender's last number
-    with the counts ``held`` and ``missing``, and is the lock: topologies may write one table together, with the
-    same ``onGap``. Removing old rows from the table is allowed, from the other tables it is not.
+    Rows of one batch and partition are sorted first. ``<table>_senders`` holds each sender's last number and the counts
+    ``held`` and ``missing``, and is the lock: several topologies may write one table, with the same ``onGap``. You may
+    delete old rows from the table, but not from the other tables.
 
-    The receipt of a partition counts ``applied`` rows (also the ``released``, which waited, and the ``late``),
-    ``dropped`` and newly ``held`` ones, new ``gaps`` and the numbers ``missing`` in them, and ``conflicts``: dropped
-    rows that differ from the one that stands.
-    On replay: numbers that are there are dropped, in whichever batch, partition or topology they come.
+    The receipt of a partition counts ``applied`` rows (including ``released`` and ``late`` ones), ``dropped`` rows,
+    newly ``held`` rows, new ``gaps`` and the numbers ``missing`` in them, and ``conflicts``: dropped rows that differ
+    from the stored row.
+    On replay: numbers already stored are dropped, in whichever batch, partition or topology they come.
     """
 
     url: str
@@ -264,7 +265,7 @@ class SequenceState(RowFactory):
 
     @property
     def _shared(self) -> str:
-        return f"sequence, {self.onGap}"  # the row of a sender is its lock, whoever asks
+        return f"sequence, {self.onGap}"  # the row of a sender locks it against every writer
 
     @property
     def state_type(self) -> StateClass:
@@ -277,11 +278,11 @@ class SequenceState(RowFactory):
         return state
 
     def participant(self) -> BatchParticipant:
-        """The ledger's side on the driver, for one run."""
+        """Returns the state's driver side for one run."""
         return Ledger(self.location, self._stores, self.place.stores)
 
     def tables(self, fields: Fields) -> Tables:
-        """The tables and their columns; made now if they are missing. ``fields`` are those of the tuples."""
+        """Returns the tables and their columns; creates missing tables. ``fields``: the fields of the tuples."""
         store, row = self.place.stores()[0], declared(self.place, self._fields, fields)
         if gone := [name for name in self.key if name not in row]:
             raise StateError(f"table {self.table!r} needs {gone} for sender and number; the tuples have {fields}")
@@ -293,19 +294,19 @@ class SequenceState(RowFactory):
         return tables
 
     def stored(self) -> dict[tuple, tuple]:
-        """The applied rows: (sender ..., number) -> tuple of the other columns, in the order of their declaration."""
+        """Returns the applied rows: (sender ..., number) -> tuple of the other columns, in declaration order."""
         return self._look("", len(self.key))
 
     def held(self) -> dict[tuple, tuple]:
-        """The rows that wait, as `stored` gives them."""
+        """Returns the waiting rows, in the form of `stored`."""
         return self._look("_held", len(self.key))
 
     def gaps(self) -> dict[tuple, tuple]:
-        """The numbers that are missing: (sender ..., first) -> (last, txid, time) of each run."""
+        """Returns the gaps, one for each run of missing numbers: (sender ..., first) -> (last, txid, time)."""
         return self._look("_gaps", len(self.key))
 
     def senders(self) -> dict[tuple, tuple]:
-        """(sender ...) -> (last number, rows that wait, numbers that are missing)."""
+        """Returns the senders: (sender ...) -> (last number, count of waiting rows, count of missing numbers)."""
         return self._look("_senders", len(self.key) - 1)
 
     def _look(self, suffix: str, width: int) -> dict[tuple, tuple]:

@@ -1,7 +1,6 @@
-"""The tables of a SequenceState: the rows, their senders, and the rows that wait or the numbers that are missing.
+"""The tables of a SequenceState: the rows, the senders, and the waiting rows or the gaps.
 
-The row of a sender is locked before anything of that sender is read or written, in the order of the senders, so
-what follows needs no lock of its own.
+The senders' rows are locked first, in the order of the senders, so no later read or write needs a lock of its own.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ _GAP = [Column("first", "bigint", True), Column("last", "bigint"), Column("txid"
 
 @dataclass(frozen=True)
 class Tables:
-    """The names and columns of the tables of one state, and the statements on them."""
+    """The tables of one state: their names, their columns and the statements on them."""
 
     dialect: Dialect
     table: str
     columns: tuple[Column, ...]
-    """Of the table: the sender's, the number, the others."""
+    """The table's columns: the sender's, the number, the others."""
     first: int
     """The number that a new sender begins with."""
 
@@ -74,7 +73,7 @@ class Tables:
     # -- senders
 
     def lock(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, Known]:
-        """The rows of these senders, for this transaction alone; made where there are none."""
+        """Locks the rows of these senders for this transaction and returns them; creates missing ones."""
         self._lock(connection, senders)
         found = self._known(connection, senders)
         if new := [sender for sender in senders if sender not in found]:
@@ -100,7 +99,7 @@ class Tables:
         return {sender: Known(*row) for sender, row in zip(senders, rows, strict=True) if row is not None}
 
     def _make(self, connection: Connection, senders: Sequence[tuple]) -> None:
-        """A row for each that has none; one that another transaction is making at this moment is waited for."""
+        """Inserts a row for each of these senders; waits for another transaction that inserts the same row."""
         unless_there = self.dialect.instead([column.name for column in self.sender], [])
         rows = [(*sender, *Known(self.first - 1)) for sender in senders]
         connection.executemany(insert_text(self.senders, [*self.sender, *_KNOWN]) + unless_there, rows)
@@ -108,7 +107,7 @@ class Tables:
     # -- what has come before
 
     def stored(self, connection: Connection, table: str, keys: Sequence[Key]) -> dict[Key, tuple]:
-        """The other columns, encoded, of those keys that the table has."""
+        """The other columns, encoded, of the keys that the table holds."""
         rows = self.dialect.read(connection, table, self.keys, self.others, keys)
         found = {key: row for key, row in zip(keys, rows, strict=True) if row is not None}
         return dict(zip(found, encoded(self.dialect, self.others, list(found.values())), strict=True))
@@ -121,7 +120,7 @@ class Tables:
         )
 
     def queued(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, set[int]]:
-        """The numbers that wait, of each sender."""
+        """The waiting numbers of each sender."""
         found: dict[tuple, set[int]] = {}
         for where, values in _chunks(self.sender, senders):
             text = f'SELECT {names(self.keys)} FROM "{self.held}" WHERE {where}'
@@ -144,7 +143,7 @@ class Tables:
     # -- what a batch changes
 
     def write(self, connection: Connection, decided: Decided, rows: dict[Key, tuple]) -> None:
-        """Everything that was decided; ``rows`` are the encoded rows of the batch by their key."""
+        """Writes everything that was decided. ``rows``: the encoded rows of the batch by key."""
         self._insert(connection, self.table, [rows[key] for key in decided.applied])
         self._insert(connection, self.held, [rows[key] for key in decided.waiting])
         if decided.known:
@@ -172,7 +171,7 @@ class Tables:
             ) from error
 
     def _release(self, connection: Connection, senders: Sequence[tuple]) -> None:
-        """Moves the rows that wait no longer; the senders' rows have their new last numbers."""
+        """Moves the released rows into the table. Called after the senders' rows hold their new last numbers."""
         same = " AND ".join(f's."{column.name}" = "{self.held}"."{column.name}"' for column in self.sender)
         last = f'(SELECT s."last" FROM "{self.senders}" AS s WHERE {same})'
         for where, values in _chunks(self.sender, senders):
@@ -182,13 +181,13 @@ class Tables:
             connection.execute(f"DELETE {free}", values)
 
     def waiting(self, connection: Connection, keys: Sequence[Key]) -> list[tuple]:
-        """The values of rows that wait, in the order of the keys."""
+        """The other columns of waiting rows, in the order of the keys."""
         found = self.dialect.read(connection, self.held, self.keys, self.others, keys)
         return [row for row in found if row is not None]
 
 
 def make_beside(place: TablePlace, tables: Tables, onGap: str) -> None:
-    """Makes and checks the further tables, once per process. Raises StateError for rows of the other ``onGap``."""
+    """Creates and checks the further tables, once per process. Raises StateError for rows of the other ``onGap``."""
     store = place.stores()[0]
     for name, columns in tables.beside(onGap).items():
         prepare(TablePlace(place.url, name), Shape(tuple(columns)))
@@ -214,7 +213,7 @@ def _refuse_other(store: Store, tables: Tables, onGap: str) -> None:
 
 
 def encoded(dialect: Dialect, columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[tuple]:
-    """What the driver returned, in the form in which it was sent."""
+    """Rows that the database driver returned, encoded as they were when sent."""
     if not rows or not columns:
         return [()] * len(rows)
     decoders = [dialect.decoder(column) for column in columns]
@@ -223,7 +222,7 @@ def encoded(dialect: Dialect, columns: Sequence[Column], rows: Sequence[Sequence
 
 
 def _chunks(keys: Sequence[Column], rows: Sequence[tuple]) -> Iterator[tuple[str, list[Any]]]:
-    """A condition that is true for these keys, and its values; so many at a time."""
+    """Conditions that hold for these keys, with their values: one for each chunk of keys."""
     one = " AND ".join(f'"{key.name}" = ?' for key in keys)
     for start in range(0, len(rows), _PER_STATEMENT):
         part = rows[start : start + _PER_STATEMENT]
@@ -232,5 +231,5 @@ def _chunks(keys: Sequence[Column], rows: Sequence[tuple]) -> Iterator[tuple[str
 
 
 def _sorted(text: str) -> str:
-    """JSON without the order of its keys, which some databases do not keep."""
+    """JSON with sorted keys, since some databases do not keep their order."""
     return json.dumps(json.loads(text), sort_keys=True)
