@@ -1,4 +1,4 @@
-"""States in Kafka topics."""
+"""Trident states in Kafka topics."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

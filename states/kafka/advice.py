@@ -1,4 +1,4 @@
-"""Kafka's errors as ours, with the next step where there is one that a user can take."""
+"""Translates Kafka's errors and adds the user's next step where there is one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ _ADVICE = {
 
 @contextlib.contextmanager
 def kafka_errors(cluster: Cluster, doing: str) -> Iterator[None]:
-    """As ``trident_py.kafka.clients.errors``: one that passes fails the batch, others are a StateError with advice."""
+    """Like ``trident_py.kafka.clients.errors``: a passing error fails the batch, any other raises StateError with
+    advice."""
     try:
         with errors(cluster, doing):
             yield
@@ -44,6 +45,6 @@ def kafka_errors(cluster: Cluster, doing: str) -> Iterator[None]:
 
 
 def advice_on(code: str) -> str:
-    """A sentence behind an error's text, or nothing."""
+    """The advice for an error code, to follow the error's text; "" if there is none."""
     found = _ADVICE.get(code)
     return "" if found is None else f". {found}"

@@ -1,7 +1,8 @@
-"""What a state partition must find before it writes: its driver is the newest, and its batch is not behind.
+"""The check before a state partition writes: its driver is the newest, and its batch is not behind.
 
-Read once for each `open` of the partition's producer, before and after `init_transactions`: a newer driver writes its
-mark before it shuts out the partitions, so an older one either finds that mark here, or is shut out when it commits.
+The marks are read for each `open` of the partition's producer, before and after `init_transactions`. A newer driver
+shuts out the partitions' producers once more after it has written its mark (`Partitions.settle`). So a task of an older
+driver either finds that mark here or is shut out when it commits.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .producer import TransactionalProducer
 
 @dataclass(frozen=True)
 class TopicFence:
-    """Generation and lineage of the run that a partition writes for; generation 0 without a driver (unit tests)."""
+    """The generation and lineage of the run that a partition writes for; generation 0 without a driver (unit tests)."""
 
     place: MarkPlace
     generation: int
@@ -36,11 +37,11 @@ class TopicFence:
         return attempt_of(self.context)
 
     def take_over(self, producer: TransactionalProducer, part: int, txid: int | None) -> tuple[Mark, Mark]:
-        """Opens the partition's producer for a batch; the driver's mark, and the partition's own.
+        """Opens the partition's producer for a batch; returns the driver's mark and the partition's own mark.
 
-        Raises what `check` and `own` raise, FailedException if the broker is away; the producer is closed then.
+        Raises what `check` and `own` raise, and FailedException if the broker is away; the producer is closed then.
         """
-        self.check(txid)  # an older task must not even disturb
+        self.check(txid)  # before `open`, so that an older task does not shut out a newer one
         producer.open()
         try:
             return self.check(txid), self.own(part, txid)
@@ -49,7 +50,8 @@ class TopicFence:
             raise
 
     def check(self, txid: int | None) -> Mark:
-        """The driver's mark. Raises ZombieError for an older driver or attempt, StateError if the mark is gone."""
+        """Returns the driver's mark. Raises ZombieError for an older driver, batch or attempt, StateError if the mark
+        is gone or names another lineage."""
         if self.generation == 0:
             return Mark()
         mark, who = self.place.read(DRIVER), self.place.who
@@ -75,9 +77,10 @@ class TopicFence:
         return mark
 
     def own(self, part: int, txid: int | None) -> Mark:
-        """The partition's mark, to be read after `open`. ``own.txid == txid``: its part of the batch is there.
+        """Returns the partition's mark; called after `open`. If its txid equals ``txid``, the partition has written its
+        part of the batch.
 
-        Raises ZombieError for a batch that is behind, StateError if another checkpoint has written so far.
+        Raises ZombieError for an older driver or batch, StateError if another checkpoint has written this batch.
         """
         mark, who = self.place.read(part) or Mark(), self.place.who
         if mark.generation > self.generation > 0:
@@ -95,7 +98,7 @@ class TopicFence:
         return mark
 
     def mark(self, txid: int | None, partitions: int, rows: int = 0) -> Mark:
-        """What a partition writes with its data."""
+        """The mark that a partition writes with its data."""
         return Mark(txid or 0, self.generation, self.lineage, self.attempt, partitions, rows)
 
 

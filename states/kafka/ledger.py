@@ -1,12 +1,12 @@
-"""The driver's side of a Kafka state in one run: fences, and remembers the layout.
+"""The driver's side of a Kafka state in one run: fences older drivers, and records how batches are spread.
 
-`open` takes over the driver's transactional id, commits its own mark with a higher generation, and shuts out every
-partition of the driver before; of two drivers that open at once one is fenced. No mark is moved in an ordinary batch:
-the partitions' own marks tell a replay. A batch without any record moves the driver's, so that how far the state is
-stands in one of them. The driver's mark is written again every `RENEWED` seconds, because brokers
-forget the offsets of idle groups (``offsets.retention.minutes``, a week unless set otherwise). So it is never younger
-than the marks of the last batch: where it is gone, theirs may be, and where it is there, theirs are. A partition whose
-number tells a replay gets a mark before its first batch: if it has none soon after, somebody has removed it.
+`open` takes over the driver's transactional id, commits a mark with a higher generation, and shuts out every partition
+of the previous driver; of two drivers that open at once, one is fenced. An ordinary batch does not move the driver's
+mark, since the partitions' own marks tell a replay. A batch without records does, so that some mark always shows the
+last batch. The driver's mark is written again every `RENEWED` seconds, because brokers forget the offsets of idle
+groups (``offsets.retention.minutes``, by default a week). It is never younger than the marks of the last batch: while
+it exists they exist, and once it is gone they may be gone. If partition numbers tell a replay, each partition gets a
+mark before its first batch: one that has none soon after has lost it.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from .producer import TransactionalProducer
 from .topic_admin import check_there, id_of, opened, reach
 
 RENEWED = 600.0
-FORGOTTEN = 86_400.0  # brokers keep the mark of a partition without tuples for longer, or are told to forget it sooner
+FORGOTTEN = 86_400.0  # brokers keep an idle partition's mark for longer, unless configured to forget it sooner
 
 
 class Layout:
-    """A batch replayed under another spread, where a partition's number tells what it has written. One for each run.
+    """Handles a batch replayed under another spread, where partition numbers tell a replay. One object for each run.
 
-    A number stands for the same records only while there are as many partitions and the tuples come to them the same
-    way. So the driver's mark holds both (`states.spread`), and a batch of which a partition has written under another
-    spread is not written again: its replay only counts. As many records as the marks say, or all partitions there: the
-    batch was whole (a partition without tuples writes no mark). Else the replay cannot tell which of its records are
-    there, and the run ends with the way on.
+    A partition number stands for the same records only if the number of partitions and the way are the same. So the
+    driver's mark holds both (`states.spread`), and a batch that a partition has written under another spread is not
+    written again: its replay only counts. The batch was whole if the count equals that of the marks, or if every
+    partition has a mark (a partition without tuples writes none). Otherwise the replay cannot tell which records are
+    there, and the run ends with an error that says what to do.
     """
 
     def __init__(self, place: MarkPlace, settings: Mapping[str, Any], way: str) -> None:
@@ -52,7 +52,7 @@ class Layout:
         self._begun: list[Mark] = []
 
     def of_batch(self, txid: int, partitions: int, recorded: Spread) -> Spread:
-        """The spread to be recorded: the old one while the batch was begun with it."""
+        """The spread to record: the old one if a partition has written the batch under it, else the current one."""
         now = Spread(partitions, self._way)
         self._txid, self._now, self._then, self._begun = txid, now, recorded, []
         if now == recorded or recorded.partitions == 0:
@@ -62,15 +62,18 @@ class Layout:
         return recorded if self._begun else now
 
     def check(self, txid: int, receipts: Sequence[Any]) -> None:
-        """After all partitions have counted. Raises StateError if a batch half written cannot be told apart."""
+        """Called after all partitions have counted. Raises StateError for a batch half written under another spread."""
         if txid == self._txid and self._begun:
             written = [mark.rows for mark in self._begun]
             check_whole(self._place.who, txid, self._then, self._now, written, receipts)
 
 
 class TopicLedger(BatchParticipant):
-    """One object for each run. ``counted``: a replay is told by the number of the partition, so the batch must
-    be spread as it was begun. ``create``: a missing topic gets so many partitions. ``location`` is the topic's."""
+    """The driver's side of a fenced state; one object for each run.
+
+    ``counted``: partition numbers tell a replay, so a batch must keep the spread with which it began. ``create``: the
+    number of partitions of a missing topic. ``location``: the topic's.
+    """
 
     def __init__(
         self, cluster: Cluster, location: Location, settings: Mapping[str, Any], counted: bool,
@@ -92,13 +95,13 @@ class TopicLedger(BatchParticipant):
         self._written = 0.0
 
     def remembered(self, conf: dict) -> Remembered:
-        """What the marks say. Before `open` an older driver may have transactions open, which nobody waits for here,
-        unless the checkpoint is ahead of what can be seen without them."""
+        """Reads the marks. Before `open`, transactions of an older driver may be open; this waits for them only if the
+        checkpoint is ahead of the marks visible without them."""
         place = MarkPlace.of(self._cluster, self._topic, conf)
         reach(self._cluster)
         topic = id_of(place, self._cluster.admin())
         if not topic:
-            return Remembered(f"topic {self._topic!r}")  # marks of it go a moment after the topic
+            return Remembered(f"topic {self._topic!r}")  # a deleted topic's marks go a moment later
         self._owner.check(conf)
         found = self._marks(place, topic, settled=self._place is not None)
         context = RunContext.of(conf)
@@ -112,7 +115,7 @@ class TopicLedger(BatchParticipant):
         driver = place.read(DRIVER, settled) or Mark()
         where = f"topic {self._topic!r}"
         if driver.topic not in ("", topic):
-            return Remembered(where)  # of a topic of that name that is gone
+            return Remembered(where)  # the mark of a deleted topic of that name
         marks = [place.read(part, settled) for part in range(driver.partitions)]
         written = max([driver.over, *(mark.txid for mark in marks if mark is not None)])
         whole = None
@@ -121,16 +124,16 @@ class TopicLedger(BatchParticipant):
         return Remembered(where, driver.lineage, written, whole, max(written, driver.txid))
 
     def _lost(self, driver: Mark, marks: Sequence[Mark | None]) -> int | None:
-        """A partition that had a mark and has none, if it is too young for brokers to have forgotten it."""
+        """The first partition that has lost its mark, if the mark is too young for brokers to have forgotten it."""
         missing = [part for part, mark in enumerate(marks[: driver.marked]) if mark is None]
         return missing[0] if missing and time.time() - driver.since < FORGOTTEN else None
 
     def _in_values(self, found: Remembered) -> int:
-        """The highest txid that a value carries, where they do."""
+        """The highest txid among the values; 0 if values have no txid."""
         return 0
 
     def open(self, conf: dict) -> int:
-        """Raises the generation and returns it; waits for brokers that are busy."""
+        """Raises the generation and returns it; waits while brokers are busy."""
         place = self._place = MarkPlace.of(self._cluster, self._topic, conf)
         self._admin = self._cluster.admin()
         self.close()
@@ -158,8 +161,8 @@ class TopicLedger(BatchParticipant):
         return self._mark.generation
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        """Records how the batch is spread before anything of it is written; shuts out older attempts. Raises StateError
-        if another state has come to own the topic."""
+        """Records the batch's spread before any partition writes, and shuts out older attempts. Raises StateError if
+        another state has become the owner of the topic."""
         if self._joins is not None:
             self._owner.claim()
         spread = Spread(numPartitions)
@@ -179,16 +182,16 @@ class TopicLedger(BatchParticipant):
         self._joins = None
         if attempt > 0:
             with Partitions(self._known_place, self._settings) as parts:
-                parts.shut_out(spread.partitions)  # what the attempt before has open is ended; nobody waits for it
+                parts.shut_out(spread.partitions)  # ends the previous attempt's transactions, so that no reader waits for them
 
     def _marked(self, partitions: int) -> None:
-        """So many partitions have a mark now; the driver's next one, which is due, tells it."""
+        """Notes how many partitions have marks, and makes the driver's mark, which records it, due."""
         if self._counted:
             self._mark = self._mark._replace(marked=partitions, since=int(time.time()))
             self._written = -RENEWED
 
     def _joined(self) -> str | None:
-        """Before the first batch: the lineage, if the driver's mark must say that the topic is this checkpoint's."""
+        """Before the first batch: returns the lineage if the driver's mark must record this checkpoint, else None."""
         if self._joins is None:
             return None
         over, forget, lineage = self._joins
@@ -197,21 +200,22 @@ class TopicLedger(BatchParticipant):
         if forget and self._mark.lineage != lineage:
             with Partitions(self._known_place, self._settings) as parts:
                 parts.open(self._mark.partitions)
-                parts.settle(True)  # first: nobody asks for it again once the mark has the new lineage
+                parts.settle(True)  # before the mark has the new lineage: a restart would skip it
         return lineage
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
-        """Each partition has written its mark with its data. Raises StateError for a batch half written by others."""
+        """Writes a mark only for a batch without receipts: partitions have written theirs with their data. Raises
+        StateError for a batch half written under another spread."""
         if self._layout is not None:
             self._layout.check(txid, receipts)
         if not receipts and self._producer is not None:
             self._write(self._mark._replace(over=txid))
 
     def abort(self, txid: int, attempt: int) -> None:
-        """Nothing: the next attempt shuts this one out."""
+        """Does nothing: the next attempt shuts this one out."""
 
     def close(self) -> None:
-        """Forgets the driver's producer."""
+        """Closes the driver's producer."""
         if self._producer is not None:
             self._producer.close()
 
@@ -222,7 +226,7 @@ class TopicLedger(BatchParticipant):
         return self._place
 
     def _write_first(self, mark: Mark) -> None:
-        """Of two drivers that open at once the first is fenced here."""
+        """Writes the mark of a new generation. Of two drivers that open at once, the first is fenced here."""
         assert self._producer is not None
         try:
             self._producer.commit(mark)
@@ -236,11 +240,12 @@ class TopicLedger(BatchParticipant):
         self._mark, self._written = mark, time.monotonic()
 
     def _write(self, mark: Mark) -> None:
-        """Raises ZombieError if a newer driver has taken over, FailedException if the broker is away."""
+        """Writes the driver's mark. Raises ZombieError if a newer driver has taken over, FailedException if the broker
+        is away."""
         if self._producer is None:
             raise StateError("the ledger does not know its run: open comes first")
         if not self._producer.is_open:
-            self._check_newest()  # an older driver must not even disturb
+            self._check_newest()  # before `open`, so that an older driver does not shut out a newer one
             self._producer.open()
             self._check_newest()
         self._producer.commit(mark, self._owner.renewal())
@@ -253,21 +258,22 @@ class TopicLedger(BatchParticipant):
 
 
 class Looked(Protocol):
-    """What looks at the topic, one object for each run."""
+    """Checks the topic; one object for each run."""
 
     cluster: Cluster
 
     def open(self, conf: dict) -> None:
-        """Makes the topic if it is missing and that is wanted. Raises StateError for one that cannot serve."""
+        """Checks the topic, or creates it if the state's options say so. Raises StateError for an unsuitable topic."""
         ...
 
     def unchanged(self) -> bool:
-        """Before each attempt; whether what brokers may forget is due to be written again. Raises StateError."""
+        """Called before each attempt; returns whether data that brokers may forget must be written again. Raises
+        StateError if the topic has changed."""
         ...
 
 
 class AppendedTopic:
-    """The topic of a state that only adds records. ``create``: a missing one gets so many partitions."""
+    """The topic of a state that only adds records. ``create``: the number of partitions of a missing topic."""
 
     def __init__(self, cluster: Cluster, topic: str, create: int | None) -> None:
         self.cluster = cluster
@@ -280,7 +286,7 @@ class AppendedTopic:
         self._due = time.monotonic() + RENEWED
 
     def unchanged(self) -> bool:
-        """Asks nothing: whoever writes finds out."""
+        """Does not check the topic: a writer's errors show a change."""
         due = time.monotonic() > self._due
         if due:
             self._due = time.monotonic() + RENEWED
@@ -288,7 +294,7 @@ class AppendedTopic:
 
 
 class UnfencedLedger(BatchParticipant):
-    """One object for each run."""
+    """The driver's side of a state without a fence; one object for each run."""
 
     def __init__(self, topic: Looked, location: Location) -> None:
         self._topic = topic
@@ -296,7 +302,7 @@ class UnfencedLedger(BatchParticipant):
         self._claimed = False
 
     def remembered(self, conf: dict) -> Remembered | None:
-        """Nothing, for it keeps no txids. Raises StateError if the topic is another state's."""
+        """Returns None, since no txids are stored. Raises StateError if another state owns the topic."""
         opened(self._topic.cluster, lambda: self._owner.check(conf))
         return None
 
@@ -314,7 +320,7 @@ class UnfencedLedger(BatchParticipant):
         self._claimed = True
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
-        """Nothing: every partition has waited for its deliveries."""
+        """Does nothing: every partition has waited for its deliveries."""
 
     def abort(self, txid: int, attempt: int) -> None:
-        """Nothing: the replay writes again."""
+        """Does nothing: the replay writes again."""

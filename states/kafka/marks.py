@@ -1,20 +1,19 @@
-"""Who may write a Kafka state, and how far it is: marks kept as the offset metadata of consumer groups.
+"""Marks in the offset metadata of consumer groups: which driver may write a state, and which batches are written.
 
-A mark is committed in the transaction that writes the data (``send_offsets_to_transaction``), so both are there or
-neither is. Each state partition has a group of its own, and so has the driver of each state:
+A mark is committed in the transaction that writes the data (``send_offsets_to_transaction``), so either both exist or
+neither does. Each state partition has a group of its own, and so has the driver of each state:
 
-    trident/<topology>/<state>/<partition>   the last txid that this partition has written, of how many partitions, and
-                                             how many records
-    trident/owner-of/<topic>                 whose the topic is, see `states.kafka.owner`
-    trident/<topology>/<state>/driver        generation of the driver, lineage of the checkpoint, the attempt it has
-                                             let in last, the number of partitions that holds, the way of the tuples to
-                                             them, and the last batch that is over of those of which no partition has a
-                                             mark; which topic it was, by the id that the brokers gave it; and how many
-                                             partitions have had a mark since when (Unix time)
+    trident/<topology>/<state>/<partition>   the last txid that this partition has written, the number of partitions,
+                                             and the number of records
+    trident/owner-of/<topic>                 the owner of the topic, see `states.kafka.owner`
+    trident/<topology>/<state>/driver        generation of the driver; lineage of the checkpoint; the latest attempt let
+                                             in, its number of partitions and the way of its tuples; the last complete
+                                             batch that no partition's mark shows; the topic's id from the brokers; how
+                                             many partitions have marks, and since when (Unix time)
 
-The transactional ids are the same with the topic behind them: whoever calls ``init_transactions`` shuts out the one
-before. So a restart shuts out its predecessor, also after a lost checkpoint; a deployment of equal names on another
-topic is not touched; one on the same topic is refused by its lineage, before it touches anything.
+A transactional id is the group's name followed by the topic, and ``init_transactions`` shuts out its previous user. So
+a restart shuts out its predecessor, even after the checkpoint was lost. A deployment with the same names on another
+topic is not affected; on the same topic it is refused by its lineage, before it changes anything.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from .advice import kafka_errors
 ANSWER = 30.0
 DRIVER = "driver"
 LONGEST_NAME = 1000
-LONGEST_MARK = 4000  # brokers take 4096 bytes (offset.metadata.max.bytes)
+LONGEST_MARK = 4000  # brokers accept 4096 bytes by default (offset.metadata.max.bytes)
 
 
 class Mark(NamedTuple):
-    """What a group's metadata says; all zero where there is none."""
+    """The content of a group's metadata; all zero if there is none. For the fields, see the module's docstring."""
 
     txid: int = 0
     generation: int = 0
@@ -57,11 +56,11 @@ class Mark(NamedTuple):
 
     @property
     def spread(self) -> Spread:
-        """How the driver has let the last batch begin, or a partition has written it."""
+        """The spread under which the driver began the last batch, or the partition wrote it."""
         return Spread(self.partitions, self.way)
 
     def text(self) -> str:
-        """Raises StateError if no broker would take it."""
+        """The mark as metadata. Raises StateError if it is too long for brokers."""
         made = json.dumps(self._asdict(), separators=(",", ":"))
         if len(made) > LONGEST_MARK:
             raise StateError(
@@ -73,7 +72,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class MarkPlace:
-    """The marks of one state of one topology. Their offsets name partition 0 of the state's topic."""
+    """The marks of one state of one topology, as offsets of partition 0 of the state's topic."""
 
     cluster: Cluster
     topic: str
@@ -82,7 +81,7 @@ class MarkPlace:
 
     @classmethod
     def of(cls, cluster: Cluster, topic: str, conf: dict) -> MarkPlace:
-        """``conf`` as a state or a participant gets it. Raises DefinitionError for names that are too long."""
+        """``conf``: as passed to a state or a participant. Raises DefinitionError for names that are too long."""
         context = RunContext.of(conf)
         found = cls(cluster, topic, context.topology, context.state or topic)
         if len(found.transactional_id(DRIVER)) > LONGEST_NAME:
@@ -97,7 +96,7 @@ class MarkPlace:
         return f"trident/{quote(self.topology, safe='')}/{quote(self.state, safe='')}/{part}"
 
     def transactional_id(self, part: int | str) -> str:
-        """Who writes there: this partition, or the driver, of a state of this name over this topic."""
+        """The transactional id of this partition, or of the driver, for this topic."""
         return f"{self.name(part)}/{quote(self.topic, safe='')}"
 
     @property
@@ -105,9 +104,10 @@ class MarkPlace:
         return f"state {self.state!r} of topology {self.topology!r} in topic {self.topic!r} at {self.cluster.bootstrap}"
 
     def read(self, part: int | str, settled: bool = True) -> Mark | None:
-        """The mark, once every open transaction on it has ended; None if there is none. Raises StateError.
+        """Returns the mark, or None. Waits until every open transaction on it has ended. Raises StateError if it cannot
+        be read.
 
-        ``settled=False``: the mark as it is now, whatever an open transaction may still make of it.
+        ``settled=False``: returns the mark as it is now, which an open transaction may still replace.
         """
         found = committed_in(self, part, settled)
         if found.offset < 0:
@@ -123,7 +123,7 @@ class MarkPlace:
             ) from error
 
     def metadata(self, part: int | str) -> Any:
-        """The group's metadata, as ``send_offsets_to_transaction`` wants it; made once for each producer."""
+        """The group's metadata for ``send_offsets_to_transaction``; read once for each producer."""
         return group_metadata(self.cluster, self.name(part))
 
     def offsets(self, mark: Mark) -> list[Any]:
@@ -143,7 +143,7 @@ def committed_in(place: MarkPlace, part: int | str, settled: bool) -> Any:
 
 
 def _believed(found: Any) -> Mark:
-    """A mark that says who wrote what. Raises ValueError, TypeError for one that does not."""
+    """Parses a mark. Raises ValueError or TypeError for metadata that this library has not written."""
     told = json.loads(found.metadata or "")
     mark = Mark(**told)
     if not {"txid", "generation", "lineage"} <= told.keys() or mark.txid != found.offset:
@@ -152,7 +152,7 @@ def _believed(found: Any) -> Mark:
 
 
 def group_metadata(cluster: Cluster, group: str) -> Any:
-    """What stands for a group without members in a transaction."""
+    """The metadata that names a group without members in a transaction."""
     consumer = cluster.consumer({**ASKING, "group.id": group})
     try:
         with kafka_errors(cluster, f"look at group {group!r}"):
@@ -162,7 +162,7 @@ def group_metadata(cluster: Cluster, group: str) -> Any:
 
 
 def _committed(cluster: Cluster, group: str, topic: str, settled: bool) -> Any:
-    """The group's offset of partition 0; asked again while the broker is busy. Raises KafkaException."""
+    """The group's offset of partition 0; repeats while the broker is busy. Raises KafkaException."""
     from confluent_kafka import TopicPartition
 
     ask = partial(committed, cluster, group, [TopicPartition(topic, 0)], ANSWER, settled)

@@ -1,8 +1,8 @@
-"""Whose a topic is: a note kept as the offset metadata of a consumer group, ``trident/owner-of/<topic>``.
+"""The owner of a topic: a note in the offset metadata of the consumer group ``trident/owner-of/<topic>``.
 
-It is written in a transaction under the transactional id of the same name, so that of two who come at once the first
-is fenced, and finds the other when it comes again; and again with the driver's mark, because brokers forget the offsets
-of idle groups.
+The note is written in a transaction under the transactional id of the same name. If two drivers write it at once, the
+first is fenced, and finds the other's note when it retries. The note is written again with the driver's mark, because
+brokers forget the offsets of idle groups.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Offsets = tuple[list[Any], Any]
 
 
 class Note(NamedTuple):
-    """What is committed with the group's offset; without a txid."""
+    """The note, in the form of a mark without a txid."""
 
     owner: Owner
     txid: int = 0
@@ -39,13 +39,14 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True)
 class NotePlace(MarkPlace):
-    """Where a topic's note is, whoever writes it."""
+    """The place of a topic's note, the same for all writers."""
 
     def name(self, part: int | str) -> str:
         return f"trident/owner-of/{quote(self.topic, safe='')}"
 
     def owner(self, settled: bool) -> Owner | None:
-        """Whose the topic is; ``settled``: once every open transaction on the note has ended. Raises StateError."""
+        """Returns the topic's owner, or None. ``settled``: waits until every open transaction on the note has ended.
+        Raises StateError for a note that this library has not written."""
         found = committed_in(self, DRIVER, settled)
         if found.offset < 0:
             return None
@@ -59,7 +60,8 @@ class NotePlace(MarkPlace):
 
 
 class TopicOwner:
-    """The driver's side, one object for each run. ``fenced``: by transactions, as the state itself writes."""
+    """Checks and writes the note on the driver; one object for each run. ``fenced``: the note is written in a
+    transaction, as the state's data are."""
 
     def __init__(self, cluster: Cluster, location: Location, settings: Mapping[str, Any], fenced: bool = True) -> None:
         (topic,) = location.names
@@ -71,16 +73,16 @@ class TopicOwner:
         self._mine = False
 
     def check(self, conf: dict) -> None:
-        """Before a start. Reads only. Raises StateError if the topic is another state's."""
+        """Called before a start. Only reads. Raises StateError if another state owns the topic."""
         Tenure.of(self._location, conf).stays(self._place.owner(settled=False))
 
     def comes(self, conf: dict) -> None:
-        """At a start: for whom `claim` is."""
+        """Called at a start; sets the owner for whom `claim` claims the topic."""
         self._tenure = Tenure.of(self._location, conf)
 
     def claim(self) -> None:
-        """Before the first batch. An owner that is replaced writes no more. Raises StateError, FailedException where
-        another one comes at this moment: called again, it finds who."""
+        """Called before the first batch. A replaced owner can no longer write. Raises StateError if another state owns
+        the topic, FailedException if another one claims it at this moment: the next call finds that owner."""
         if self._tenure is None:
             return
         found = self._place.owner(settled=True)
@@ -90,13 +92,13 @@ class TopicOwner:
         self._mine = found == self._tenure.own
 
     def renewal(self) -> list[Offsets]:
-        """The note again, for the transaction that writes the driver's mark."""
+        """The note's offsets, for the transaction that writes the driver's mark again."""
         if self._tenure is None or not self._mine:
             return []
         return [(self._offsets(self._tenure.own), self._place.metadata(DRIVER))]
 
     def renew(self) -> None:
-        """The same without a transaction."""
+        """Writes the note again, without a transaction."""
         for offsets, _ in self.renewal():
             self._write_plainly(offsets)
 
@@ -127,7 +129,7 @@ class TopicOwner:
             consumer.close()
 
     def _shut_out(self, old: Owner) -> None:
-        """As a newer driver of that one would: its mark first, then its partitions."""
+        """Shuts out the old owner as a newer driver of it would: first its driver's mark, then its partitions."""
         place = MarkPlace(self._place.cluster, self._place.topic, old.topology, old.state)
         writer = TransactionalProducer(place, DRIVER, self._settings)
         try:

@@ -1,4 +1,4 @@
-"""All partitions of a state at once, on the driver: shuts out whoever writes them and reads how far they are."""
+"""All partitions of a state at once, on the driver: shuts out their producers and reads their marks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Partitions:
-    """A context manager; its producers live within it."""
+    """The partitions' producers; a context manager that closes them."""
 
     def __init__(self, place: MarkPlace, settings: Mapping[str, Any]) -> None:
         self._place = place
@@ -34,17 +34,17 @@ class Partitions:
 
     @property
     def last(self) -> int:
-        """The highest txid that a partition has written, 0 if none."""
+        """The highest txid that a partition has written, 0 if there is none."""
         return max((mark.txid for mark in self.marks), default=0)
 
     def open(self, count: int) -> list[Mark]:
-        """The marks of this many partitions, each read once its old producer is shut out."""
+        """Shuts out the old producers of this many partitions, and returns the marks read afterwards."""
         self._make(count)
         self.marks = self._each(self._taken)
         return self.marks
 
     def shut_out(self, count: int) -> None:
-        """Ends what this many partitions have open; who wrote there commits nothing more."""
+        """Ends the open transactions of this many partitions; their old producers can no longer commit."""
         self._make(count)
         self._each(lambda part: self._producers[part].open())
 
@@ -52,8 +52,8 @@ class Partitions:
         self._producers = [TransactionalProducer(self._place, part, self._settings) for part in range(count)]
 
     def settle(self, anew: bool) -> None:
-        """Once the new driver's mark is there: writes the marks again, which a task that has come back since then with
-        the old one's leave does not survive. ``anew``: what they say counts no more."""
+        """Called after the new driver's mark is written; writes the partitions' marks again, which shuts out a task of
+        the old driver that has reopened its producer meanwhile. ``anew``: resets the marks' txids to 0."""
         self.marks = self._each(lambda part: self._settled(part, anew))
 
     def _taken(self, part: int) -> Mark:
@@ -72,7 +72,7 @@ class Partitions:
             except FailedException as error:
                 if error.__cause__ is None or not is_fenced(error.__cause__):
                     raise
-                mark = self._taken(part)  # somebody came between: what has he written?
+                mark = self._taken(part)  # another producer took over; re-read its mark
 
     def _each(self, call: Callable[[int], T]) -> list[T]:
         parts = range(len(self._producers))

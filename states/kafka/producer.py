@@ -1,7 +1,7 @@
 """A producer with a fixed transactional id: one transaction at a time, each with its mark.
 
-`init_transactions` shuts out the producer that had the id before, aborts what it left open and waits for what it was
-about to commit. So a mark that is read after it tells for certain what has been committed: no COMMIT stays ambiguous.
+`init_transactions` shuts out the previous producer with this id, aborts its open transaction and waits for a commit in
+progress. A mark read afterwards therefore shows for certain what is committed: the outcome of no COMMIT stays unknown.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ LONGEST = 20.0
 
 
 class TransactionalProducer:
-    """The producer of one state partition, or of a driver. Made, used and closed in one process.
+    """The producer of one state partition, or of a driver. Created, used and closed in one process.
 
-    `open` first; then for each transaction `begin`, `produce` or `send` as often as wanted, `commit`. After an error of
-    any of them the transaction is over (aborted, or nobody knows: `open` finds out), and the object must be opened
-    again.
+    Call `open` first; then for each transaction `begin`, any number of `produce` or `send`, and `commit`. An error in
+    any of them ends the transaction (aborted, or with an outcome that the next `open` settles), and the object must be
+    opened again.
     """
 
     def __init__(self, place: MarkPlace, part: int | str, settings: Mapping[str, Any]) -> None:
@@ -51,11 +51,11 @@ class TransactionalProducer:
 
     @property
     def producer(self) -> Any:
-        """librdkafka's own; for `produce` and `poll` inside a transaction."""
+        """librdkafka's producer, for `produce` and `poll` inside a transaction; None if closed."""
         return None if self._sender is None else self._sender.producer
 
     def open(self) -> None:
-        """Shuts out whoever had the id. Raises FailedException if the broker is away."""
+        """Shuts out the previous producer with this id. Raises FailedException if the broker is away."""
         self.close()
         made = Sender(self.place.cluster, self._settings, self._room, transactional=True)
         with kafka_errors(self.place.cluster, f"begin transactions as {self.place.name(self.part)!r}"):
@@ -71,7 +71,7 @@ class TransactionalProducer:
             self._active = True
 
     def produce(self, topic: str, value: bytes | None, key: bytes | None = None, **more: Any) -> None:
-        """Queues one record in the open transaction; waits while there is no room."""
+        """Queues one record in the open transaction; waits while the queue is full."""
         with self._over_if_it_fails(f"write to topic {topic!r}"):
             self._open_sender.produce(topic, value, key, **more)
 
@@ -79,15 +79,15 @@ class TransactionalProducer:
         self, topic: str, values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None,
         headers: Sequence[list] | None = None,
     ) -> None:  # fmt: skip
-        """Queues records in the open transaction, in their order; waits while there is no room."""
+        """Queues records in the open transaction, in order; waits while the queue is full."""
         with self._over_if_it_fails(f"write to topic {topic!r}"):
             self._open_sender.send(topic, values, keys, headers)
 
     def commit(self, mark: Mark, others: Sequence[tuple[list[Any], Any]] = ()) -> None:
         """Commits the transaction with its mark, and with further offsets: pairs of offsets and group metadata.
 
-        Closed afterwards, to be opened under a new epoch, unless the commit was clean (`states.kafka.sending`). Raises
-        FailedException where the batch must be replayed, StateError where a replay would not help.
+        Unless the commit was clean (`states.kafka.sending`), the producer is closed, so that the next `open` gets a new
+        epoch. Raises FailedException if the batch must be replayed, StateError if a replay would not help.
         """
         self.begin()
         with self._over_if_it_fails(f"commit batch {mark.txid}"):
@@ -101,8 +101,8 @@ class TransactionalProducer:
             self.close()
 
     def abort(self) -> None:
-        """Gives up the open transaction, if there is one, and closes: a late abort must find another epoch. What cannot
-        be aborted ends with the next `open`."""
+        """Aborts the open transaction, if any, and closes, so that a late abort meets a newer epoch. If the abort
+        fails, the next `open` ends the transaction."""
         if self._active:
             self._active = False
             with contextlib.suppress(Exception):
@@ -110,7 +110,7 @@ class TransactionalProducer:
             self.close()
 
     def close(self) -> None:
-        """Forgets the producer; a transaction that is open is aborted by the next `open`, or times out."""
+        """Closes the producer; an open transaction is aborted by the next `open`, or times out."""
         if self._sender is not None:
             self._sender.close()
         self._sender, self._active = None, False
@@ -126,7 +126,7 @@ class TransactionalProducer:
         try:
             with kafka_errors(self.place.cluster, f"{doing} as {self.place.name(self.part)!r}"):
                 yield
-        except FailedException as error:  # perhaps only because a record was refused while the call was under way
+        except FailedException as error:  # a record refused during the call may be the cause
             refused, first = self._refused()
             self.close()
             if first is None or self._why_again(first, first):
@@ -142,7 +142,7 @@ class TransactionalProducer:
             raise (StateError(f"{error}. {refused}") if refused else error) from cause
 
     def _refused(self) -> tuple[str, Exception | None]:
-        """The first record that was not taken, in words, and why; also if librdkafka had no time to tell it yet."""
+        """The first refused record as text, and its error. Polls first: librdkafka may not have reported it yet."""
         if self._sender is None:
             return "", None
         with contextlib.suppress(Exception):
@@ -150,7 +150,7 @@ class TransactionalProducer:
         return self._sender.failures.told
 
     def _why_again(self, cause: BaseException, first: BaseException | None) -> str:
-        """Why a replay may help after this error, whose ``first`` refused record may be its reason; else nothing."""
+        """Why a replay may help after this error, or "". ``first``: the error of the first refused record."""
         if is_fenced(cause):
             return _FENCED
         if any(each is not None and means(each, Meaning.ENDED) for each in (cause, first)):
@@ -174,7 +174,7 @@ _FENCED = (
 
 
 def _patiently(call: Callable[[], Any]) -> None:
-    """Calls again while the broker says that this may help, up to a limit."""
+    """Repeats the call while the broker reports a retriable error, for at most ``ANSWER`` seconds."""
 
     def passes(error: Exception) -> bool:
         found = kafka_error(error)
@@ -184,8 +184,8 @@ def _patiently(call: Callable[[], Any]) -> None:
 
 
 def _in_time(call: Callable[[], Any]) -> None:
-    """Ends at last ``LONGEST`` seconds later. librdkafka's own limit does not count where the group's coordinator has
-    left the cluster (librdkafka issues 5456 and 5511): then the call, and its thread, are left to themselves."""
+    """Runs the call for at most ``LONGEST`` seconds. librdkafka's own limit fails if the group's coordinator has left
+    the cluster (librdkafka issues 5456 and 5511): then the call and its thread are abandoned."""
     outcome: Future[None] = Future()
 
     def work() -> None:

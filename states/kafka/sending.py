@@ -1,4 +1,4 @@
-"""Records into librdkafka's queue: whole blocks, in order, and not more than there is room for."""
+"""Puts records into librdkafka's queue: whole blocks, in order, within a limit."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ _USUAL = 6
 
 
 class Witness:
-    """The logger of a transactional producer: whether a transaction was committed cleanly, as librdkafka itself tells.
+    """The logger of a transactional producer; tells from librdkafka's log whether a transaction was committed cleanly.
 
-    When a connection breaks or an answer is late, librdkafka sends its requests again, and says nothing of it once that
-    has worked. But the first one may still be on its way: a late EndTxn ends whatever transaction is open when it
-    arrives, and a late TxnOffsetCommit puts an old mark over the new one, as long as the producer's epoch is the same.
-    So after such a commit the producer is not used again: the next one has a higher epoch, and what is late is refused.
+    When a connection breaks or an answer is late, librdkafka repeats the request, and reports nothing if that works.
+    But the first request may still be in transit: a late EndTxn ends whatever transaction is open when it arrives, and
+    a late TxnOffsetCommit overwrites the new mark with an old one, as long as the producer's epoch is the same. So
+    after such a commit the producer is not used again: the next one has a higher epoch, and brokers refuse late
+    requests.
 
-    Clean needs proof, which is in librdkafka's own lines (``debug`` = eos, broker): one EndTxn, answered without an
-    error, and no connection lost and no answer late. (What is sent again because a broker said so, is not on its way
-    any more.) Lines that this does not know make no proof. An error on a connection cannot be had otherwise: of two in
-    30 s librdkafka reports the first one only, and that as information. librdkafka calls `log` from within the
-    producer's `poll`.
+    A clean commit needs proof in librdkafka's log (``debug`` = eos, broker): one EndTxn answered without an error, no
+    lost connection and no late answer. (A request repeated because a broker asked for it is no longer in transit.)
+    Unknown lines prove nothing. Only the log shows connection errors reliably: of two within 30 s librdkafka reports
+    just the first, and that as information. librdkafka calls `log` from within the producer's `poll`.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        """``settings``: the user's own, which say what of it is logged."""
+        """``settings``: the user's settings, which decide what of librdkafka's log is passed on."""
         own = str(settings.get("debug", ""))
         self.settings = {"debug": ",".join(filter(None, (own, *_WANTED))), "log_level": 7}
         self._least = _LEVELS[int(settings.get("log_level", 7 if own else _USUAL))]
         self.begin()
 
     def begin(self) -> None:
-        """A transaction begins."""
+        """Forgets the previous transaction."""
         self._answers: list[str] = []
         self.trouble = ""
 
     @property
     def clean(self) -> bool:
-        """Whether the transaction that was just committed has left nothing behind."""
+        """Whether the transaction just committed has left no request in transit."""
         return not self.trouble and len(self._answers) == 1 and "returned NO_ERROR " in self._answers[0]
 
     def log(self, level: int, form: str, facility: str, name: str, text: str) -> None:
@@ -65,8 +65,8 @@ class Witness:
 
 
 def _is_first_address(text: str) -> bool:
-    """The connection to an address of ``bootstrap`` ends, as it does once the brokers are known. It carries nothing of
-    a transaction."""
+    """Whether the line reports the end of a connection to a ``bootstrap`` address. It ends once the brokers are known,
+    and carries nothing of a transaction."""
     return "/bootstrap: " in text and "(_DESTROY_BROKER)" in text
 
 
@@ -74,9 +74,10 @@ WAIT = 0.02
 
 
 class Sender:
-    """One librdkafka producer, with what it could not deliver. Made, used and closed in one process.
+    """One librdkafka producer with its failed deliveries. Created, used and closed in one process.
 
-    ``transactional``: with a witness of its transactions."""
+    ``transactional``: a `Witness` logs its transactions.
+    """
 
     def __init__(
         self, cluster: Cluster, settings: Mapping[str, Any], room: Room, transactional: bool = False
@@ -91,7 +92,7 @@ class Sender:
         self._room = room
 
     def produce(self, topic: str, value: bytes | None, key: bytes | None = None, **more: Any) -> None:
-        """One record. Raises KafkaException."""
+        """Queues one record. Raises KafkaException."""
         self._wait_for_room(1, self._room.for_records([value]))
         asked(self.producer.produce, topic, value, key, **more)
 
@@ -99,7 +100,7 @@ class Sender:
         self, topic: str, values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None,
         headers: Sequence[list] | None = None,
     ) -> None:  # fmt: skip
-        """Many records. Raises StateError for the first that is refused."""
+        """Queues many records. Raises StateError for the first refused one."""
         values = list(values)
         limit = self._room.for_records(values)
         for at in range(0, len(values), limit):
@@ -108,8 +109,8 @@ class Sender:
             self._queue(topic, values[part], keys and keys[part], headers and headers[part])
 
     def _queue(self, topic: str, values: Sequence, keys: Sequence | None, headers: Sequence | None) -> None:
-        """Without a loop in Python: a third faster than produce_batch, which has no headers either."""
-        waiting = iter(values)  # what stands before headers: partition, callback, on_delivery, timestamp
+        """Queues without a loop in Python: a third faster than produce_batch, which takes no headers either."""
+        waiting = iter(values)  # the arguments before headers: partition, callback, on_delivery, timestamp
         defaults: list[Any] = [repeat(-1), repeat(None), repeat(None), repeat(0)]
         more: list[Any] = [] if headers is None else [*defaults, headers]
         calls = map(self.producer.produce, repeat(topic), waiting, keys or repeat(None), *more)
@@ -131,13 +132,13 @@ class Sender:
         raise StateError(f"topic {topic!r} refuses a record ({_shown(key, value)}): {told}") from None
 
     def begin(self) -> None:
-        """A transaction."""
-        asked(self.producer.poll, 0)  # what was said before
+        """Begins a transaction."""
+        asked(self.producer.poll, 0)  # logs pending lines, which belong to the previous transaction
         self.witness.begin()
         asked(self.producer.begin_transaction)
 
     def was_clean(self) -> bool:
-        """Whether the transaction that was just committed has left nothing behind in the network."""
+        """Whether the transaction just committed has left no request in transit."""
         asked(self.producer.poll, 0)
         return self.witness.clean
 
@@ -146,13 +147,13 @@ class Sender:
         self.failures.forget()
 
     def close(self) -> None:
-        """Drops what waits; nothing is sent any more once librdkafka has heard it."""
+        """Drops the queued records; nothing more is sent once librdkafka has processed this."""
         with contextlib.suppress(Exception):
             asked(self.producer.purge)
 
 
 class Failures:
-    """The deliveries that failed: how many, and the first one's error and record. (It does not hold the producer.)"""
+    """The failed deliveries: their count, and the first one's error and record. (Does not refer to the producer.)"""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -165,7 +166,7 @@ class Failures:
 
     @property
     def told(self) -> tuple[str, Exception | None]:
-        """The first one's record and error, in words and as an exception."""
+        """The first failure as text, and its error as an exception."""
         from confluent_kafka import KafkaException
 
         return self.text, None if self.first is None else KafkaException(self.first)

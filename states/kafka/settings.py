@@ -1,4 +1,4 @@
-"""The settings of our producers, what users may change of them, and which of a user's settings are for producers."""
+"""The producers' settings, which of them users may change, and which of a user's settings only producers take."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
 from trident_py.state import Location
 
-# With librdkafka's back-off of 100 ms the second of two transactions in a row would wait that long for the end of
-# the first one, which the broker finishes in the background. With sparse connections `init_transactions` takes 55 ms,
-# or 500 ms where the coordinator's connection is not up yet, without them 4 ms. murmur2_random puts a key where Java's
-# producers do. A broker that comes back is to be found soon, and without librdkafka's "rebootstrap", which forgets the
-# coordinators of groups in a way that blocks the next transaction for ever (librdkafka issue 5511).
+# With librdkafka's back-off of 100 ms, the second of two consecutive transactions would wait that long for the end of
+# the first, which the broker finishes in the background. With sparse connections `init_transactions` takes 55 ms, or
+# 500 ms if the coordinator's connection is not up yet; without them 4 ms. murmur2_random chooses the same partition for
+# a key as Java's producers. Short reconnect pauses find a returning broker soon. librdkafka's "rebootstrap" is off: it
+# forgets the coordinators of groups, which blocks the next transaction forever (librdkafka issue 5511).
 SETTINGS: Mapping[str, Any] = {
     "acks": "all", "enable.idempotence": True, "linger.ms": 5, "retry.backoff.ms": 5, "retry.backoff.max.ms": 100,
     "reconnect.backoff.max.ms": 1000, "metadata.recovery.strategy": "none", "enable.sparse.connections": False,
     "partitioner": "murmur2_random",
 }  # fmt: skip
 TRANSACTIONAL: Mapping[str, Any] = {**SETTINGS, "transaction.timeout.ms": 60_000}
-# How much waits in this process to be sent, in records and in bytes; librdkafka's own limits would lose the order.
+# The limits of the queue in this process, in records and in KiB; librdkafka's own limits would lose the order.
 WAITING: Mapping[str, int] = {"queue.buffering.max.messages": 500_000, "queue.buffering.max.kbytes": 262_144}
 UNLIMITED: Mapping[str, Any] = {"queue.buffering.max.messages": 10_000_000, "queue.buffering.max.kbytes": 2_147_483_647}
 
@@ -44,7 +44,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 def pairs(topic: str, settings: Any) -> Pairs:
-    """A user's settings as a value that can be compared. Raises DefinitionError for one that is not the user's."""
+    """A user's settings as a comparable value. Raises DefinitionError for a setting that users cannot change."""
     given = {name: _text(value) for name, value in dict(settings or {}).items()}
     for name, why in _OURS.items():
         if name in given:
@@ -60,25 +60,25 @@ def _text(value: Any) -> str:
 
 
 def cluster_of(bootstrap: str, settings: Any) -> Cluster:
-    """The cluster with the settings of all clients: how to reach it."""
+    """The cluster with the settings that all clients need to reach it."""
     given = dict(settings or {})
     return Cluster.of(bootstrap, {name: each for name, each in given.items() if not name.startswith(_FOR_PRODUCERS)})
 
 
 def location_of(cluster: Cluster, topic: str, shared: str = "") -> Location:
-    """The topic, at whichever of the brokers that are named."""
+    """The location of the topic, at each of the named brokers."""
     brokers = (address.strip().rpartition(":") for address in cluster.bootstrap.lower().split(","))
     stores = frozenset(f"{'localhost' if host in _HERE else host}:{port}" for host, _, port in brokers)
     return Location(stores, frozenset([topic]), shared, f"topic {topic!r} at {cluster.bootstrap}")
 
 
 def for_producers(settings: Any) -> dict[str, str]:
-    """The settings that only producers know."""
+    """The settings that only producers take."""
     return {name: each for name, each in dict(settings or {}).items() if name.startswith(_FOR_PRODUCERS)}
 
 
 class Room:
-    """How many records may wait in a producer."""
+    """How many records may wait in a producer's queue."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         given = {**WAITING, **{name: settings[name] for name in WAITING if name in settings}}
@@ -86,6 +86,6 @@ class Room:
         self._bytes = kilobytes * 1024
 
     def for_records(self, values: list[bytes | None]) -> int:
-        """The limit while records such as these come; at least one always has room."""
+        """The limit for records of this size; at least one."""
         size = sum(map(len, filter(None, values))) // max(len(values), 1) + 100
         return max(1, min(self._records, self._bytes // size))

@@ -1,4 +1,4 @@
-"""The topic of a state: whether it is there, and made if that is wanted."""
+"""The topic of a state: checks that it exists, and creates it if the state's options say so."""
 
 from __future__ import annotations
 
@@ -21,26 +21,27 @@ T = TypeVar("T")
 
 
 def reach(cluster: Cluster) -> Any:
-    """An AdminClient whose brokers have answered. Raises FailedException if none does, StateError if they refuse us."""
+    """Returns an AdminClient whose brokers have answered. Raises FailedException if no broker answers, StateError if
+    they refuse the connection."""
     with kafka_errors(cluster, "reach a broker"):
         return reached(cluster)
 
 
 def opened(cluster: Cluster, work: Callable[[], T]) -> T:
-    """What a start does with a topic, once brokers have answered. Raises FailedException at once if none does."""
+    """Runs a start's work on a topic after a broker has answered. Raises FailedException at once if none does."""
     reach(cluster)
     return patiently(work)
 
 
 def patiently(call: Callable[[], T]) -> T:
-    """Calls again while brokers are busy, for some seconds: coordinators load, topics get their leaders."""
+    """Repeats the call for some seconds while brokers are busy: coordinators load, topics get their leaders."""
     return again_for(PATIENCE, PAUSE, lambda error: isinstance(error, FailedException), call)
 
 
 def check_there(
     place: MarkPlace, admin: Any, create: int | None = None, config: Mapping[str, str] | None = None
 ) -> list[int]:
-    """The topic's partitions. Raises StateError for a missing topic, unless ``create`` says how many to make."""
+    """The topic's partitions. Creates a missing topic with ``create`` partitions; raises StateError if that is None."""
     found = _described(place, admin)
     if found is not None:
         return found
@@ -51,7 +52,7 @@ def check_there(
 
 
 def look(cluster: Cluster, topic: str, create: int | None) -> list[Finding]:
-    """What is there, or would be made, before the start. Writes nothing."""
+    """Reports whether the topic exists or would be created. Called before the start; writes nothing."""
     found = _described(MarkPlace(cluster, topic, "", topic), reach(cluster))
     if found is not None:
         return [Finding("ok", f"topic {topic!r} has {len(found)} partitions")]
@@ -80,7 +81,7 @@ def make(
     cluster: Cluster, admin: Any, topic: str, partitions: int | None = None, replication: int | None = None,
     config: Mapping[str, str] | None = None,
 ) -> None:  # fmt: skip
-    """Makes a topic, unless somebody else has just done so. None: as the brokers have it."""
+    """Creates a topic, unless it exists by now. ``partitions`` and ``replication`` None: the brokers' defaults."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import NewTopic
 
@@ -95,7 +96,7 @@ def make(
 
 
 def partition_count(topic: str, value: int | None) -> int | None:
-    """The option ``partitions`` of a state. Raises DefinitionError for what is no number of partitions."""
+    """Checks the option ``partitions`` of a state. Raises DefinitionError unless it is None or a number from 1 on."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
         raise DefinitionError(f"topic {topic!r}: partitions is a number from 1 on, got {value!r}")
     return value
@@ -107,7 +108,7 @@ def partitions_of(admin: Any, topic: str) -> list[int]:
 
 
 def id_of(place: MarkPlace, admin: Any) -> str:
-    """The id that the brokers gave the topic when it was made; "" if there is none. Raises FailedException if the
+    """The id that the brokers gave the topic when it was created; "" for a missing topic. Raises FailedException if the
     brokers are away."""
     from confluent_kafka import KafkaException
 
@@ -137,5 +138,5 @@ def settings_of(admin: Any, topic: str) -> dict[str, str]:
 
 
 def retention_of(admin: Any, topic: str) -> float:
-    """For how many seconds a tombstone stays at least."""
+    """For how many seconds a tombstone stays, at least."""
     return int(settings_of(admin, topic)["delete.retention.ms"]) / 1000

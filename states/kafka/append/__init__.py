@@ -1,1 +1,1 @@
-"""Records appended to topics: the two states, and how tuples become records."""
+"""Records appended to topics: the two states, and the conversion of tuples into records."""

@@ -1,4 +1,4 @@
-"""What the two states that write a record for each tuple have in common: options, checks, and how they are shown."""
+"""Base class of the two states that write a record for each tuple: options, checks and repr."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .records import RecordForm
 
 @dataclass(frozen=True, repr=False)
 class RecordFactory(StateFactory):
-    """What both are made of; each adds options of its own, and ``partitions`` and ``settings`` among them. ``cluster``
-    and ``form`` follow from the others."""
+    """The options that both factories share. Each adds its own, including ``partitions`` and ``settings``; ``cluster``
+    and ``form`` are derived."""
 
     bootstrap: str
     topic: str
@@ -33,10 +33,10 @@ class RecordFactory(StateFactory):
     cluster: Cluster = field(init=False, compare=False)
     form: RecordForm = field(init=False, compare=False)
     shown: ClassVar[tuple[str, ...]] = ("value", "key", "headers", "mapper", "topicSelector")
-    """The options that the repr names where they are given."""
+    """The options that the repr names if they are set."""
 
     def __post_init__(self) -> None:
-        """Raises DefinitionError for what does not fit together."""
+        """Raises DefinitionError for options that contradict each other."""
         form = RecordForm.of(
             self.topic, self.value, self.key, self.headers, self.mapper, self.topicSelector, self.asJson
         )
@@ -49,18 +49,18 @@ class RecordFactory(StateFactory):
 
     @property
     def location(self) -> Location:
-        return location_of(self.cluster, self.topic, "records")  # those of others change nothing of its own
+        return location_of(self.cluster, self.topic, "records")  # records of other states do not change its own
 
     @property
     def own_updater(self) -> RowUpdater:
         return RowUpdater()
 
     def check_place(self, place: StatePlace) -> None:
-        """At build. Raises DefinitionError for fields that the tuples do not have."""
+        """Called by `build()`. Raises DefinitionError for fields that the tuples do not have."""
         self.form.check(place.fields)
 
     def check(self) -> Sequence[Finding]:
-        """Looks at the topic and writes nothing. (Those that a selector names are not known before the start.)"""
+        """Looks at the topic and writes nothing. (A selector's topics are unknown before the start.)"""
         own: Any = self
         return look(self.cluster, self.topic, own.partitions)
 

@@ -1,9 +1,9 @@
-"""How tuples become records: key, value, headers and topic. Whole columns where fields are named, tuple by tuple for a
-mapper.
+"""Converts tuples into records: key, value, headers and topic. Named fields are converted as whole columns, a mapper's
+tuples one by one.
 
-A single field is written as it is where it holds text (UTF-8) or bytes, and as its JSON text otherwise; several fields
-are a JSON object with its names in sorted order and no blanks, so that equal values are equal bytes. None is null: a
-record without a key, or a tombstone.
+A single field of text (UTF-8) or bytes is written as it is, any other single field as its JSON text. Several fields
+become a JSON object with sorted names and no blanks, so equal values give equal bytes. None is null: a record without a
+key, or a tombstone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Headers = list[tuple[str, Bytes]]
 
 
 class Block(NamedTuple):
-    """Some records in the order of their tuples; None for what none of them has. ``topics`` None: the state's own."""
+    """Records in the order of their tuples; None where no record has any. ``topics`` None: the state's own topic."""
 
     values: list[Bytes]
     keys: list[Bytes] | None = None
@@ -35,7 +35,7 @@ class Block(NamedTuple):
     topics: list[str] | None = None
 
     def send_to(self, target: Sender | TransactionalProducer, topic: str) -> None:
-        """Queues the records, in their order. Raises what ``target`` raises."""
+        """Queues the records in order. Raises what ``target`` raises."""
         if self.topics is None:
             target.send(topic, self.values, self.keys, self.headers)
             return
@@ -62,10 +62,10 @@ class FieldNameBasedTupleToKafkaMapper:
 class RecordForm:
     """How a state's tuples become records. A frozen value.
 
-    ``value`` None: all fields but those of the key. ``mapper`` stands in place of key, value and headers: a callable
-    (tuple) -> (key, value) or (key, value, headers), or an object with Storm's getKeyFromTuple and
-    getMessageFromTuple. ``selector``: a field's name, a callable (tuple) -> topic, or an object with getTopic; None
-    from it stands for ``topic``. ``json`` makes an object of a single field too.
+    ``value`` None: all fields but the key's. ``mapper`` replaces key, value and headers: a callable (tuple) -> (key,
+    value) or (key, value, headers), or an object with Storm's getKeyFromTuple and getMessageFromTuple. ``selector``: a
+    field's name, a callable (tuple) -> topic, or an object with getTopic; if it returns None, ``topic`` is used.
+    ``json`` writes a single field as an object, too.
     """
 
     topic: str
@@ -81,7 +81,7 @@ class RecordForm:
         cls, topic: str, value: FieldsLike | None = None, key: FieldsLike | None = None,
         headers: FieldsLike | None = None, mapper: Any = None, selector: Any = None, json: bool = False,
     ) -> RecordForm:  # fmt: skip
-        """Raises DefinitionError for what does not fit together."""
+        """Raises DefinitionError for options that contradict each other."""
         if mapper is not None and not (value is key is headers is None):
             raise DefinitionError(f"topic {topic!r}: a mapper makes key, value and headers; leave those out beside it")
         if not (mapper is None or callable(mapper) or hasattr(mapper, "getMessageFromTuple")):
@@ -112,7 +112,7 @@ class RecordForm:
                 raise DefinitionError(f"topic {self.topic!r}: no field {name!r} in the tuples; they have: {fields}")
 
     def blocks(self, tuples: Sequence[TridentTuple]) -> Iterator[Block]:
-        """The records of the tuples, some thousands at a time. Raises StateError naming a row that has none."""
+        """Yields the records, some thousands at a time. Raises StateError for the first row it cannot convert."""
         done = 0
         for fields, chunk in chunks_of(tuples):
             try:
@@ -140,7 +140,7 @@ class RecordForm:
             found = chunk.pylist(self.selector)
         else:
             choose = getattr(self.selector, "getTopic", self.selector)
-            found = [choose(values) for values in chunk.tuples(fields)]  # no map: it ends at a StopIteration
+            found = [choose(values) for values in chunk.tuples(fields)]  # not `map`, which a StopIteration would end
         for row, topic in enumerate(found):
             if topic is not None and (not isinstance(topic, str) or not topic):
                 raise UnwritableError(row, f"the topic selector names {topic!r}, which is no topic")
@@ -152,7 +152,7 @@ def _named(given: FieldsLike | None) -> Fields | None:
 
 
 def chunks_of(tuples: Sequence[TridentTuple]) -> Iterator[tuple[Fields, Chunk]]:
-    """The tuples by columns, each chunk with the fields of a tuple."""
+    """The tuples as chunks of columns, each with its fields."""
     if isinstance(tuples, TupleList):
         for chunk in tuples.chunks:
             yield tuples.fields, chunk

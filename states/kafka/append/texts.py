@@ -1,4 +1,4 @@
-"""Columns as bytes and as JSON texts, a whole column at a time."""
+"""Converts columns into bytes and JSON texts, a whole column at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Bytes = bytes | None
 
 
 class UnwritableError(TridentError):
-    """A value that has no text; ``row`` is its place in the chunk."""
+    """A value that cannot be written; ``row`` is its position in the chunk."""
 
     def __init__(self, row: int, why: str) -> None:
         super().__init__(why)
@@ -28,7 +28,7 @@ class UnwritableError(TridentError):
 
 
 def as_bytes(name: str, column: Column) -> list[Bytes]:
-    """Text as UTF-8, bytes as they are, None as None, everything else as its JSON text."""
+    """Text as UTF-8, bytes unchanged, None as None, any other value as its JSON text."""
     if not isinstance(column, list):
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             return to_list(column.cast(pa.binary() if pa.types.is_string(column.type) else pa.large_binary()))
@@ -66,7 +66,7 @@ def json_texts(name: str, column: Column) -> list[str]:
 
 
 def json_objects(names: Sequence[str], columns: Sequence[list[str]], length: int) -> list[Bytes]:
-    """An object for each row: ``names`` in their order, ``columns`` their JSON texts."""
+    """A JSON object for each row, with ``names`` in their order; ``columns`` are their JSON texts."""
     if not names:
         return [b"{}"] * length
     form = "{" + ",".join(encode_basestring(name).replace("%", "%%") + ":%s" for name in names) + "}"

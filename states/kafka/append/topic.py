@@ -36,7 +36,7 @@ class TopicRecords(State):
         self._sender: Sender | None = None
 
     def beginCommit(self, txid: int | None) -> None:
-        """Connects the first time, and after a failure. Raises StateError for a topic that is not there."""
+        """Connects at the first batch and after a failure. Raises StateError if the topic is missing."""
         self.rows = 0
         if self._sender is not None:
             return
@@ -46,7 +46,7 @@ class TopicRecords(State):
         self._sender = Sender(self.factory.cluster, {**SETTINGS, **DELIVERED, **given, **UNLIMITED}, Room(given))
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Sends the records and waits for none; with ``tell`` returns the tuples."""
+        """Sends the records without waiting for their delivery; with ``tell`` returns the tuples."""
         with kafka_errors(self.factory.cluster, f"write to topic {self.factory.topic!r}"):
             for block in self.factory.form.blocks(tuples):
                 block.send_to(self._open_sender, self.factory.topic)
@@ -54,8 +54,8 @@ class TopicRecords(State):
         return tuples if tell else []
 
     def commit(self, txid: int | None) -> Any:
-        """Waits until the brokers have confirmed every record. Raises FailedException where one was not delivered and
-        a replay may help, StateError where none would."""
+        """Waits until the brokers have confirmed every record. If one was not delivered, raises FailedException if a
+        replay may help, else StateError."""
         sender = self._open_sender
         with kafka_errors(self.factory.cluster, f"write to topic {self.factory.topic!r}"):
             while asked(sender.producer.flush, 1.0) > 0 and sender.failures.count == 0:
@@ -65,7 +65,7 @@ class TopicRecords(State):
         return {"rows": self.rows}
 
     def rollback(self, txid: int | None) -> None:
-        """What waits is dropped; what was sent stays."""
+        """Drops the queued records; records already sent stay."""
         self.close()
 
     def close(self) -> None:
@@ -91,14 +91,14 @@ class TopicRecords(State):
 
 @dataclass(frozen=True, repr=False)
 class TopicState(RecordFactory):
-    """Writes each tuple as a record, at least once, as Storm's TridentKafkaState. Written by `states.RowUpdater`.
+    """Writes each tuple as a record, at least once, like Storm's TridentKafkaState. Written by `states.RowUpdater`.
 
-    The options are those of `TransactionalTopicState`. A value of None is a tombstone (Storm drops it); a topic of
-    None from the selector stands for ``topic`` (Storm drops the record). A batch is not committed before the brokers
-    have confirmed every record, in all in-sync replicas; a retry within librdkafka doubles nothing.
+    The options have the same meaning as in `TransactionalTopicState`. A value of None is a tombstone (Storm drops it);
+    if the selector returns None, the record goes to ``topic`` (Storm drops the record). A batch is committed only when
+    all in-sync replicas have confirmed every record. A retry within librdkafka doubles nothing.
 
-    On replay: the records are written again, so readers may see them twice. Raises DefinitionError for what does not
-    fit together; opens nothing.
+    On replay: the records are written again, so readers may see them twice. Raises DefinitionError for options that
+    contradict each other; opens nothing.
     """
 
     partitions: int | None = None
@@ -122,6 +122,6 @@ class TopicState(RecordFactory):
         return TopicRecords(self, conf)
 
     def participant(self) -> BatchParticipant:
-        """The driver's side, for one run: waits for the brokers, looks at the topic or makes it, and notes whose it is.
-        It remembers no txids: nothing tells it that a topic was put back from a backup."""
+        """Returns the driver's side for one run: it waits for the brokers, checks or creates the topic, and records its
+        owner. It stores no txids, so it cannot detect a topic restored from a backup."""
         return UnfencedLedger(AppendedTopic(self.cluster, self.topic, self.partitions), self.location)

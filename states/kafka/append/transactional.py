@@ -24,7 +24,7 @@ from .records import Block, Headers
 
 
 class Consuming:
-    """The consumed offsets of one spout, in one task."""
+    """Finds the consumed offsets of one spout, in one task."""
 
     def __init__(self, cluster: Cluster, spout: str, conf: dict) -> None:
         self._cluster = cluster
@@ -34,7 +34,7 @@ class Consuming:
 
     @staticmethod
     def check(spout: str, place: StatePlace) -> None:
-        """Raises DefinitionError where a state partition cannot know what was consumed for it."""
+        """Raises DefinitionError if a state partition cannot know which offsets its tuples come from."""
         if spout not in place.spouts:
             raise DefinitionError(
                 f"state {place.state}: consumed names the stream {spout!r}, which does not feed it; the streams "
@@ -48,7 +48,7 @@ class Consuming:
             )
 
     def offsets(self, txid: int, partition: int, partitions: int) -> list[tuple[list[Any], Any]]:
-        """Pairs of offsets and group metadata: of all that was read, or by this task where there are several."""
+        """Pairs of offsets and group metadata: of the whole batch or, with several partitions, of this task's share."""
         from confluent_kafka import TopicPartition
 
         batch = consumed(self._conf, self._spout, txid)
@@ -67,7 +67,7 @@ TXID_HEADER = "trident-txid"
 class TransactionalTopicRecords(State):
     """One partition of a TransactionalTopicState.
 
-    On replay: the mark that was committed with the records tells that they are there, and nothing is written. It is
+    On replay: nothing is written, because the mark committed with the records shows that they are there. The mark is
     read whenever the producer is opened: in each new process, after each failure, in each attempt but the first.
     """
 
@@ -86,7 +86,8 @@ class TransactionalTopicRecords(State):
         self._txid: int | None = None
 
     def beginCommit(self, txid: int | None) -> None:
-        """Finds out what is there. Raises ZombieError for an older driver, FailedException if the broker is away."""
+        """Opens the producer and reads the marks where needed. Raises ZombieError for an older driver, attempt or
+        batch, FailedException if the broker is away."""
         self.rows = self.written = 0
         self._txid = txid
         goes_on = txid is None or (txid > self._own.txid and self._fence.attempt == 0)
@@ -94,7 +95,7 @@ class TransactionalTopicRecords(State):
             self._take_over(txid)
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Sends the records; with ``tell`` returns the tuples written now. Raises StateError for a bad one."""
+        """Sends the records; with ``tell`` returns the tuples written now. Raises StateError for a bad tuple."""
         self.rows += len(tuples)
         if len(tuples) == 0 or not self._mine:
             return []
@@ -105,7 +106,8 @@ class TransactionalTopicRecords(State):
         return tuples if tell else []
 
     def commit(self, txid: int | None) -> Any:
-        """Commits records, mark and consumed offsets in one transaction; returns how many tuples there were."""
+        """Commits records, mark and consumed offsets in one transaction; returns the receipt: the counts of tuples
+        received (``rows``) and written."""
         if self._mine:
             mark = self._fence.mark(txid, self.partitions, self.rows)
             if txid is None:
@@ -118,16 +120,16 @@ class TransactionalTopicRecords(State):
         self._producer.abort()
 
     def close(self) -> None:
-        """The run is over in this process, or another process has served the partition since."""
+        """Called when the run is over in this process, or another process now runs the partition."""
         self._producer.close()
 
     @property
     def _mine(self) -> bool:
-        """Whether the part of the batch is to be written."""
+        """Whether this partition must write its part of the batch."""
         return self._txid is None or (self._own.txid < self._txid and not self._counts_only)
 
     def _take_over(self, txid: int | None) -> None:
-        if self._fence.generation == 0:  # there is no driver that did
+        if self._fence.generation == 0:  # no driver has checked it
             check_there(self._fence.place, self.factory.cluster.admin(), self.factory.partitions)
         driver, self._own = self._fence.take_over(self._producer, self.partition, txid)
         if driver.generation > 0 and driver.partitions == 0:
@@ -155,19 +157,19 @@ class TransactionalTopicState(RecordFactory):
     """Appends each tuple as a record, exactly once for readers with ``isolation.level=read_committed``. Written by
     `states.RowUpdater`.
 
-    ``value``, ``key``, ``headers``: fields, see `states.kafka.append.records`; without ``value`` all fields but those
-    of the key. ``mapper`` (tuple) -> (key, value[, headers]) stands in place of them, ``topicSelector`` (a field, or
-    (tuple) -> topic) in place of the one topic; the marks stay with ``topic``. ``asJson``: a single field as an object
-    too.
-    ``partitions``: a missing topic is created so, instead of refused. ``txidHeader`` adds the header trident-txid.
-    ``settings``: librdkafka's. ``consumed``: the name of a stream of a KafkaSpout with shareOffsets, whose consumed
-    offsets are committed in the same transaction.
+    ``value``, ``key``, ``headers``: fields, see `states.kafka.append.records`; without ``value``, all fields but the
+    key's. ``mapper``, (tuple) -> (key, value[, headers]), replaces all three. ``topicSelector``, a field or (tuple) ->
+    topic, chooses a topic for each record; the marks stay with ``topic``. ``asJson`` writes a single field as an
+    object, too.
+    ``partitions``: a missing topic is created with so many partitions; without it, a missing topic is an error.
+    ``txidHeader`` adds the header trident-txid. ``settings``: librdkafka's settings. ``consumed``: the name of a stream
+    of a KafkaSpout with shareOffsets; its consumed offsets are committed in the same transaction.
 
-    The records of a batch become visible one state partition after the other; with ``oneTransaction`` the state has
-    one partition, and they become visible at once.
+    The records of a batch become visible one state partition after the other; with ``oneTransaction``, the state has
+    one partition and they become visible at once.
 
-    On replay: a partition that has written its part of the batch writes nothing. Exact for sources that send a batch
-    again unchanged. Raises DefinitionError for what does not fit together; opens nothing.
+    On replay: a partition that has written its part of the batch writes nothing. Exact for sources that repeat a batch
+    unchanged. Raises DefinitionError for options that contradict each other; opens nothing.
     """
 
     oneTransaction: bool = False
@@ -195,7 +197,7 @@ class TransactionalTopicState(RecordFactory):
         return 1 if self.oneTransaction else None
 
     def check_place(self, place: StatePlace) -> None:
-        """At build. Raises DefinitionError where the topology cannot give what the options ask for."""
+        """Called by `build()`. Raises DefinitionError if the topology cannot meet the options."""
         super().check_place(place)
         if self.oneTransaction and place.partitions != 1:
             raise DefinitionError(
@@ -212,5 +214,5 @@ class TransactionalTopicState(RecordFactory):
         return TransactionalTopicRecords(self, conf, partitionIndex, numPartitions)
 
     def participant(self) -> BatchParticipant:
-        """The driver's side, for one run."""
+        """Returns the state's driver side for one run."""
         return TopicLedger(self.cluster, self.location, for_producers(self.settings), True, self.partitions)

@@ -1,4 +1,4 @@
-"""One partition of a CompactedTopicState, and the backing map below its txid logic."""
+"""One partition of a CompactedTopicState, and its backing map."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _MAPS: dict[str, Any] = {
 
 
 class TopicBacking(BackingMap):
-    """Keys and stored values of one state partition: read from the process's table, written by its writer.
+    """Keys and stored values of one state partition: read from the process's local table, written by its writer.
 
-    On replay: nothing of its own; the map above it keeps the txids.
+    On replay: does nothing special; the map above it compares the txids.
     """
 
     def __init__(self, codec: Codec, kind: str, cluster: Cluster, writer: KeyWriter) -> None:
@@ -63,7 +63,7 @@ class TopicBacking(BackingMap):
         self.active, self.txid = True, txid
 
     def commit(self, txid: int | None) -> None:
-        """Sends what the maps have put, commits, and then keeps it in the table."""
+        """Sends the pending rows, commits, and then puts them into the local table."""
         pending = self._pending
         if pending:
             rows = list(pending.values())
@@ -88,7 +88,7 @@ class TopicBacking(BackingMap):
         if len(keys) == 0:
             return []
         names = as_bytes(self.codec.key_texts(self.codec.split_keys(keys)))
-        with self._made_table().lock:  # a query of another thread may begin it anew
+        with self._made_table().lock:  # another thread's query may rebuild it
             found = self._current().get(names)
         if self._pending:
             found = [self._pending.get(name, row) for name, row in zip(names, found, strict=True)]
@@ -108,7 +108,7 @@ class TopicBacking(BackingMap):
             self._pending[name] = Row(_bytes(text), txid, _bytes(old))
 
     def write(self, tuples: Sequence[TridentTuple]) -> None:
-        """Rows straight into the topic, column by column; the last of a key's counts."""
+        """Sends rows directly, column by column; of several rows of a key the last wins."""
         done = 0
         self._sent = True
         fields: Fields
@@ -130,16 +130,19 @@ class TopicBacking(BackingMap):
             )
 
     def rows(self) -> Iterator[tuple[tuple, Any]]:
-        """All keys with their stored values."""
+        """Yields all keys with their stored values."""
         for part in _parts(self._current().rows()):
             values = self._values([row for _, row in part])
             yield from zip([self.codec.key(name) for name, _ in part], values, strict=True)
 
     def _current(self) -> LocalTable:
-        """The table. Inside a commit it is read to the very end once after the producer was opened: from then on no
-        other process writes this partition's keys; and again where the table has begun anew. What this partition has
-        committed may lie behind another's open transaction, whose end is waited for (not by a plain state, which sends
-        before it reads). Outside a commit the table follows the topic each time, at least up to its own last commit."""
+        """The local table, read as far as needed.
+
+        Inside a commit it is read to the end once after the producer was opened, since from then on no other process
+        writes this partition's keys; and again if the table was rebuilt. This partition's committed records may lie
+        behind an open transaction of another one, so it waits for that to end (a plain state does not: it sends before
+        it reads). Outside a commit each call catches up with the topic, at least up to its own last commit.
+        """
         table = self._made_table()
         if not self.active and self._unread:  # own records may lie behind another partition's open transaction
             table.catch_up(ANSWER, whole=True)
@@ -157,7 +160,7 @@ class TopicBacking(BackingMap):
         return self._table
 
     def _settles(self) -> float:
-        """Own records of the last batch may wait for the end of their transaction."""
+        """How long to wait for open transactions: longer if the last batch wrote, since its own may still be ending."""
         return ANSWER / 6 if self.written else SETTLES
 
     def _values(self, rows: Sequence[Row | None]) -> list[Any]:
@@ -171,7 +174,7 @@ class TopicBacking(BackingMap):
         return values
 
     def _split(self, stored: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-        """Stored values as txids, values and values before."""
+        """Splits stored values into txids, values and previous values."""
         if self.kind == "opaque":
             txids, values, prevs = zip(*stored, strict=True)
             return txids, values, prevs
@@ -185,11 +188,11 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
     """One partition of a CompactedTopicState.
 
     On replay: plain writes the keys again with the replay's values, transactional keeps what the batch has written,
-    opaque starts again from the value before, non-transactional applies the batch again.
+    opaque starts again from the previous value, non-transactional applies the batch again.
     """
 
     def __init__(self, backing: TopicBacking, partition: int, of: int, settle: Callable[[], None] | None) -> None:
-        """``settle``: what a driver would have done before the first batch; None where there is one."""
+        """``settle``: a driver's work before the first batch, for a state without a driver; else None."""
         super().__init__(_MAPS[backing.kind].build(backing), GLOBAL_KEY)
         self.backing = backing
         self.codec = backing.codec
@@ -198,7 +201,8 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         self._settle = settle
 
     def beginCommit(self, txid: int | None) -> None:
-        """Begins the transaction. Raises ZombieError, FailedException if the broker is away."""
+        """Begins the transaction. Raises ZombieError for an older driver, attempt or batch, FailedException if the
+        broker is away."""
         if self._settle is not None:
             self._settle()
             self._settle = None
@@ -207,7 +211,7 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         super().beginCommit(txid)
 
     def commit(self, txid: int | None) -> Any:
-        """Returns how many records were written, once all of them are confirmed."""
+        """Commits; returns the number of records written once all are confirmed."""
         super().commit(txid)
         self.backing.commit(txid)
         return {"partition": self.partition, "written": self.backing.written}
@@ -217,11 +221,11 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         self.backing.rollback()
 
     def close(self) -> None:
-        """The run is over in this process, or another process has served the partition since."""
+        """Called when the run is over in this process, or another process now runs the partition."""
         self.backing.writer.close()
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Writes the rows under their keys; with ``tell`` returns all of them. Raises StateError for a bad row."""
+        """Writes the rows under their keys; with ``tell`` returns all rows. Raises StateError for a bad row."""
         if len(tuples) == 0:
             return []
         if self.backing.kind == PLAIN:

@@ -1,10 +1,11 @@
-"""Keys and values of a compacted topic as text, whole columns at a time, and back.
+"""Converts keys and values of a compacted topic to text and back, whole columns at a time.
 
-A key's bytes are a function of the key alone, and no two keys share them: 1, 1.0, True and "1" are four. One text
-field is its UTF-8 as it is, one binary field its bytes; every other key is a JSON array of its fields. (One field
-without a type: text as it is unless it begins with "[", everything else as an array of one.) One value field is its
-JSON text alone, several are an object; a row without any value is a tombstone. What would not come back as it was is
-refused: `states.columns.values` says what a typed field holds.
+A key's bytes depend only on the key, and different keys have different bytes: 1, 1.0, True and "1" are four keys. A
+single text field is written as its UTF-8, a single binary field as its bytes, any other key as a JSON array of its
+fields. (A single field without a type: a text is written as it is unless it begins with "[", any other value as an
+array of one.) A single value field is written as its JSON text, several as an object. A row whose values are all None
+is a tombstone. Values that would not be read back unchanged are refused; see `states.columns.values` for what a typed
+field holds.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Text = str | bytes
 
 @dataclass(frozen=True)
 class Codec:
-    """How the keys and values of one state stand in its topic. ``keys`` None: one key for all, "$GLOBAL$"."""
+    """The form of one state's keys and values in its topic. ``keys`` None: a single key, "$GLOBAL$"."""
 
     topic: str
     keys: Fields | None
@@ -55,8 +56,8 @@ class Codec:
     # -- to the topic
 
     def key_texts(self, columns: Sequence[Values], values: Sequence[Values] = (), row: int = 0) -> list[Text]:
-        """The keys of these key columns. Raises StateError for the first that is none, and names it as ``row`` (of the
-        first) of the batch with its ``values``."""
+        """The keys of these key columns. Raises StateError for the first invalid key; ``row``, the batch position of
+        the first row, and ``values`` only serve that error."""
         named = _Named([*columns, *values], row)
         columns = list(map(_as_meant, columns))
         only = self.key_columns[0]
@@ -72,7 +73,7 @@ class Codec:
         ]  # fmt: skip
 
     def value_texts(self, columns: Sequence[Values], keys: Sequence[Values], row: int = 0) -> list[str | None]:
-        """The values of these value columns, None for a tombstone. ``keys`` and ``row`` only name a bad one."""
+        """The values of these value columns, None for a tombstone. ``keys`` and ``row`` only serve the error."""
         named = _Named([*keys, *columns], row)
         columns = list(map(_as_meant, columns))
         texts: list[list[Any]] = [self._texts(c, v, named) for c, v in zip(self.value_columns, columns, strict=True)]
@@ -84,7 +85,7 @@ class Codec:
         return made if not all(map(_has_none, columns)) else _with_tombstones(made, columns)
 
     def split_keys(self, keys: Sequence[Sequence[Any]]) -> list[Values]:
-        """The columns of key tuples. Raises StateError for another number of fields."""
+        """The columns of key tuples. Raises StateError for a wrong number of fields."""
         columns = keys.columns if isinstance(keys, ColumnKeys) else transposed(keys, len(self.key_columns))
         if columns is None or len(columns) != len(self.key_columns):
             names = ", ".join(column.name for column in self.key_columns)
@@ -92,7 +93,7 @@ class Codec:
         return list(columns)
 
     def split_values(self, values: Sequence[Any]) -> list[list[Any]]:
-        """The columns of a map's values: with several fields a value is a row, or None."""
+        """The columns of a map's values; with several fields, a value is a row or None."""
         width = len(self.value_columns)
         if width == 1:
             return [list(values)]
@@ -122,7 +123,7 @@ class Codec:
     # -- from the topic
 
     def key(self, data: bytes) -> tuple:
-        """The key of a record. Raises StateError for bytes that this state has not written."""
+        """The key of a record. Raises StateError for bytes that are no key of this state."""
         only = self.key_columns[0] if len(self.key_columns) == 1 else None
         try:
             if only is not None and only.family == "binary":
@@ -138,7 +139,7 @@ class Codec:
             ) from error
 
     def values(self, data: Sequence[bytes | None]) -> list[Any]:
-        """The values of records, a tuple for each where there are several fields. Raises StateError."""
+        """The values of records; with several fields, each is a tuple. Raises StateError for an invalid value."""
         present = [each for each in data if each is not None]
         try:
             parsed = json.loads(b"[" + b",\n".join(present) + b"]")
@@ -153,7 +154,7 @@ class Codec:
         return [None if each is None else next(rest) for each in data]
 
     def _simple(self, parsed: list[Any]) -> bool:
-        """Whether the parsed values are the field's own, all of them."""
+        """Whether the parsed values need no conversion."""
         family = self.value_columns[0].family if len(self.value_columns) == 1 else ""
         return family == "json" or (family in _KIND and set(map(type, parsed)) <= {_KIND[family], type(None)})
 
@@ -176,7 +177,7 @@ class Codec:
 
 @dataclass(frozen=True)
 class _Named:
-    """What names a bad row: the columns of keys and values, and where in the batch their first row stands."""
+    """Names a bad row: the columns of keys and values, and the batch position of their first row."""
 
     columns: Sequence[Values]
     row: int
@@ -190,9 +191,9 @@ def _as_meant(column: Values) -> Values:
 
 
 def _as_it_is(column: Column, values: Values) -> list[Any]:
-    """Text and bytes, checked."""
+    """Checks text and bytes, which are written unchanged."""
     if isinstance(values, pa.Array) and values.null_count == 0 and not column.sizes and _is_text(values.type):
-        return values.to_pylist()  # an Arrow text is UTF-8
+        return values.to_pylist()  # Arrow texts are valid UTF-8
     return list(column.encode(to_list(values)))
 
 
@@ -201,7 +202,7 @@ def _is_text(type_: pa.DataType) -> bool:
 
 
 def _fits(column: Column, values: pa.Array) -> bool:
-    """Whether all values are whole numbers of the column, without a look at each."""
+    """Whether the array's type alone shows that the column holds all values."""
     return bool(values.type == pa.int64() and values.null_count == 0 and column.bits == 64)
 
 
@@ -210,7 +211,8 @@ def _has_none(values: Values) -> bool:
 
 
 def json_texts(column: Column, column_values: Values) -> list[str]:
-    """The JSON text of every value, ``null`` for None. Raises Refused for the first that would not come back."""
+    """The JSON text of every value, ``null`` for None. Raises Refused for the first value that would not be read back
+    unchanged."""
     family = column.family
     if isinstance(column_values, pa.Array) and family == "integer" and _fits(column, column_values):
         return column_values.cast(pa.string()).to_pylist()
@@ -229,7 +231,7 @@ def json_texts(column: Column, column_values: Values) -> list[str]:
 
 
 def _checked(column: Column, index: int, value: Any) -> str:
-    """One value without a type; what JSON gives back must be what it was. The same text for equal values."""
+    """The JSON text of an untyped value, equal for equal values. Raises Refused if JSON would change the value."""
     try:
         column.encode([value])
     except Refused as why:
@@ -271,7 +273,7 @@ _KIND: dict[str, type] = {"integer": int, "text": str, "boolean": bool}
 
 
 def _back(column: Column, value: Any) -> Any:
-    """A parsed JSON value as the field holds it. Raises TypeError, ValueError."""
+    """Converts a parsed JSON value to the field's type. Raises TypeError or ValueError."""
     family = column.family
     if value is None or family == "json":
         return value
@@ -284,7 +286,7 @@ def _back(column: Column, value: Any) -> Any:
 
 
 def _with_tombstones(texts: list[str], columns: Sequence[Values]) -> list[str | None]:
-    """None in place of the rows that have no value at all."""
+    """The texts, with None for each row whose values are all None."""
     gone = [all(value is None for value in row) for row in zip(*map(to_list, columns), strict=True)]
     return [None if empty else text for empty, text in zip(gone, texts, strict=True)]
 

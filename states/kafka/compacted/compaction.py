@@ -1,7 +1,7 @@
-"""What a compacted topic must be before a state writes it, and how it is made when it is missing.
+"""Checks a compacted topic before a state writes it, and creates a missing one.
 
-Partitions must stay as many as they were: a key's partition follows from their number. It is remembered in the offset
-metadata of a group, ``trident/<topology>/<state>/keys``.
+The number of partitions must not change, since it decides the partition of a key. The offset metadata of the group
+``trident/<topology>/<state>/keys`` records it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LAGS = {
 
 @dataclass(frozen=True)
 class Compaction:
-    """The topic as a state needs it. ``restart``: for how many seconds the topology may be down."""
+    """A state's requirements of its topic. ``restart``: for how many seconds the topology may be down."""
 
     topic: str
     partitions: int | None = None
@@ -43,7 +43,7 @@ class Compaction:
     restart: float = HOUR
 
     def look(self, cluster: Cluster) -> list[Finding]:
-        """What is right, what would be made, what is wrong. Writes nothing."""
+        """Reports whether the topic is suitable, would be created, or is wrong. Writes nothing."""
         reach(cluster)
         found = self._found(cluster)
         if found is None:
@@ -55,7 +55,7 @@ class Compaction:
         return wrong or [Finding("ok", f"topic {self.topic!r} is compacted and has {partitions} partitions")]
 
     def settled(self, cluster: Cluster) -> int:
-        """Makes the topic if it is missing; the number of its partitions. Raises StateError for one that is wrong."""
+        """Creates a missing topic; returns the number of partitions. Raises StateError for an unsuitable topic."""
         found = self._found(cluster)
         if found is None:
             self._create(cluster)
@@ -120,7 +120,8 @@ _TWO = (
 
 
 class KeyedTopic:
-    """The topic on the driver: looked at when a run begins, and that its partitions stay."""
+    """The driver's checks of the topic: at the start of a run, and before each attempt that its partitions are
+    unchanged."""
 
     def __init__(self, cluster: Cluster, compaction: Compaction) -> None:
         self.cluster = cluster
@@ -131,7 +132,7 @@ class KeyedTopic:
         self._written = 0.0
 
     def open(self, conf: dict) -> None:
-        """Raises StateError for a topic that cannot serve, or whose partitions are not as many as they were."""
+        """Checks or creates the topic. Raises StateError if it is unsuitable or its partition count has changed."""
         self._place = MarkPlace.of(self.cluster, self._compaction.topic, conf)
         self._partitions = self._compaction.settled(self.cluster)
         self._admin = self.cluster.admin()
@@ -141,7 +142,8 @@ class KeyedTopic:
         self._remember()
 
     def unchanged(self) -> bool:
-        """Before each attempt; whether what is remembered was due to be written again. Raises StateError."""
+        """Called before each attempt; renews the recorded number if due, and returns whether it was. Raises StateError
+        if the number of partitions has changed."""
         with kafka_errors(self.cluster, f"look at topic {self._compaction.topic!r}"):
             now = len(partitions_of(self._admin, self._compaction.topic))
         if now != self._partitions:
@@ -152,7 +154,7 @@ class KeyedTopic:
         return due
 
     def last_txid(self) -> int:
-        """The highest txid of its records, 0 if none."""
+        """The highest txid among the topic's records, 0 if there is none."""
         if not self._compaction.exists(self.cluster):
             return 0
         table = table_of(self.cluster, self._compaction.topic)
@@ -179,7 +181,7 @@ class KeyedTopic:
 
 
 class CompactedLedger(TopicLedger):
-    """The driver's side of a fenced CompactedTopicState: topic first, then the fence."""
+    """The driver's side of a fenced CompactedTopicState: it checks the topic, then takes over the fence."""
 
     def __init__(
         self, keyed: KeyedTopic, cluster: Cluster, location: Location, settings: Mapping[str, Any], valued: bool
@@ -189,7 +191,7 @@ class CompactedLedger(TopicLedger):
         self._valued = valued
 
     def open(self, conf: dict) -> int:
-        """Raises StateError for a topic that cannot serve."""
+        """Raises StateError for an unsuitable topic."""
         opened(self._cluster, lambda: self._keyed.open(conf))
         return super().open(conf)
 
@@ -198,7 +200,7 @@ class CompactedLedger(TopicLedger):
         super().prepare(txid, attempt, numPartitions)
 
     def _in_values(self, found: Remembered) -> int:
-        """As the marks say; without them, as the values: the topic is read for it."""
+        """The highest txid according to the marks; without marks, according to the values, which reads the topic."""
         if not self._valued:
             return 0
         return found.last or self._keyed.last_txid()

@@ -1,12 +1,11 @@
-"""A topic's latest record of every key, in a table of this process that follows the topic.
+"""A local table of this process with the latest record of every key of a topic; it follows the topic.
 
-The table is SQLite's own temporary file: it is gone with the process, and holds about the bytes of keys and values
-twice; the memory is its page cache. One table serves all states of a process over one topic. Before it answers, it
-reads up to the last stable offset; what is compacted meanwhile leaves gaps, which mean nothing: of each key the last
-record counts.
+The table is a temporary SQLite file, which ends with the process. It takes about twice the bytes of keys and values on
+disk, and its page cache in memory. One table serves all states of a process over one topic. Before it answers, it reads
+up to the last stable offset. Compaction leaves gaps in the offsets, which do no harm: only the last record of a key
+counts.
 
-A tombstone is removed from a topic ``delete.retention.ms`` after it was compacted, so a table that stood still for
-longer starts anew.
+Brokers remove a tombstone ``delete.retention.ms`` after its compaction, so a table not read for longer starts anew.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ TXID = "trident-txid"
 PREV = "trident-prev"
 GENERATION = "trident-generation"
 SETTLES = 0.2
-"""How long a query waits for transactions that were open when it began: most of them are about to be committed."""
+"""For how many seconds a query waits for transactions that are open when it begins: most commit within this time."""
 CACHE_KIB = 16_384
 PAGE = 5_000
 ASKED, READ = 500, 20_000
@@ -53,7 +52,7 @@ _UPSERT = (
 
 
 class Row(NamedTuple):
-    """The last record of a key; ``value`` None: a tombstone that has a txid."""
+    """The last record of a key; ``value`` None: a tombstone with a txid."""
 
     value: bytes | None
     txid: int | None = None
@@ -65,7 +64,7 @@ _making = threading.Lock()
 
 
 def table_of(cluster: Cluster, topic: str) -> LocalTable:
-    """The table of this process; it lives as long as somebody holds it."""
+    """This process's table of the topic; it is freed with its last reference."""
     with _making:
         key = (os.getpid(), cluster, topic)
         found = _tables.get(key)
@@ -75,7 +74,7 @@ def table_of(cluster: Cluster, topic: str) -> LocalTable:
 
 
 class LocalTable:
-    """Keys are bytes, a record without one is an error. Safe for several threads."""
+    """The latest record of every key. Keys are bytes; a record without a key is an error. Thread-safe."""
 
     def __init__(self, cluster: Cluster, topic: str) -> None:
         self._cluster = cluster
@@ -97,10 +96,11 @@ class LocalTable:
         self._reached = time.monotonic()
 
     def catch_up(self, settles: float = SETTLES, whole: bool = False) -> int:
-        """Reads what is committed now. ``settles``: how long to wait for what is still open; ``whole``: what stays open
-        for longer is an error. Returns ``begun``, how often the table has begun anew: it has been read whole since.
+        """Reads all records committed by now. ``settles``: for how many seconds to wait for open transactions.
+        ``whole``: a transaction that stays open for longer is an error. Returns ``begun``, the number of times the
+        table was started anew; the current one has been read to the end.
 
-        Raises FailedException if the broker is away, StateError for a topic that is none of ours.
+        Raises FailedException if the broker is away, StateError for records that no state has written.
         """
         with self.lock, kafka_errors(self._cluster, f"read topic {self._topic!r} back"):
             try:
@@ -112,11 +112,11 @@ class LocalTable:
                 self._warn(self._reached - began)
                 return self.begun
             except BaseException:
-                self._consumer = None  # what it has fetched is forgotten; the next one goes on from ``_at``
+                self._consumer = None  # drops its fetched records; the next consumer starts at ``_at``
                 raise
 
     def _stale(self) -> bool:
-        """Whether a tombstone may have come and gone since the table was at the end."""
+        """Whether a tombstone may have been written and removed since the table last reached the end."""
         if self._retention is None:
             self._retention = retention_of(self._admin, self._topic)
         return bool(self._at) and time.monotonic() - self._reached > self._retention
@@ -133,13 +133,13 @@ class LocalTable:
         return self._cluster.admin()
 
     def _ends(self, settles: float, whole: bool) -> dict[int, int]:
-        """The last stable offset of each partition; beyond it are only transactions that stayed open."""
+        """The last stable offset of each partition; only transactions that stayed open lie beyond it."""
         from confluent_kafka import IsolationLevel
 
         self._partitions = len(partitions_of(self._admin, self._topic))
         wanted = self._offsets(IsolationLevel.READ_UNCOMMITTED)
         until = time.monotonic() + settles
-        while True:  # asks until the answer is the one wanted; an error ends it
+        while True:  # not `again_for`: repeats for an answer, not for an error
             stable = self._offsets(IsolationLevel.READ_COMMITTED)
             if all(stable[part] >= end for part, end in wanted.items()):
                 return stable
@@ -173,7 +173,7 @@ class LocalTable:
             self._consumer = self._assigned()
         heard = time.monotonic()
         while any(self._at[part] < end for part, end in ends.items()):
-            found = asked(self._consumer.consume, 1, 0.1)  # returns with the first; then what is there
+            found = asked(self._consumer.consume, 1, 0.1)  # returns at the first record; then take all that wait
             if found:
                 self._take([*found, *asked(self._consumer.consume, READ, 0.005)])
                 heard = time.monotonic()
@@ -198,12 +198,13 @@ class LocalTable:
         from confluent_kafka import TopicPartition
 
         made = self._cluster.consumer(CONSUMER)
-        asked(made.list_topics, self._topic, ANSWER)  # connected first: else librdkafka waits half a second
+        asked(made.list_topics, self._topic, ANSWER)  # connect first: otherwise librdkafka waits half a second
         asked(made.assign, [TopicPartition(self._topic, part, offset) for part, offset in self._at.items()])
         return made
 
     def _take(self, messages: Sequence[Any]) -> None:
-        """Applies records and notes how far they reach: a partition's end is told apart, behind its last marker."""
+        """Applies records and notes the offsets reached. The end of a partition is a message of its own, since
+        transaction markers after the last record have offsets, too."""
         from confluent_kafka import KafkaError, KafkaException
 
         rows: dict[bytes, Row] = {}
@@ -224,7 +225,7 @@ class LocalTable:
                     f"topic {self._topic!r}: its records at {message.offset()} are gone; it was made anew, or records "
                     "were deleted. It is read again from its beginning, and the batch is tried again"
                 )
-            elif means(KafkaException(error), Meaning.REFUSED):  # a record that nobody can read is not passed over
+            elif means(KafkaException(error), Meaning.REFUSED):  # never skip an unreadable record
                 raise KafkaException(error)
         self._write(rows)
         self._at.update((part, max(offset, self._at[part])) for part, offset in at.items())
@@ -251,7 +252,7 @@ class LocalTable:
         )
 
     def put(self, rows: Iterable[tuple[bytes, Row]]) -> None:
-        """What this process has committed itself; it need not be read back."""
+        """Adds rows that this process has committed itself, so they need not be read back."""
         with self.lock:
             self._write(dict(rows))
 
@@ -283,12 +284,12 @@ class LocalTable:
         return list(map(found.get, keys))
 
     def last_txid(self) -> int:
-        """The highest txid of a row, 0 if none."""
+        """The highest txid of a row, 0 if there is none."""
         with self.lock:
             return int(self._rows.execute("SELECT max(txid) FROM t").fetchone()[0] or 0)
 
     def rows(self) -> Iterator[tuple[bytes, Row]]:
-        """All keys that have a value, in the order of their bytes."""
+        """Yields all keys that have a value, in the order of their bytes."""
         last = None
         while True:
             where, after = ("", ()) if last is None else ("AND k > ?", (last,))

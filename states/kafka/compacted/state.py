@@ -1,4 +1,4 @@
-"""A map state and upserts in a compacted Kafka topic: one record for each key, readable by everybody."""
+"""A map state and upserts in a compacted Kafka topic: one record for each key, for any Kafka consumer to read."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _REGRESS = (
 
 @dataclass(frozen=True, repr=False)
 class CompactedTopicState(StateFactory):
-    """Keeps the last value of every key in a compacted topic. Written by `states.RowUpdater` (upserts) and, but for
+    """Keeps the last value of every key in a compacted topic. Written by `states.RowUpdater` (upserts) and, except for
     kind "plain", by persistentAggregate; read by `MapGet`, `TupleCollectionGet` and any Kafka consumer.
 
-    ``key``: the fields of the key, None for a global aggregate; ``value``: those of the value, a type for each if it is
-    declared ("count bigint"). A row whose values are all None is a tombstone. ``kind``: "plain" (guarantee kind
-    "upsert"), "non-transactional", "transactional" or "opaque", whose txid and value before are record headers.
-    ``fence=False`` (plain only): no transactions; a replaced driver may regress a key. ``settings``: librdkafka's.
-    A missing topic is made, with ``partitions``, ``replication`` and ``config``; ``restart``: how many seconds the
-    topology may be down, which delete.retention.ms and max.compaction.lag.ms must outlive.
+    ``key``: the fields of the key, None for a global aggregate. ``value``: the fields of the value, optionally typed
+    ("count bigint"). A row whose values are all None is a tombstone. ``kind``: "plain" (guarantee kind "upsert"),
+    "non-transactional", "transactional" or "opaque"; txid and previous value are record headers. ``fence=False`` (plain
+    only): no transactions, so an older driver may overwrite a key with an older value. ``settings``: librdkafka's
+    settings. A missing topic is created with ``partitions``, ``replication`` and ``config``. ``restart``: for how many
+    seconds the topology may be down; delete.retention.ms and max.compaction.lag.ms must be at least as long.
 
     On replay: as its kind; every partition of a batch is one Kafka transaction under a fixed transactional id.
-    Raises DefinitionError for what does not fit together; opens nothing.
+    Raises DefinitionError for options that contradict each other; opens nothing.
     """
 
     bootstrap: str
@@ -75,7 +75,7 @@ class CompactedTopicState(StateFactory):
         codec = Codec(self.topic, key, Fields.of(self.value))
         if len(codec.value) == 0 or (key is not None and len(key) == 0):
             raise DefinitionError(f"topic {self.topic!r}: key and value need at least one field each")
-        (key or Fields()).concat(codec.value)  # no field twice
+        (key or Fields()).concat(codec.value)  # raises for a field named twice
         partition_count(self.topic, self.partitions)
         settings = pairs(self.topic, self.settings)
         if "partitioner" in dict(settings):
@@ -107,7 +107,7 @@ class CompactedTopicState(StateFactory):
     def opaque(
         cls, bootstrap: str, topic: str, key: FieldsLike | None = None, value: FieldsLike = "count bigint", **more: Any
     ) -> CompactedTopicState:
-        """A map with txid and value before. Exact also under changed content, save for S12's keys."""
+        """A map with txid and previous value. Exact even if a replayed batch has other content, except S12's keys."""
         return cls(bootstrap, topic, key, value, "opaque", **more)
 
     @property
@@ -128,7 +128,7 @@ class CompactedTopicState(StateFactory):
 
     @property
     def guarantees(self) -> Mapping[str, tuple[str, ...]]:
-        """What the kind does not tell: without a fence a key may regress."""
+        """The exception to the kind's guarantee: without a fence, a key may go back to an older value."""
         return {} if self.fence else {"transactional": _REGRESS, "opaque": _REGRESS}
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> CompactedMap:
@@ -142,11 +142,11 @@ class CompactedTopicState(StateFactory):
         return RowUpdater()
 
     def check_place(self, place: StatePlace) -> None:
-        """Raises DefinitionError for a query that could not see what its batch has written."""
+        """Raises DefinitionError for a query that could not see all that its batch has written."""
         check_asked_behind(place, f"topic {self.topic!r}")
 
     def participant(self) -> BatchParticipant:
-        """The driver's side, for one run: looks at the topic or makes it, then fences."""
+        """Returns the driver's side for one run: it checks or creates the topic, then fences."""
         keyed = KeyedTopic(self.cluster, self._compaction)
         if not self.fence:
             return UnfencedLedger(keyed, self.location)
@@ -154,15 +154,15 @@ class CompactedTopicState(StateFactory):
         return CompactedLedger(keyed, self.cluster, self.location, settings, valued=self.type != PLAIN)
 
     def stored(self) -> dict[tuple, Any]:
-        """All keys that have a value: key tuple -> plain value, TransactionalValue or OpaqueValue."""
+        """Returns all keys that have a value: key tuple -> plain value, TransactionalValue or OpaqueValue."""
         if self._compaction.look(self.cluster)[0].level == "creates":
             return {}
         backing = self._backing(PlainWriter(self.cluster, self.topic, {}))
-        backing.written = 1  # what was committed just now is waited for
+        backing.written = 1  # waits for records committed just now
         return {ExactKey(key): value for key, value in backing.rows()}
 
     def settled(self) -> None:
-        """Makes the topic if it is missing. Raises StateError for one that cannot serve."""
+        """Creates the topic if it is missing. Raises StateError if an existing one is unsuitable."""
         self._compaction.settled(self.cluster)
 
     def check(self) -> Sequence[Finding]:

@@ -1,4 +1,4 @@
-"""How one state partition writes keys: in a fenced transaction with its mark, or by a plain idempotent producer."""
+"""The writers of a state partition: a fenced transaction with its mark, or a plain idempotent producer."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Headers = list[tuple[str, bytes]]
 
 
 class KeyWriter(Protocol):
-    """`begin`, `send` as often as wanted, `commit` or `rollback`. ``opened`` counts the producers: after a new one
-    others may have written meanwhile."""
+    """Call `begin`, then `send` any number of times, then `commit` or `rollback`. ``opened`` counts the producers
+    opened: before a new one, another process may have written."""
 
     opened: int
 
@@ -48,7 +48,8 @@ class FencedWriter:
         self.opened = 0
 
     def begin(self, txid: int | None) -> None:
-        """Raises ZombieError for an older driver, attempt or batch; FailedException if the broker is away."""
+        """Begins a transaction. Raises ZombieError for an older driver, attempt or batch; FailedException if the broker
+        is away."""
         behind = txid is not None and txid < self._own.txid
         if not self._producer.is_open or self._fence.attempt > 0 or behind:
             _, self._own = self._fence.take_over(self._producer, self._part, txid)
@@ -57,7 +58,7 @@ class FencedWriter:
         self._producer.begin()
 
     def send(self, values: Sequence[Text | None], keys: Sequence[Text], prevs: Sequence[Any] | None = None) -> None:
-        """``prevs``: with headers; for each record the value before, or None."""
+        """``prevs``: the previous value of each record, or None; given, the records get headers."""
         topic = self._fence.place.topic
         if prevs is None:
             self._producer.send(topic, values, keys)  # type: ignore[arg-type]
@@ -69,7 +70,7 @@ class FencedWriter:
         self._producer.send(topic, values, keys, headers)  # type: ignore[arg-type]
 
     def commit(self, txid: int | None) -> None:
-        """Raises FailedException where the batch must be replayed."""
+        """Commits the records and the mark. Raises FailedException if the batch must be replayed."""
         mark = self._fence.mark(txid, self._of)
         if txid is None:
             mark = mark._replace(txid=self._own.txid)
@@ -84,7 +85,7 @@ class FencedWriter:
 
 
 class PlainWriter:
-    """An idempotent producer without transactions: what is sent is visible at once, and nobody is shut out."""
+    """An idempotent producer without transactions: records are visible once sent, and no older writer is shut out."""
 
     def __init__(self, cluster: Cluster, topic: str, settings: Mapping[str, Any]) -> None:
         self._cluster = cluster
@@ -109,8 +110,8 @@ class PlainWriter:
             raise
 
     def commit(self, txid: int | None) -> None:
-        """Returns when every record is confirmed. Raises FailedException if the broker is away, StateError for a
-        record that it refuses."""
+        """Returns once every record is confirmed. Raises FailedException if the broker is away, StateError if it
+        refuses a record."""
         assert self._sender is not None
         sender, until = self._sender, time.monotonic() + ANSWER
         with kafka_errors(self._cluster, f"write to topic {self._topic!r}"):
@@ -135,7 +136,7 @@ class PlainWriter:
             raise StateError(f"{error}. {sender.failures.text}") from error.__cause__
 
     def rollback(self) -> None:
-        """What was sent stays; the replay writes the same keys again."""
+        """Drops the producer. Sent records stay; the replay writes the same keys again."""
         self.close()
 
     def close(self) -> None:
@@ -147,7 +148,7 @@ class PlainWriter:
 def writer_for(
     cluster: Cluster, topic: str, settings: Mapping[str, Any], conf: dict, part: int, of: int, fence: bool
 ) -> KeyWriter:  # fmt: skip
-    """The writer of a state partition; it opens nothing before its first batch."""
+    """Returns the writer of a state partition; it opens nothing before its first batch."""
     if not fence:
         return PlainWriter(cluster, topic, settings)
     return FencedWriter(TopicFence.of(MarkPlace.of(cluster, topic, conf), conf), part, of, settings)
