@@ -1,7 +1,7 @@
-"""States with a store of their own: where, and how. `trident_py` decides when, and under which txid.
+"""States in external stores. A state decides where and how it writes; `trident_py` decides when and under which txid.
 
-`states.sql` keeps maps and rows in SQL tables, `states.load` makes the states that a YAML file names. A third
-party adds a type through the entry point group ``trident_py.states``.
+`states.sql` keeps maps and rows in SQL tables, `states.kafka` in topics. `states.load` creates the states that a YAML
+file names. Third-party packages add types through the entry point group ``trident_py.states``.
 """
 
 from importlib import import_module
@@ -17,7 +17,7 @@ __all__ = ["Checkable", "Finding", "InsertIgnoreUpdater", "RowUpdater", "load", 
 
 
 def __getattr__(name: str) -> Any:
-    """The file's reader is loaded when it is asked for: a worker that only writes needs no pydantic."""
+    """Imports ``load`` and ``schema`` on first use, since a worker that only writes needs no pydantic."""
     if name in ("load", "schema"):
         return getattr(import_module(".loading", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

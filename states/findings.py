@@ -1,4 +1,4 @@
-"""What a look at a state's store found, before anything is written."""
+"""Findings: the results of checking a state's store before anything is written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at: it is right, it would be made at the start, or it would stop the start."""
+    """One result: the thing is right ("ok"), the start would create it ("creates"), or it would stop the start
+    ("error")."""
 
     level: Literal["ok", "creates", "error"]
     text: str
@@ -17,11 +18,11 @@ class Finding:
 
 @runtime_checkable
 class Checkable(Protocol):
-    """A StateFactory that can look at its store before the start. Optional.
+    """A StateFactory that can check its store before the start. Optional.
 
-    ``check`` is called by `trident states check`, in the process of the command. It connects, and writes
-    nothing: no table, no row, no file. What would stop the start is a finding of level "error"; an exception
-    becomes one too. No finding may hold a secret.
+    `trident states check` calls ``check`` in the process of the command. ``check`` connects and writes nothing: no
+    table, no row, no file. A finding of level "error" would stop the start; an exception counts as one. No finding may
+    contain a secret.
     """
 
     def check(self) -> Sequence[Finding]: ...

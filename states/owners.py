@@ -1,8 +1,8 @@
-"""Whose a table or topic is: one state of one topology, noted in the store itself before its first batch is written.
+"""The owner of a table or topic: one state of one topology, noted in the store before its first batch is written.
 
-A state that reads back what it wrote takes the txids and values of another one for its own. So what `build()` cannot
-see, two topologies or two spellings of one place, is refused at the start; and of two that start at once on a new place
-the first to note itself goes on.
+A state that reads back its writes would take the txids and values of another state for its own. So the start refuses
+what `build()` cannot see: two topologies, or two spellings of one place. Of two that start at once on a new place, the
+first to note itself continues.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REPLACE = "topology.owner.replace"
 
 
 class Owner(NamedTuple):
-    """What is noted; ``shared`` as in `Location`: then it is the first of several."""
+    """The note. ``shared`` as in `Location`; if it is not "", this is the first of several owners."""
 
     topology: str
     state: str
@@ -30,13 +30,13 @@ class Owner(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the setting says to replace it."""
+        """The owner's name in the setting ``topology.owner.replace``."""
         return joined("/", [self.topology, self.state])
 
 
 @dataclass(frozen=True)
 class Tenure:
-    """A place, who comes to update it, and the owners whom the user says to replace."""
+    """A place, the state that is about to update it, and the owners that the user allows to replace."""
 
     location: Location
     own: Owner
@@ -45,13 +45,14 @@ class Tenure:
 
     @classmethod
     def of(cls, location: Location, conf: dict) -> Tenure:
-        """``conf`` as a participant gets it."""
+        """``conf``: as passed to a participant."""
         context = RunContext.of(conf)
         own = Owner(context.topology, context.state, location.shared)
         return cls(location, own, _replaced(conf), context.command_line)
 
     def stays(self, found: Owner | None) -> bool:
-        """Whether the note may stay as it is, or is to be written. Raises StateError if the place is another one's."""
+        """Whether the note stays as it is; False if it must be written. Raises StateError if another state owns the
+        place."""
         if found is None or found == self.own:
             return found is not None
         if found.shared and found.shared == self.own.shared:
@@ -68,7 +69,7 @@ class Tenure:
         )
 
     def _setting(self, name: str) -> str:
-        """What to type: with the owners that are replaced already, for a topology may have several such states."""
+        """The setting to type; it keeps the owners already replaced, since a topology may have several such states."""
         names = [*self.replaced, name]
         value = name if len(names) == 1 else names
         if not self.by_line:

@@ -1,4 +1,4 @@
-"""What all states that keep rows share: the updater, and whose rows a query sees that asks each partition."""
+"""Shared by all row states: the updater, and the division of stored rows among the partitions of a query."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from trident_py.tuples import TridentTuple
 
 
 class RowState(Protocol):
-    """What `RowUpdater` needs of a state."""
+    """The method of a state that `RowUpdater` calls."""
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
-        """Writes the tuples as rows; with ``tell`` returns those that were new, else nothing."""
+        """Writes the tuples as rows; with ``tell`` returns the new ones, else nothing."""
         ...
 
 
 class RowUpdater(StateUpdater):
     """Writes each tuple as a row; the fields of the tuple name the columns.
 
-    Runs where the tuples are. With output fields it emits the rows that were new; on replay none are. What a state
-    has to report (``reports()``: gaps, conflicts) becomes an event of kind "reported".
+    Runs in the task that has the tuples. With output fields, it emits the rows that the state returns as new; on a
+    replay, rows that the state recognizes as stored are not. The errors that a state's ``reports()`` returns, such as
+    gaps, become events of kind "reported".
     """
 
     calls = ("insert",)
@@ -42,10 +43,10 @@ InsertIgnoreUpdater = RowUpdater
 
 
 def shared(rows: Iterable[tuple[Sequence[Any], Any]], partition: int, of: int) -> Iterator[tuple[Sequence[Any], Any]]:
-    """The (key, value) rows of this partition of so many: each row belongs to exactly one.
+    """The (key, value) rows of this partition out of ``of``; each row belongs to exactly one partition.
 
-    So a tuple that is broadcast to all partitions sees every row once, as in Storm, where each partition holds
-    its own rows. The owner is a function of the key alone.
+    So a tuple broadcast to all partitions sees every row once, as in Storm, where each partition holds its own rows.
+    The partition depends only on the key.
     """
     for key, value in rows:
         if of == 1 or zlib.crc32(repr(tuple(key)).encode("utf-8", "surrogatepass")) % of == partition:
@@ -53,9 +54,9 @@ def shared(rows: Iterable[tuple[Sequence[Any], Any]], partition: int, of: int) -
 
 
 def check_asked_behind(place: StatePlace, where: str) -> None:
-    """Refuses what cannot see all that its batch has written: the list of all rows while several partitions write.
+    """Raises DefinitionError for a query that lists all rows of its own batch while several partitions write them.
 
-    To be called when a topology is built. Raises DefinitionError.
+    Called when a topology is built. Such a query could not see all that its batch has written.
     """
     lists = any(isinstance(query, TupleCollectionGet) for query in place.queries)
     if lists and place.partitions > 1:

@@ -1,4 +1,4 @@
-"""`SequenceState` under its first name; it lives in `states.sql`."""
+"""The older name of `states.sql.SequenceState`."""
 
 from .sql.rows.sequence.state import SequenceState
 

@@ -1,7 +1,7 @@
-"""How a batch lies in a state whose partitions are known by their number only: of how many, and of which tuples.
+"""The spread of a batch over the partitions of a state that recognizes a replay by partition number.
 
-A number stands for the same tuples only under one spread. It is recorded before the first write; a batch of which some
-partitions have written under another spread is not written again, its replay only counts.
+A partition number stands for the same tuples only under one spread. The spread is recorded before the first write. If
+some partitions have written a batch under another spread, it is not written again: its replay only counts.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from trident_py.errors import StateError
 
 
 class Spread(NamedTuple):
-    """The number of partitions, and the way the tuples come to them (`trident_py.run.ways`; "" without a cluster)."""
+    """The number of partitions, and the way of their tuples (`trident_py.run.ways`; "" without a cluster)."""
 
     partitions: int
     way: str = ""
 
     @classmethod
     def of(cls, partitions: int, conf: dict) -> Spread:
-        """That of a run; ``conf`` as a state or a participant gets it."""
+        """The spread of a run; ``conf``: as passed to a state or a participant."""
         return cls(partitions, RunContext.of(conf).way)
 
     @property
     def words(self) -> str:
-        """The way for eyes: spouts, groupings, partitions."""
+        """The way for display: spouts, groupings, partitions."""
         return self.way.partition(" ")[2] or "a way that was not recorded"
 
 
 def check_whole(
     who: str, txid: int, then: Spread, now: Spread, written: Sequence[int], receipts: Sequence[Any]
 ) -> None:
-    """Called on the driver when a batch was only counted: begun as ``then``, replayed as ``now``. ``written`` are the
-    counts of the partitions that are there. Raises StateError unless they are the whole batch."""
+    """Called on the driver when a batch begun under ``then`` was replayed under ``now`` and only counted. ``written``:
+    the row counts of the written partitions. Raises StateError unless they are the whole batch."""
     counted = sum(receipt["rows"] for receipt in receipts)
     if len(written) == then.partitions or sum(written) == counted:
         return
