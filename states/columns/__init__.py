@@ -1,1 +1,1 @@
-"""Typed columns: what a column holds, its values one by one and as Arrow arrays, and rows in their keys' order."""
+"""Typed columns: the values a column holds, one by one and as Arrow arrays, and rows in key order."""

@@ -1,8 +1,8 @@
-"""Whole columns checked at once: `Column.encode` for Arrow arrays.
+"""Checks whole columns at once: `Column.encode` for Arrow arrays.
 
-An array that passes the quick test of its column holds only values that `Column.encode` takes, and becomes the
-column's one Arrow type. Every other goes through `Column.encode` itself, which names the first bad value; a
-property test holds the two together.
+An array that passes its column's quick test holds only values that `Column.encode` takes; it is cast to the column's
+Arrow type. Any other array goes through `Column.encode` itself, which names the first bad value. A property test
+compares the two.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TYPES = {
 
 
 def arrow_type(column: Column) -> pa.DataType:
-    """The one Arrow type of a column; decimals with more digits than Arrow has are text."""
+    """The Arrow type of a column; text for decimals with more digits than Arrow's."""
     if column.family == "decimal":
         precision, scale = ([*column.sizes, 0] if column.sizes else [10, 0])[:2]
         if precision <= 76 and scale <= precision:
@@ -41,7 +41,7 @@ def arrow_type(column: Column) -> pa.DataType:
 
 
 def arrow_array(column: Column, values: Any) -> pa.Array:
-    """The values of a column, in the form of `Column.encode` or Arrow, as one Arrow array."""
+    """The values of a column, given in the form of `Column.encode` or as Arrow, as one Arrow array."""
     if isinstance(values, pa.ChunkedArray):
         return pa.concat_arrays([*values.chunks, pa.array([], values.type)])
     if isinstance(values, pa.Array):
@@ -57,7 +57,7 @@ def arrow_array(column: Column, values: Any) -> pa.Array:
 
 
 def _times(texts: pa.Array) -> pa.Array:
-    """Times with a zone (which is UTC) and without stay apart; a column that has both stays text."""
+    """Casts times with a zone (UTC) or without one to Arrow's type; a column that has both stays text."""
     for zone in (None, "UTC"):
         try:
             return texts.cast(pa.timestamp("us", zone))
@@ -67,7 +67,7 @@ def _times(texts: pa.Array) -> pa.Array:
 
 
 def gathered(tuples: Sequence[Any], fields: Fields, names: Sequence[str]) -> list[Any] | None:
-    """The columns of these fields as Arrow arrays or lists; None if a tuple has another width than the fields."""
+    """The columns of these fields as Arrow arrays or lists; None if a tuple has another number of values."""
     if isinstance(tuples, TupleList):
         return [_of_chunks(tuples, name) for name in names]
     values = transposed(tuples, len(fields))
@@ -75,7 +75,7 @@ def gathered(tuples: Sequence[Any], fields: Fields, names: Sequence[str]) -> lis
 
 
 def encoded(column: Column, values: Any) -> pa.Array:
-    """The values in the column's own Arrow type. Raises Refused with the index of the first bad one."""
+    """The values in the column's Arrow type. Raises Refused with the index of the first bad value."""
     if isinstance(values, pa.Array) and _passes(column, values):
         if values.null_count == len(values):
             return pa.nulls(len(values), arrow_type(column))
@@ -87,7 +87,7 @@ def encoded(column: Column, values: Any) -> pa.Array:
 
 
 def zoned(values: Any) -> bool | None:
-    """Whether the first time among the values has a zone; None where there is none."""
+    """Whether the first time among the values has a zone; None if there is no time."""
     if isinstance(values, pa.Array):
         times = pa.types.is_timestamp(values.type) and values.null_count < len(values)
         return values.type.tz is not None if times else None
@@ -99,7 +99,7 @@ def zoned(values: Any) -> bool | None:
 
 
 def refusals(column: Column, values: Any) -> dict[int, str]:
-    """Every value that the column cannot hold: index to reason."""
+    """The values that the column cannot hold: index to reason."""
     try:
         encoded(column, values)
     except Refused:
@@ -118,7 +118,7 @@ def refusals(column: Column, values: Any) -> dict[int, str]:
 
 
 def _objects(values: Any) -> list[Any]:
-    """The values as Python has them. Raises Refused for a date that Python has not."""
+    """The values as Python objects. Raises Refused for a date that Python cannot represent."""
     if isinstance(values, pa.Array) and pa.types.is_temporal(values.type):
         for index in range(len(values)):
             try:
@@ -137,7 +137,7 @@ def _of_chunks(tuples: TupleList, name: str) -> Any:
 
 
 def _large(array: pa.Array) -> pa.Array:
-    """Texts and bytes of a whole batch may be more than 2 GB."""
+    """Casts texts and bytes to Arrow's large types, since those of a batch may exceed 2 GB."""
     if pa.types.is_string(array.type):
         return array.cast(pa.large_string())
     return array.cast(pa.large_binary()) if pa.types.is_binary(array.type) else array

@@ -1,4 +1,4 @@
-"""The rows of a batch as columns: in the order of their keys, of equal keys the first."""
+"""The rows of a batch as columns, in key order; finds the first row of each key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SAMPLE = 1_024
 
 
 class KeyedRows:
-    """Columns of equal length, checked and in their one Arrow type (`vectors.encoded`)."""
+    """Columns of equal length, checked and in their own Arrow type (`states.columns.arrow.encoded`)."""
 
     def __init__(self, columns: Sequence[Column], arrays: Sequence[pa.Array]) -> None:
         self.columns = list(columns)
@@ -35,11 +35,11 @@ class KeyedRows:
         return KeyedRows(self.columns, [array.slice(start, length) for array in self.arrays])
 
     def ordered(self) -> Iterator[pa.Array]:
-        """The positions of all rows in the order of their keys, part by part; equal keys in one part, in their order.
+        """Yields the positions of all rows in key order, part by part. Equal keys are in one part, in their old order.
 
-        A large batch is cut by key before it is sorted: the first part is there when the others are not sorted yet.
+        A large batch is cut by key first and sorted part by part, so the first part is ready early.
         """
-        every = pc.indices_nonzero(pc.is_valid(self.arrays[self.at[0]]))  # a key has no nulls
+        every = pc.indices_nonzero(pc.is_valid(self.arrays[self.at[0]]))  # keys have no nulls: all positions
         if self._is_sorted():
             yield from (every.slice(at, _AT_ONCE) for at in range(0, len(self), _AT_ONCE))
             return
@@ -48,7 +48,7 @@ class KeyedRows:
             yield positions.take(pc.sort_indices(keys, sort_keys=[(str(i), "ascending") for i in self.at]))
 
     def first(self, positions: pa.Array) -> pa.Array:
-        """For each of these rows, in the order of their keys: whether no row with the same key stands before it."""
+        """For each of these rows, which are in key order: whether it is the first of its key."""
         if len(positions) == 0:
             return pa.array([], pa.bool_())
         same: Any = None
@@ -65,7 +65,7 @@ class KeyedRows:
         return tuple(self.arrays[i][position].as_py() for i in self.at)
 
     def python(self) -> list[tuple]:
-        """The rows as a driver takes them one by one."""
+        """The rows as tuples that a database driver takes."""
         return list(zip(*map(_driven, self.columns, self.arrays), strict=True))
 
     def python_keys(self) -> list[tuple]:
@@ -92,7 +92,7 @@ class KeyedRows:
 
 
 def _edges(key: pa.Array) -> list[pa.Scalar]:
-    """Keys that cut the rows into parts of about one size."""
+    """Keys that cut the rows into parts of about equal size."""
     step = max(1, len(key) // _SAMPLE)
     sample = key.take(pa.array(range(0, len(key), step), pa.int64()))
     sample = sample.take(pc.array_sort_indices(sample))

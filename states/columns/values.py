@@ -1,7 +1,7 @@
-"""Typed columns: what a column can hold exactly, in which form it goes into the table, and how it comes back.
+"""Typed columns: which values a column holds exactly, how they are stored, and how they are read back.
 
-A column never changes a value: what it cannot hold exactly is refused. So keys keep Java's identity: text,
-whole numbers, floats and booleans never meet in one key column.
+A column never changes a value: it refuses values that it cannot hold exactly. So keys keep Java's identity: text, whole
+numbers, floats and booleans never meet in one key column.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LONGEST = 190
 
 
 def nameable(what: str, name: str) -> None:
-    """Raises DefinitionError for a name that would end its quotes, or pass for a driver's placeholder."""
+    """Raises DefinitionError for a name that would end its quotes or look like a placeholder."""
     if not name or set(name) & set(_FORBIDDEN):
         raise DefinitionError(
             f"{name!r} cannot name a {what}: a name has at least one character, and none of "
@@ -34,7 +34,7 @@ def nameable(what: str, name: str) -> None:
 
 
 def recordable(what: str, name: str) -> None:
-    """Raises DefinitionError for the name of a topology or state that is too long for the ledger."""
+    """Raises DefinitionError for a topology's or state's name that is too long for the ledger."""
     if len(name) > _LONGEST:
         raise DefinitionError(
             f"{what} {name[:40] + '...'!r}: its name has {len(name)} characters, the ledger holds {_LONGEST}. "
@@ -73,11 +73,11 @@ class Column:
     ddl: str
     key: bool = False
     without: tuple[str, ...] = ()
-    """What this column cannot hold although its type could: "NUL", "infinity", "null", "zone" (it is UTC then)."""
+    """What this column cannot hold although its type could: "NUL", "infinity", "null", "zone" (times become UTC)."""
     most: int = 0
-    """How many bytes of UTF-8 a text may have; 0 is any number."""
+    """How many bytes of UTF-8 a text may have; 0 means no limit."""
     zoned: bool | None = None
-    """Of a key that `folds`: whether the times in the table have a zone; None if that is open."""
+    """For a key that `folds`: whether the times in the table have a zone; None if that is open."""
 
     def __post_init__(self) -> None:
         nameable("column", self.name)
@@ -108,7 +108,7 @@ class Column:
 
     @property
     def folds(self) -> bool:
-        """Whether two keys could be one here: a time with a zone, and the one without that its UTC clock shows."""
+        """Whether the column would store two keys as one: a time with a zone, and its UTC time without a zone."""
         return self.key and self.family == "timestamp" and "zone" in self.without
 
     @property
@@ -117,14 +117,14 @@ class Column:
 
     @property
     def kind(self) -> str:
-        """Of a key, what its values are: two keys of one kind are one in a table exactly if they are equal.
+        """The kind of a key's values: a table stores two keys of one kind as one exactly if they are equal.
 
-        A text with the digits of a decimal has their number in it: there 1 and 1.00 would be two.
+        The kind of a decimal includes its scale, since a text column stores 1 and 1.00 as two keys.
         """
         return f"decimal, scale {[*self.sizes, 0, 0][1]}" if self.family == "decimal" else self.family
 
     def encode(self, values: Sequence[Any]) -> Sequence[Any]:
-        """The values as the driver takes them. Raises Refused with the index of the first bad one."""
+        """The values as the database driver takes them. Raises Refused with the index of the first bad value."""
         kinds = set(map(type, values))
         if self.nullable or _NONE not in kinds:
             quick = _QUICK.get(self.family)
@@ -145,7 +145,8 @@ class Column:
         return done
 
     def strangers(self, values: Sequence[Any]) -> dict[int, str]:
-        """The keys that are not of the table's kind, or else of the first one's, where the column `folds`."""
+        """Where the column `folds`: the keys that differ from the table's kind, or from the first key's if that is
+        open; index to reason."""
         if not self.folds or len(values) == 0:
             return {}
         zoned = [_plain(value).utcoffset() is not None for value in values]
@@ -168,7 +169,7 @@ def refusal(
 
 
 def typed(fields: Fields, key: bool, known: dict[str, str]) -> list[Column] | str:
-    """The columns of these fields; or the name of the first one whose type nobody knows."""
+    """The columns of these fields; or the name of the first field whose type is unknown."""
     columns = []
     for name in fields:
         ddl = fields.types.get(name, known.get(name))
@@ -186,7 +187,7 @@ def transposed(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]] | N
 
 
 def decoded(values: Sequence[Any], decoders: Sequence[Callable[[Any], Any] | None]) -> tuple:
-    """What the driver returned, as values."""
+    """Converts the values that the database driver returned."""
     return tuple(
         value if decode is None or value is None else decode(value)
         for value, decode in zip(values, decoders, strict=True)
@@ -228,7 +229,7 @@ def _quick_text(column: Column, values: Sequence[Any], kinds: set[type]) -> bool
 def _quick_double(column: Column, values: Sequence[Any], kinds: set[type]) -> bool:
     if column.key or kinds != {float}:
         return not kinds
-    total = sum(_some(values))  # not finite if one of them is not
+    total = sum(_some(values))  # not finite if any value is not
     return total - total == 0
 
 
@@ -238,7 +239,7 @@ _QUICK: dict[str, Callable[[Column, Sequence[Any], set[type]], bool]] = {
 
 
 def _plain(value: Any) -> Any:
-    """What it stands for: a scalar of NumPy or pandas as Python's own, NaT as None. Raises Refused."""
+    """The plain Python value: converts scalars of NumPy and pandas, and NaT to None. Raises Refused."""
     try:
         return meant(value)
     except UnkeyableError as error:
@@ -334,7 +335,7 @@ def _decimal(column: Column, value: Any) -> Any:
     exact = number.quantize(decimal.Decimal(1).scaleb(-scale), context=decimal.Context(prec=precision + 400))
     if exact != number or len(exact.as_tuple().digits) > max(precision, scale):
         raise Refused(f"it has more digits than {column.ddl}")
-    return str(exact if exact else exact.copy_abs())  # a table holds no -0
+    return str(exact if exact else exact.copy_abs())  # -0 is stored as 0
 
 
 def _json(column: Column, value: Any) -> Any:

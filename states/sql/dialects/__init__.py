@@ -1,1 +1,1 @@
-"""What differs between databases: `base` is the interface, a package for each database has its parts."""
+"""The differences between databases: `base` is the interface; each database has a package."""

@@ -1,6 +1,6 @@
-"""Many rows as bytes that a server reads at once: LOAD DATA and COPY text, and the rows of a long INSERT.
+"""Converts many rows into bytes for a server: the text of LOAD DATA and COPY, and the rows of a long INSERT.
 
-Columns stay Arrow arrays until they are text: no row becomes a Python object on the way.
+Columns stay Arrow arrays until they become text: no row becomes a Python object.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _QUOTES = (("\\", "\\\\"), ("'", "''"), ("\0", "\\0"))
 
 
 class Loaded(NamedTuple):
-    """What the server says of a load: rows read, rows that it left out, objections."""
+    """The server's counts of a load: rows read, rows left out, warnings."""
 
     records: int
     skipped: int
@@ -31,14 +31,14 @@ class Loaded(NamedTuple):
 def lines(columns: Sequence[Column], values: Sequence[Any]) -> bytes:
     r"""Rows in the text form that LOAD DATA and COPY share: tabs, newlines, backslash escapes, ``\N`` for NULL.
 
-    ``values`` are the columns: Arrow arrays, or lists in the form of `Column.encode`. Bytes are written as
-    ``\x`` and hexadecimal digits: PostgreSQL's own form, a dialect's `load` turns it back on MySQL.
+    ``values`` are the columns: Arrow arrays, or lists in the form of `Column.encode`. Bytes are written as ``\x`` and
+    hexadecimal digits, PostgreSQL's own form; MySQL's `load` converts it back.
     """
     return b"".join(blocks(columns, [arrow_array(c, v) for c, v in zip(columns, values, strict=True)]))
 
 
 def blocks(columns: Sequence[Column], arrays: Sequence[pa.Array], size: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """The same, block by block of about ``size`` bytes, made as they are asked for."""
+    """Like `lines`; yields blocks of about ``size`` bytes."""
     for part in slices(_without_zone(columns, arrays), size):
         texts = [_line_text(array) for array in part]
         texts[-1] = pc.binary_join_element_wise(pc.fill_null(texts[-1], "\\N"), _one(""), _one("\n"))
@@ -48,9 +48,9 @@ def blocks(columns: Sequence[Column], arrays: Sequence[pa.Array], size: int = BL
 def insertions(
     columns: Sequence[Column], arrays: Sequence[pa.Array], size: int = BLOCK_BYTES, most: int = sys.maxsize
 ) -> Iterator[bytes]:
-    """What stands behind VALUES in MySQL's multi-row INSERT, block by block of about ``size`` bytes.
+    """The rows after VALUES in MySQL's multi-row INSERT, in blocks of about ``size`` bytes.
 
-    No block has more than ``most``, unless it is one row.
+    No block has more than ``most`` bytes, unless it is a single row.
     """
     for part in slices(_without_zone(columns, arrays), min(size, most)):
         yield from _short_enough(part, most)
@@ -73,8 +73,8 @@ def _insertion(arrays: Sequence[pa.Array]) -> bytes:
 
 
 def too_long(columns: Sequence[Column], arrays: Sequence[pa.Array], most: int) -> dict[int, int]:
-    """The rows whose text in an INSERT has more than ``most`` bytes, and how many it has."""
-    if 2 * sum(array.nbytes for array in arrays) < most:  # the most that escapes and digits can make of it
+    """The rows whose text in an INSERT is longer than ``most`` bytes: index to number of bytes."""
+    if 2 * sum(array.nbytes for array in arrays) < most:  # escapes and hex digits at most double the bytes
         return {}
     arrays = _without_zone(columns, arrays)
     found = {}
@@ -95,14 +95,14 @@ def slices(arrays: Sequence[pa.Array], size: int) -> Iterator[list[pa.Array]]:
 
 
 def packets(data: bytes | Iterable[bytes], size: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """The data in parts that a connection sends at once."""
+    """The data in parts that a connection can send at once."""
     for block in [data] if isinstance(data, bytes) else data:
         for at in range(0, len(block), size):
             yield block[at : at + size]
 
 
 def _without_zone(columns: Sequence[Column], arrays: Sequence[pa.Array]) -> list[pa.Array]:
-    """Times that are text, as a server takes them."""
+    """Removes the zone (UTC) from times that are text, as servers expect."""
     return [
         pc.replace_substring(array, "+00:00", "") if column.family == "timestamp" and _is_text(array.type) else array
         for column, array in zip(columns, arrays, strict=True)
@@ -120,12 +120,12 @@ def _joined(texts: Sequence[pa.Array], separator: str, null: str) -> pa.Array:
 
 
 def _bytes(texts: pa.Array) -> bytes:
-    """The texts of an array that has no nulls, one behind the other."""
+    """The concatenated texts of an array without nulls."""
     return bytes(memoryview(texts.buffers()[2] or b""))
 
 
 def _plain(array: pa.Array) -> pa.Array | None:
-    """Numbers, dates and times as both kinds of text hold them; None for texts and bytes."""
+    """Numbers, dates and times as text, the same for LOAD DATA, COPY and INSERT; None for texts and bytes."""
     kind = array.type
     if _is_text(kind) or _is_binary(kind):
         return None
@@ -167,7 +167,7 @@ def _replaced(array: pa.Array, changes: Iterable[tuple[str, str]]) -> pa.Array:
 
 
 def _hex(array: pa.Array) -> pa.Array:
-    """Bytes as hexadecimal digits: of the whole buffer at once."""
+    """Bytes as hexadecimal digits; converts the whole buffer at once."""
     array = _own(array.cast(pa.large_binary()))
     valid, offsets, data = array.buffers()
     digits = pa.py_buffer(memoryview(data or b"").hex().encode())
@@ -177,7 +177,7 @@ def _hex(array: pa.Array) -> pa.Array:
 
 
 def _own(array: pa.Array) -> pa.Array:
-    """A slice as an array whose buffers hold nothing else."""
+    """Copies a slice into an array whose buffers hold nothing else."""
     return pa.concat_arrays([array, array.slice(0, 0)])
 
 

@@ -1,4 +1,4 @@
-"""The dialect of a URL."""
+"""Finds the dialect of a URL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .base import Dialect
 
 
 def dialect_of(url: URL) -> Dialect:
-    """The dialect of a URL. Raises DefinitionError for a database that has none here."""
+    """The dialect of a URL. Raises DefinitionError for an unsupported database."""
     name = url.get_backend_name()
     if name == "sqlite":
         from .sqlite.dialect import SQLITE

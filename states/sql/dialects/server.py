@@ -1,4 +1,4 @@
-"""What MySQL and PostgreSQL have in common: one server behind a URL, with typed columns that have limits."""
+"""Shared by MySQL and PostgreSQL: a server behind a URL, whose typed columns have limits."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _LENGTH = re.compile(r"(?:CHAR|BINARY)\((\d+)\)")
 
 
 class ServerDialect:
-    """The methods of such a dialect; patterns are matched against the upper-case name of a column's type."""
+    """Base class of the server dialects. Patterns are matched against the upper-case name of a column's type."""
 
     pool: ClassVar[dict[str, Any]] = {"pool_size": 1, "pool_pre_ping": True}
     title: ClassVar[str]
     port: ClassVar[int]
     name: str
     families: ClassVar[Sequence[tuple[str, str]]]
-    """The types that are taken, as patterns of the whole name, and their DDL types."""
+    """The supported types, as patterns of the whole name, with their DDL types."""
     changing: ClassVar[Sequence[tuple[str, str]]]
-    """Types that keep another value than they are given, and why."""
+    """Types that change values, and how."""
     limits: ClassVar[Mapping[str, tuple[str, ...]]]
     """What the columns of a family cannot hold, see `Column.without`."""
 
@@ -55,7 +55,7 @@ class ServerDialect:
         return url
 
     def advice(self, url: URL, error: BaseException) -> str:
-        return ""  # a server says what it misses
+        return ""  # a server's errors tell what is missing
 
     def declared(self, type_name: str) -> str | None:
         kind = _TAIL.sub("", type_name.upper())
@@ -67,7 +67,7 @@ class ServerDialect:
         return {each["name"]: _compiled(engine, each["type"]) for each in sa.inspect(engine).get_columns(table)}
 
     def refuse_changing(self, type_name: str) -> None:
-        """Raises Refused for a type that keeps another value than it is given."""
+        """Raises Refused for a type that changes values."""
         for pattern, why in self.changing:
             if re.match(pattern, type_name.upper()):
                 raise Refused(why)
@@ -90,4 +90,4 @@ def _compiled(engine: Engine, kind: Any) -> str:
     try:
         return str(kind.compile(dialect=engine.dialect))
     except sa.exc.CompileError:
-        return str(kind)  # a type that SQLAlchemy does not know
+        return str(kind)  # a type unknown to SQLAlchemy

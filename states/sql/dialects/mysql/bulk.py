@@ -1,4 +1,4 @@
-"""MySQL and MariaDB: rows in bulk. LOAD DATA LOCAL where the server allows it, else INSERT with many rows."""
+"""Rows in bulk on MySQL and MariaDB: LOAD DATA LOCAL if the server allows it, else INSERT with many rows."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ..bulk import BLOCK_BYTES, Loaded, blocks, insertions, packets
 from .table import numbered, other_unique, refuse_engine, storage, table_options, takes_every_row, unfit, unique_keys
 
 _COM_QUERY = 3
-ROOM = 4096  # for what stands around the values
+ROOM = 4096  # bytes for the text around the values
 _NO_LOCAL = {1148, 2068, 3948, 4166}
 _OBJECTIONS = {1048, 1062, 1169, 1216, 1263, 1264, 1265, 1292, 1364, 1366, 1367, 1406, 1411, 1452, 1526, 1586, 1644,
                1690, 1748, 3140, 3157, 3819, 3903, 4025, 4038, 4078}  # fmt: skip
-_LOADED = re.compile(rb"(\d+)\D+(\d+)\D+(\d+)\D+(\d+)\D*$")  # the words are in the server's language
+_LOADED = re.compile(rb"(\d+)\D+(\d+)\D+(\d+)\D+(\d+)\D*$")  # not the words: they are in the server's language
 _INSERTED = re.compile(rb"(\d+)\D+(\d+)\D+(\d+)\D*$")
 
 
 class MySqlBulk:
-    """What `MySql` does with many rows at once."""
+    """The bulk methods of `MySql`."""
 
     temporary = "TEMPORARY TABLE"
     aside = ""
@@ -42,10 +42,10 @@ class MySqlBulk:
         self, connection: Any, table: str, columns: Sequence[Column], data: bytes | Iterable[bytes],
         ignore: bool = False,
     ) -> Loaded:  # fmt: skip
-        """LOAD DATA LOCAL of what `bulk.lines` made.
+        """Sends text in the form of `bulk.lines` by LOAD DATA LOCAL.
 
-        LOCAL turns every objection of the table (not only duplicate keys) into a warning, with ``ignore`` or
-        without: the caller compares the counts. Raises the driver's error if the server allows no local files.
+        LOCAL turns every refusal (not only of duplicate keys) into a warning, with or without ``ignore``, so the caller
+        compares the counts. Raises the driver's error if the server allows no local files.
         """
         binary = {c.name: f"@b{i}" for i, c in enumerate(columns) if c.family == "binary"}
         targets = ", ".join(binary.get(column.name, f'"{column.name}"') for column in columns)
@@ -59,11 +59,11 @@ class MySqlBulk:
         return Loaded(records, skipped, warnings)
 
     def direct(self, connection: Any, table: str, rows: KeyedRows, all_new: bool) -> int | None:
-        """Inserts the rows that have a new key, straight into the table; returns how many, None if that is not safe.
+        """Inserts the rows that have a new key directly into the table; returns how many, or None if that is not safe.
 
-        IGNORE would also bend or drop what the table refuses. So the table must be one that can only object to a
-        value or to the key, and the server's count of objections must be that of the rows left out: then each
-        was left out for its key. Else nothing is written.
+        IGNORE would also change or drop refused values. So the table must be able to refuse only a value or the key,
+        and the server must count as many warnings as rows left out: then each row was left out for its key. Otherwise
+        nothing is written.
         """
         if not takes_every_row(connection, table, rows):
             return None
@@ -81,7 +81,7 @@ class MySqlBulk:
         return None
 
     def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
-        """A temporary table for rows on their way into ``table``; it objects to nothing and commits nothing."""
+        """Creates a temporary table that accepts every row for ``table``; commits nothing."""
         wide = [Column(c.name, {"text": "string", "binary": "binary"}.get(c.family, c.ddl)) for c in columns]
         made = [
             sa.Column(c.name, storage(c), primary_key=i == 0, autoincrement=False)
@@ -96,7 +96,7 @@ class MySqlBulk:
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
         temporary: bool = False,
     ) -> None:  # fmt: skip
-        """All rows into a table that objects to none."""
+        """Writes all rows. Raises StateError if the server changed or left out a value."""
         try:
             loaded = self.load(connection, table, columns, blocks(columns, arrays))
         except Exception as error:
@@ -125,26 +125,26 @@ class MySqlBulk:
         return numbered(connection, table)
 
     def other_unique(self, connection: Any, table: str, keys: Sequence[Column]) -> list[str]:
-        """ON DUPLICATE KEY UPDATE names no key: it changes whichever row stands in the way, in any unique index."""
+        """ON DUPLICATE KEY UPDATE names no key: it changes any row that conflicts in any unique index."""
         return other_unique(connection, table, {key.name for key in keys})
 
     def unless_there(self, keys: Sequence[Column]) -> str:
-        """INSERT IGNORE would ignore more than keys."""
+        """None: INSERT IGNORE would ignore more than duplicate keys."""
         return ""
 
     def instead(self, keys: Sequence[str], others: Sequence[str]) -> str:
-        """What ends INSERT ... SELECT: a row whose key is there takes the new values."""
+        """The end of INSERT ... SELECT: an existing row takes the new values."""
         changes = ", ".join(f'"{name}" = VALUES("{name}")' for name in others or keys)
         return f" ON DUPLICATE KEY UPDATE {changes}"
 
     def longest(self, connection: Any, columns: Sequence[Column] | None = None) -> int | None:
-        """A statement is one packet, and a longer one ends the connection. LOAD DATA comes in many; but the function
-        that it needs for bytes makes NULL of longer ones."""
+        """A statement is one packet, and a longer one ends the connection. LOAD DATA is sent in many packets; but the
+        function that it needs for bytes turns longer ones into NULL."""
         loads = columns is not None and connection.takes_files and not any(c.family == "binary" for c in columns)
         return None if loads else int(connection.packet) - ROOM
 
     def refuses(self, error: BaseException) -> bool:
-        """Whether the table objected to a row (and not the server to the work)."""
+        """Whether the error is the table's refusal of a row, rather than a failure of the server."""
         return code_of(error) in _OBJECTIONS
 
     def _ignoring(self, connection: Any, table: str, rows: KeyedRows) -> Loaded:
@@ -165,7 +165,7 @@ class MySqlBulk:
 
 
 def code_of(error: BaseException) -> int | None:
-    """The server's (or the driver's) number of an error."""
+    """The error's number, from the server or the database driver."""
     return error.args[0] if error.args and isinstance(error.args[0], int) else None
 
 
@@ -174,7 +174,7 @@ def _insert_text(verb: str, table: str, columns: Sequence[Column]) -> bytes:
 
 
 def _warnings(result: Any) -> int:
-    """How many there were; the number beside the message ends at 65535."""
+    """The number of warnings, from the message: the server's warning count ends at 65535."""
     found = _INSERTED.search(result.message or b"")
     return int(found.group(3)) if found else int(result.warning_count)
 
@@ -189,10 +189,10 @@ def _is_closed_to_files(error: BaseException) -> bool:
 
 
 def _sent(raw: Any, text: str, data: Iterable[bytes]) -> list[int]:
-    """Answers the server's question for a file with the data; returns the numbers of its last answer.
+    """Answers the server's request for a file with the data; returns the counts in its final answer.
 
-    Only here: connections allow no local files otherwise, so a server that asks for a file of its own choice in
-    the answer to another statement gets none. If the data cannot be sent to its end, the connection is closed.
+    Connections allow no local files elsewhere, so a server that requests a file in answer to another statement gets
+    none. If the data cannot be sent completely, the connection is closed.
     """
     raw._execute_command(_COM_QUERY, text)
     if not raw._read_packet().is_load_local_packet():
@@ -201,7 +201,7 @@ def _sent(raw: Any, text: str, data: Iterable[bytes]) -> list[int]:
         for packet in data:
             raw.write_packet(packet)
     except BaseException:
-        raw._force_close()  # an end of the file would make what was sent the whole of it
+        raw._force_close()  # an end of file would make the partial data count as all
         raise
     raw.write_packet(b"")
     answer = raw._read_packet()

@@ -71,7 +71,7 @@ class MySql(ServerDialect, MySqlMaps, MySqlBulk):
 
     def connect(self, engine: Engine) -> Connection:
         raw = driver_connection(engine, autocommit=True, charset="utf8mb4", local_infile=True, defer_connect=True)
-        raw._local_infile = False  # MySqlBulk.load answers the server itself; nothing else may ask for a file
+        raw._local_infile = False  # only MySqlBulk.load may answer a request for a file
         raw.connect()
         connection: Any = pinned(raw, pin_mysql)
         found = connection.execute("SELECT @@max_allowed_packet, @@local_infile").fetchone()
@@ -86,7 +86,7 @@ class MySql(ServerDialect, MySqlMaps, MySqlBulk):
         return True
 
     def begin(self, connection: Any, seconds: float) -> None:
-        wait = max(int(seconds), 1)  # for rows and for tables: the server's own for those is a day
+        wait = max(int(seconds), 1)  # for row and table locks: the server's default for tables is a day
         if connection.wait != wait:
             connection.execute(f"SET SESSION innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}")
             connection.wait = wait
@@ -120,7 +120,7 @@ class MySql(ServerDialect, MySqlMaps, MySqlBulk):
         return column.family == there.family
 
     def narrowed(self, column: Column, type_name: str) -> Column:
-        """A TEXT or BLOB has its length in its name. (MariaDB cuts a longer one off in INSERT ... SELECT.)"""
+        """A TEXT or BLOB type's name decides its length. (MariaDB truncates a longer value in INSERT ... SELECT.)"""
         made = super().narrowed(column, type_name)
         found = _LOB.match(type_name.upper())
         most = 0 if found is None else _LOB_BYTES[found[1] or ""]
@@ -163,7 +163,7 @@ class MySql(ServerDialect, MySqlMaps, MySqlBulk):
 
 
 def _comparable(key: tuple) -> tuple:
-    """Dates, times and decimals as the text that was asked for."""
+    """The key with dates, times and decimals as text, the form in which keys are asked."""
     return tuple(v if isinstance(v, str | int | float | bytes) else _text(v) for v in key)
 
 

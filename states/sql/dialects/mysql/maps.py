@@ -1,4 +1,4 @@
-"""MySQL and MariaDB: what map states ask of them."""
+"""The methods for map states on MySQL and MariaDB."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..bulk import blocks, insertions
 from .bulk import ROOM, MySqlBulk, code_of
 
 _STAGED = "trident_staged"
-_ROWS_TO_STAGE = 2_000  # from here on the longer way is the faster one
+_ROWS_TO_STAGE = 2_000  # from so many rows on, staging is faster
 _ROWS_TO_WRITE_STAGED = 10_000
 _ROWS_TO_BUILD = 200
 _BLOCK_BYTES = 1 << 19
@@ -29,11 +29,11 @@ _DIVISION_BY_ZERO = 1365
 
 
 class NotStaged(Exception):
-    """This server or account has no temporary tables, or takes no files. Never leaves this package."""
+    """The server or account has no temporary tables, or takes no files. Never leaves this package."""
 
 
 class MySqlMaps(MySqlBulk):
-    """What `MySql` does for map states."""
+    """The methods of `MySql` for map states."""
 
     columnar = True
 
@@ -45,7 +45,7 @@ class MySqlMaps(MySqlBulk):
                 try:
                     return self._combine_staged(connection, recipe, batch, wanted)
                 except NotStaged as error:
-                    connection.stages = error.__cause__ is None  # an odd row says nothing of the server
+                    connection.stages = error.__cause__ is None  # a bad row does not mean that the server cannot stage
             return self._combine_rows(connection, recipe, batch, wanted)
         except Exception as error:
             if self.refuses(error) or code_of(error) == _DIVISION_BY_ZERO:
@@ -68,11 +68,11 @@ class MySqlMaps(MySqlBulk):
                     connection.execute(text)
                 return
             except NotStaged as error:
-                connection.stages = error.__cause__ is None  # an odd row says nothing of the server
+                connection.stages = error.__cause__ is None  # a bad row does not mean that the server cannot stage
         self._insert(connection, table, whole, arrays, tail)
 
     def _combine_staged(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
-        """One load, one statement. The rows stand in the order of the key, and are read as they stand."""
+        """Combines with one load and one statement. The rows are loaded in key order and read in that order."""
         columns, arrays = recipe.columns, list(batch.columns)
         if wanted:
             columns, arrays = [*columns, Column("trident_at", "bigint")], [*arrays, pa.array(range(len(batch)))]
@@ -108,7 +108,7 @@ class MySqlMaps(MySqlBulk):
     def _staged(
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array]
     ) -> Iterator[str]:
-        """A temporary table with these rows, in their order; its columns are of the table's own types."""
+        """A temporary table with these rows in order, with the column types of ``table``."""
         _create(connection, table, columns)
         try:
             try:
@@ -117,7 +117,7 @@ class MySqlMaps(MySqlBulk):
                 if code_of(error) in _NO_STAGE:
                     raise NotStaged from error
                 raise
-            if done.warnings or done.records != len(arrays[0]):  # the table itself will say what it objects to
+            if done.warnings or done.records != len(arrays[0]):  # writing into the table itself names the bad row
                 raise NotStaged
             yield _STAGED
         finally:
@@ -126,7 +126,8 @@ class MySqlMaps(MySqlBulk):
 
 
 def _create(connection: Any, table: str, columns: Sequence[Column]) -> None:
-    """MariaDB's Aria keeps no log for a temporary table and reads rows in the order they came: half the time."""
+    """Creates the temporary table. MariaDB's Aria keeps no log for it and reads rows in insertion order, which halves
+    the time."""
     engine = " ENGINE=Aria" if "mariadb" in connection.raw.get_server_info().lower() else ""
     own = [f'"{c.name}"' if c.name != "trident_at" else 'CAST(0 AS SIGNED) AS "trident_at"' for c in columns]
     try:
@@ -152,9 +153,10 @@ def _news(connection: Any, recipe: Recipe, staged: str, count: int) -> list[Any]
 
 @lru_cache(maxsize=256)
 def _changes(recipe: Recipe) -> str:
-    """MySQL assigns from left to right: first the value before, then the new one made of it, the txid last.
+    """The assignments of an upsert. MySQL assigns from left to right: first the previous value, then the new value
+    computed from it, the txid last.
 
-    A row that may not be changed makes the statement fail, with a number that no column holds.
+    A row that may not be changed makes the statement fail with a number that no column holds.
     """
     new, txid = f'VALUES("{recipe.value.name}")', "VALUES(txid)"
     value = recipe.combined(recipe.own, new)
@@ -177,7 +179,7 @@ def _has_negative_zero(numbers: pa.Array) -> bool:
 
 
 def _stored(array: pa.Array) -> pa.Array:
-    """What an INSERT stores: it knows no -0.0, a load would keep it."""
+    """The array with -0.0 as 0.0, as an INSERT stores it; a load would keep -0.0."""
     return pc.add(array, 0.0) if pa.types.is_floating(array.type) else array
 
 

@@ -1,4 +1,4 @@
-"""What a MySQL table may object to, asked of the server."""
+"""Asks the server which rows a MySQL table could refuse."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ def table_options(connection: Connection, keyed: bool) -> dict[str, Any]:
 
 
 class _Definition(NamedTuple):
-    """What follows from a table's definition alone."""
+    """Properties that follow from a table's definition alone."""
 
     plain: bool
     needed: frozenset[str]
-    """Columns that must not be empty and have no default: IGNORE would make a value up."""
+    """NOT NULL columns without a default: IGNORE would invent a value."""
 
 
 _definitions: dict[str, _Definition] = {}
 
 
 def takes_every_row(connection: Any, table: str, rows: KeyedRows) -> bool:
-    """Whether the table can object to nothing but a value or its one key. Holds until the transaction ends."""
-    connection.execute(f'SELECT 1 FROM "{table}" LIMIT 0')  # from here on nobody changes the table's definition
+    """Whether the table can refuse nothing but a value or its one key. Holds until the transaction ends."""
+    connection.execute(f'SELECT 1 FROM "{table}" LIMIT 0')  # locks the table's definition until the end
     found = connection.execute(f'SHOW CREATE TABLE "{table}"').fetchone()
     text = _NUMBERED.sub("", found[1])
     if text not in _definitions:
@@ -84,7 +84,7 @@ def takes_every_row(connection: Any, table: str, rows: KeyedRows) -> bool:
 
 
 def unfit(connection: Any, table: str) -> str | None:
-    """What keeps it from holding a state; None for a plain table and for none."""
+    """Why the table cannot hold a state; None for a plain or a missing table."""
     kind, engine = _kind_and_engine(connection, table)
     if kind == "":
         return None
@@ -108,7 +108,7 @@ def unfit(connection: Any, table: str) -> str | None:
 
 
 def unique_keys(connection: Any, table: str) -> list[set[str]]:
-    """The columns of each unique index that has all of them whole."""
+    """The columns of each unique index without prefixes or expressions."""
     whole: dict[str, set[str]] = {}
     partial: set[str] = set()
     for index, column, part in _unique_columns(connection, table):
@@ -120,13 +120,13 @@ def unique_keys(connection: Any, table: str) -> list[set[str]]:
 
 
 def numbered(connection: Any, table: str) -> set[str]:
-    """The columns in which NULL becomes the next number."""
+    """The auto-increment columns, in which NULL becomes the next number."""
     text = f"SELECT column_name FROM information_schema.columns WHERE {_HERE} AND extra LIKE '%auto_increment%'"
     return {row[0] for row in connection.execute(text, (table,)).fetchall()}
 
 
 def refuse_engine(connection: Any, table: str) -> bool:
-    """Whether it is a plain table (and no view). Raises StateError if its engine has no transactions."""
+    """Whether this is a base table (not a view). Raises StateError if its engine has no transactions."""
     kind, engine = _kind_and_engine(connection, table)
     if kind == "BASE TABLE" and engine != "InnoDB":
         raise StateError(
@@ -137,7 +137,7 @@ def refuse_engine(connection: Any, table: str) -> bool:
 
 
 def other_unique(connection: Any, table: str, keys: set[str]) -> list[str]:
-    """Unique indexes in which a row can meet one with another key: those that lack a whole column of the key."""
+    """Unique indexes in which rows of different keys can conflict: those that lack a whole column of the key."""
     whole: dict[str, set[str]] = {}
     for index, column, part in _unique_columns(connection, table):
         whole.setdefault(index, set()).update([column] if part is None and column is not None else [])
@@ -145,7 +145,7 @@ def other_unique(connection: Any, table: str, keys: set[str]) -> list[str]:
 
 
 def _unique_columns(connection: Any, table: str) -> list[tuple[str, str | None, int | None]]:
-    """Index, column and length of its prefix, of every part of a unique index."""
+    """Index, column and prefix length of each part of each unique index."""
     text = (
         "SELECT index_name, column_name, sub_part FROM information_schema.statistics"
         f" WHERE {_HERE} AND non_unique = 0 ORDER BY index_name"
@@ -175,7 +175,8 @@ def _needed(connection: Any, table: str) -> frozenset[str]:
 
 
 def _shows_triggers(connection: Any, table: str) -> bool:
-    """Without the privilege TRIGGER the server keeps triggers to itself; asked once for each connection."""
+    """Whether the server shows this user the table's triggers: it needs the privilege TRIGGER. Asked once for each
+    connection."""
     known = connection.__dict__.setdefault("shows_triggers", {})
     if table not in known:
         known[table] = _may_see_triggers(connection, table)

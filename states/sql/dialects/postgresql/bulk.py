@@ -1,4 +1,4 @@
-"""PostgreSQL: rows in bulk, by COPY."""
+"""Rows in bulk on PostgreSQL, by COPY."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _UNSUPPORTED = "0A000"
 
 
 class PostgreSqlBulk(OnConflict):
-    """What `PostgreSql` does with many rows at once."""
+    """The bulk methods of `PostgreSql`."""
 
     temporary = "TABLE"
     aside = "pg_temp."
     joined = "JOIN"
     same = "{0} IS NOT DISTINCT FROM {1}"
     exact = '{0}::text COLLATE "C"'
-    stage_order = ""  # a temporary table is read in the order in which it was filled
+    stage_order = ""  # a temporary table is read in insertion order
 
     def load(
         self, connection: Any, table: str, columns: Sequence[Column], data: bytes | Iterable[bytes],
         ignore: bool = False, temporary: bool = False,
     ) -> Loaded:  # fmt: skip
-        """COPY of what `bulk.lines` made; every objection is an error. ``ignore`` is refused: COPY cannot."""
+        """Sends text in the form of `bulk.lines` by COPY; a refused row is an error. ``ignore`` is not supported."""
         if ignore:
             raise NotImplementedError("COPY ignores no rows; load into a temporary table")
         where = self.aside if temporary else ""
@@ -52,8 +52,8 @@ class PostgreSqlBulk(OnConflict):
             return Loaded(cursor.rowcount, 0, 0)
 
     def direct(self, connection: Any, table: str, rows: KeyedRows, all_new: bool) -> int | None:
-        """COPY into the table, which takes no known key: unless ``all_new``, and when one is met, the keys are
-        looked up first and the missing ones copied.
+        """Copies the rows into the table. COPY fails at an existing key: then, and unless ``all_new``, looks up the
+        keys first and copies the rows whose key is missing.
         """
         for look in (False, True) if all_new else (True,):
             connection.execute("SAVEPOINT trident_direct")
@@ -72,7 +72,7 @@ class PostgreSqlBulk(OnConflict):
         return None
 
     def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
-        """A temporary table with the types of ``table`` and none of its objections."""
+        """Creates a temporary table with the column types of ``table`` and without its constraints."""
         first, *others = columns
         connection.execute(
             f'CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS SELECT 0::bigint AS "{first.name}", {names(others)}'
@@ -83,11 +83,11 @@ class PostgreSqlBulk(OnConflict):
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
         temporary: bool = False,
     ) -> None:  # fmt: skip
-        """All rows into a table that objects to none."""
+        """Writes all rows; a refused row is an error."""
         self.load(connection, table, columns, blocks(columns, arrays), temporary=temporary)
 
     def refuses(self, error: BaseException) -> bool:
-        """Whether the table objected to a row (and not the server to the work)."""
+        """Whether the error is the table's refusal of a row, rather than a failure of the server."""
         state = sqlstate_of(error)
         return state[:2] in _OBJECTIONS or state in (_RAISED, _LIMIT)
 
@@ -99,7 +99,7 @@ def _unique_lines(rows: KeyedRows) -> Iterator[bytes]:
 
 
 def _missing_lines(dialect: PostgreSqlBulk, connection: Any, table: str, rows: KeyedRows) -> Iterator[bytes]:
-    """The rows whose key the table does not have, of equal keys the first."""
+    """The rows whose key is missing in the table; of equal keys, the first."""
     ordered = pa.concat_arrays(list(rows.ordered()))
     unique = rows.take(ordered.filter(rows.first(ordered)))
     keys = [Column("trident_row", "bigint"), *rows.keys]

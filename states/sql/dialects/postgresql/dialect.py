@@ -20,12 +20,12 @@ from .bulk import PostgreSqlBulk
 from .maps import CASTS, PostgreSqlMaps
 from .table import type_names, unfit, unique_keys
 
-_DUPLICATES = {"23505", "42P07", "42710"}  # two that make one table at once see any of the three
+_DUPLICATES = {"23505", "42P07", "42710"}  # any of the three if two processes create one table at once
 _PASSING = re.compile(
     "starting up|shutting down|recovery|too many|connection slots|not yet accepting|terminating connection"
     "|no more connections|try again|timeout|cannot connect"  # of a pooler
 )
-# A connection that fails has no code, and its words are in the server's language: what is not known may pass.
+# A failed connection has no code, and its text is in the server's language: an unknown error counts as passing.
 _FINAL = re.compile(
     r"FATAL:.*(does not exist|authentication failed|pg_hba\.conf|permission denied|not currently accepting|unrecognized"
     r"|invalid|unsupported|certificate)",
@@ -72,7 +72,7 @@ class PostgreSql(ServerDialect, PostgreSqlMaps, PostgreSqlBulk):
         from psycopg.types.string import TextLoader
 
         raw = driver_connection(engine, autocommit=True, prepare_threshold=None)  # poolers keep no prepared statements
-        raw.adapters.register_loader("json", TextLoader)  # a JSON column as it is, like a text that holds JSON
+        raw.adapters.register_loader("json", TextLoader)  # JSON columns unparsed, like texts
         return pinned(raw, pin_postgresql)
 
     def alive(self, connection: Connection) -> bool:
@@ -94,7 +94,7 @@ class PostgreSql(ServerDialect, PostgreSqlMaps, PostgreSqlBulk):
         if state:
             return postgresql_is_away(state)
         if _FINAL.search(str(error)) and not _PASSING.search(str(error)):
-            return False  # a wrong password, an unknown database: the server is there and says no
+            return False  # the server answers: a wrong password, an unknown database
         return type(error).__name__ in ("OperationalError", "InterfaceError") or isinstance(error, OSError)
 
     def is_duplicate(self, error: BaseException) -> bool:
@@ -163,7 +163,7 @@ class PostgreSql(ServerDialect, PostgreSqlMaps, PostgreSqlBulk):
         return unfit(connection, table)
 
     def numbered(self, connection: Connection, table: str) -> set[str]:
-        return set()  # null is null, or an error: a default is for a column that is not named
+        return set()  # null stays null or is an error: defaults apply to unnamed columns only
 
     def unique_keys(self, connection: Connection, table: str) -> list[set[str]]:
         return unique_keys(connection, table)

@@ -1,4 +1,4 @@
-"""PostgreSQL: what map states ask of it."""
+"""The methods for map states on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ CASTS = {
     "date": "text[]::date[]", "timestamp": "text[]::timestamp[]", "decimal": "text[]::numeric[]",
 }  # fmt: skip
 _STAGED = "trident_staged"
-_ROWS_TO_STAGE = 5_000  # from here on the longer way is the faster one
+_ROWS_TO_STAGE = 5_000  # from so many rows on, staging is faster
 _ROWS_TO_WRITE_STAGED = 200
 
 
 class PostgreSqlMaps(PostgreSqlBulk):
-    """What `PostgreSql` does for map states."""
+    """The methods of `PostgreSql` for map states."""
 
     columnar = True
 
@@ -78,7 +78,7 @@ class PostgreSqlMaps(PostgreSqlBulk):
     def _staged(
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array]
     ) -> Iterator[str]:
-        """A temporary table with these rows, in their order; its columns are of the table's own types."""
+        """A temporary table with these rows in order, with the column types of ``table``."""
         connection.execute(
             f'CREATE TEMP TABLE "{_STAGED}" ON COMMIT DROP AS SELECT {names(columns)} FROM "{table}" WITH NO DATA'
         )
@@ -97,7 +97,8 @@ def _texts(array: pa.Array) -> pa.Array:
 
 @lru_cache(maxsize=256)
 def _text(recipe: Recipe, source: str) -> str:
-    """The first parameter is the txid, if the table has one. A row that may not be changed is not counted."""
+    """The statement; its first parameter is the txid, if the table has one. The row count leaves out rows that may not
+    be changed."""
     value = recipe.value.name
     made = recipe.changes(f'excluded."{value}"', "excluded.txid")
     changes = ", ".join(f'"{name}" = {change}' for name, change in made.items())
@@ -113,7 +114,7 @@ def _text(recipe: Recipe, source: str) -> str:
 
 
 def _bounds(recipe: Recipe, value: str) -> list[str]:
-    """What the map would refuse but the column would take: NaN, more bits than declared."""
+    """Conditions against values that the map refuses but the column accepts: NaN, more bits than declared."""
     if recipe.value.family == "double":
         nan = "'NaN'::float8"
         return [f"({value}) <> {nan}", f"({recipe.base('excluded.txid')}) IS DISTINCT FROM {nan}"]

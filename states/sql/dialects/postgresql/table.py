@@ -1,4 +1,4 @@
-"""What a PostgreSQL table is like, asked of the server."""
+"""Asks the server about the properties of a PostgreSQL table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KINDS = {
 
 
 def type_names(connection: Any, table: str) -> dict[str, str]:
-    """The types of its columns as the server formats them, through a connection of SQLAlchemy."""
+    """The types of the columns as the server formats them. ``connection`` is SQLAlchemy's."""
     found = connection.exec_driver_sql(
         "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
         " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
@@ -35,7 +35,7 @@ _ABOUT = (
 
 
 def unfit(connection: Connection, table: str) -> str | None:
-    """What keeps it from holding a state; None for a plain table and for none."""
+    """Why the table cannot hold a state; None for a plain or a missing table."""
     found = connection.execute(_ABOUT, (f'"{table}"',)).fetchone()
     if found is None:
         return None
@@ -60,7 +60,7 @@ def unfit(connection: Connection, table: str) -> str | None:
 
 
 def unique_keys(connection: Connection, table: str) -> list[set[str]]:
-    """The columns of each unique index over all rows that is checked at once, with every statement."""
+    """The columns of each unique index that covers all rows and is checked by every statement."""
     found = connection.execute(
         "SELECT array_agg(a.attname::text) FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid"
         " AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])"

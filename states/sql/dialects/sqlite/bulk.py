@@ -1,4 +1,4 @@
-"""SQLite: rows in bulk. It has no load of its own; the driver's executemany is it."""
+"""Rows in bulk on SQLite, by the driver's executemany, since SQLite has no load command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .table import storage
 
 
 class SqliteBulk(OnConflict):
-    """What `Sqlite` does with many rows at once."""
+    """The bulk methods of `Sqlite`."""
 
     temporary = "TABLE"
     aside = "temp."
@@ -28,7 +28,7 @@ class SqliteBulk(OnConflict):
     stage_order = " ORDER BY trident_row"
 
     def direct(self, connection: Any, table: str, rows: KeyedRows, all_new: bool) -> int | None:
-        """Inserts the rows that have a new key; returns how many, None if the table objects to one."""
+        """Inserts the rows that have a new key; returns how many, or None if the table refuses one."""
         ordered = rows.take(pa.concat_arrays(list(rows.ordered())))
         connection.execute("SAVEPOINT trident_direct")
         text = f"{insert_text(table, rows.columns)}{self.unless_there(rows.keys)}"
@@ -43,7 +43,7 @@ class SqliteBulk(OnConflict):
         return int(inserted)
 
     def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
-        """A temporary table for rows on their way into ``table``; it objects to nothing."""
+        """Creates a temporary table that accepts every row for ``table``."""
         made = [sa.Column(c.name, storage(c), primary_key=i == 0) for i, c in enumerate(columns)]
         temporary = sa.Table(name, sa.MetaData(), *made, prefixes=["TEMPORARY"])
         connection.execute(str(CreateTable(temporary).compile(dialect=engine.dialect)))
@@ -55,9 +55,9 @@ class SqliteBulk(OnConflict):
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
         temporary: bool = False,
     ) -> None:  # fmt: skip
-        """All rows into a table that objects to none."""
+        """Writes all rows; a refused row is an error."""
         connection.executemany(insert_text(table, columns), KeyedRows(columns, arrays).python())
 
     def refuses(self, error: BaseException) -> bool:
-        """Whether the table objected to a row."""
+        """Whether the error is the table's refusal of a row."""
         return isinstance(error, sqlite3.IntegrityError | sqlite3.DataError)

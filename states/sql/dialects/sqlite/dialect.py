@@ -1,4 +1,4 @@
-"""SQLite: durable, without a server, one writer at a time per file (WAL)."""
+"""SQLite: durable, without a server, one writer at a time for each file (WAL)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Sqlite(SqliteMaps, SqliteBulk):
 
     name = "sqlite"
     pool: ClassVar[dict[str, Any]] = {"poolclass": NullPool}  # opening a file costs nothing
-    shared = exclusive = ""  # a transaction that may write is alone in its file from the start
+    shared = exclusive = ""  # a transaction that may write locks its file from the start
 
     def address(self, url: URL) -> str:
         return str(Path(url.database or "").resolve())
@@ -62,7 +62,7 @@ class Sqlite(SqliteMaps, SqliteBulk):
         )  # fmt: skip
         connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
         wal = partial(connection.execute, "PRAGMA journal_mode = WAL")
-        again_for(_BUSY_MILLISECONDS / 1000, 0.005, self.is_lock, wal)  # SQLite does not wait for this one
+        again_for(_BUSY_MILLISECONDS / 1000, 0.005, self.is_lock, wal)  # busy_timeout does not cover this statement
         connection.execute("PRAGMA synchronous = FULL")
         connection.opened(engine.url.database)
         return connection
@@ -71,7 +71,7 @@ class Sqlite(SqliteMaps, SqliteBulk):
         return connection.is_current()
 
     def begin(self, connection: Any, seconds: float) -> None:
-        """Takes the writer's place at once; asks every millisecond, SQLite's own waits are up to 100."""
+        """Takes the write lock at once; retries every millisecond, since SQLite's own pauses last up to 100."""
         connection.execute("PRAGMA busy_timeout = 0")
         try:
             again_for(seconds, 0.001, self.is_lock, partial(connection.execute, "BEGIN IMMEDIATE"))
@@ -124,7 +124,7 @@ class Sqlite(SqliteMaps, SqliteBulk):
         return DECODERS.get(column.family)
 
     def table_options(self, connection: Connection, keyed: bool) -> dict[str, Any]:
-        return {"sqlite_with_rowid": False} if keyed else {}  # the key is the tree: one look-up instead of two
+        return {"sqlite_with_rowid": False} if keyed else {}  # the key itself is the tree: one look-up instead of two
 
     def inexact(self, connection: Connection, table: str, names: Sequence[str]) -> dict[str, str]:
         bad = {}
@@ -142,14 +142,14 @@ class Sqlite(SqliteMaps, SqliteBulk):
         for start in range(0, len(asked), _KEYS_PER_READ):
             part = list(asked[start : start + _KEYS_PER_READ])
             size = next((s for s in _SIZES if s >= len(part)), _KEYS_PER_READ)
-            part += part[-1:] * (size - len(part))  # few statement texts: each is prepared once
+            part += part[-1:] * (size - len(part))  # few different statements, so each is prepared once
             text = self._select(table, keys, columns, size)
             rows += connection.execute(text, list(chain.from_iterable(part))).fetchall()
         del rows[len(asked) :]
         return [None if row[0] is None else row[1:] for row in rows]
 
     def _select(self, table: str, keys: Sequence[Column], columns: Sequence[Column], count: int) -> str:
-        """One row for each key, in their order: the first key column found, or NULL, and the columns."""
+        """A SELECT of one row for each key, in order: the first key column (NULL if missing), and the columns."""
         wanted = ", ".join(f't."{each.name}"' for each in [keys[0], *columns])
         values = ", ".join([f"({', '.join('?' * len(keys))})"] * count)
         same = " AND ".join(f't."{key.name}" = q.column{i + 1}' for i, key in enumerate(keys))

@@ -1,4 +1,4 @@
-"""SQLite: what map states ask of it."""
+"""The methods for map states on SQLite."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SIZES = (100, 10, 1)
 
 
 class SqliteMaps:
-    """What `Sqlite` does for map states."""
+    """The methods of `Sqlite` for map states."""
 
     columnar = False
 
     def combine(self, connection: Connection, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
-        """One statement for many rows; what it returns shows whether the result is the map's."""
-        if sqlite3.sqlite_version_info < (3, 35):  # RETURNING
+        """Combines many rows in one statement; the returned rows show whether the map would get the same result."""
+        if sqlite3.sqlite_version_info < (3, 35):  # no RETURNING
             return None
         rows: list[tuple] = []
         start = 0
@@ -38,13 +38,13 @@ class SqliteMaps:
             rows += found
             start += size
         news = list(map(itemgetter(0), rows))
-        if not recipe.takes(news):  # a sum that became a float, or more than the column was declared for
+        if not recipe.takes(news):  # a sum that became a float or exceeds the declared type
             return None
         return _in_order(news, rows, batch) if wanted else []
 
 
 def _in_order(news: list[Any], rows: list[tuple], batch: PartialResults) -> list[Any]:
-    """SQL promises no order."""
+    """The new values in the order of the batch, since SQL guarantees no order."""
     keys = list(zip(*batch.columns[:-1], strict=True))
     if all(row[1:] == key for row, key in zip(rows, keys, strict=True)):
         return news
@@ -54,7 +54,7 @@ def _in_order(news: list[Any], rows: list[tuple], batch: PartialResults) -> list
 
 @lru_cache(maxsize=256)
 def _text(recipe: Recipe, count: int, wanted: bool) -> str:
-    """The first parameter is the txid, then the keys and the partial result of each row."""
+    """The statement; its parameters are the txid, then the keys and the partial result of each row."""
     plain = recipe.kind is StateType.NON_TRANSACTIONAL
     columns: list[Any] = [*recipe.columns] if plain else [*recipe.columns, "txid"]
     width = len(recipe.columns)

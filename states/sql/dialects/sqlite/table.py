@@ -1,4 +1,4 @@
-"""What a SQLite table is like: its columns' affinities, its keys, what it does in a conflict."""
+"""Properties of a SQLite table: its columns' affinities, its keys, its behaviour in a conflict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlalchemy.types import UserDefinedType
 from ....columns.values import Column
 from ...connection import Connection
 
-# date, timestamp, decimal and json are kept as text: any other affinity would turn them into floats
+# date, timestamp, decimal and json are stored as text: any other affinity would turn them into floats
 STORAGE = {
     "integer": "BIGINT", "double": "DOUBLE", "text": "TEXT", "boolean": "BOOLEAN", "binary": "BLOB",
     "date": "TEXT", "timestamp": "TEXT", "decimal": "TEXT", "json": "TEXT",
@@ -22,7 +22,7 @@ _TEXTS = {"text", "date", "timestamp", "decimal", "json"}
 
 
 class _Declared(UserDefinedType):
-    """A column type that is written into the DDL as it is."""
+    """A column type written into the DDL unchanged."""
 
     cache_ok = True
 
@@ -34,18 +34,18 @@ class _Declared(UserDefinedType):
 
 
 class FileConnection(sqlite3.Connection):
-    """Knows which file it has open. A file that is replaced (`mv backup.db counts.db`) or deleted lives on for whoever
-    has it open: what is written there is gone with the last of them, without an error."""
+    """A connection that knows which file it has open. A replaced (`mv backup.db counts.db`) or deleted file lives on
+    for the connections that have it open: their writes are lost with the last of them, without an error."""
 
     _path = ""
     _file: tuple[int, int] | None = None
 
     def opened(self, path: str) -> None:
-        """Once there is a file."""
+        """Called once the file exists; remembers it."""
         self._path, self._file = path, _file_at(path)
 
     def is_current(self) -> bool:
-        """Whether the file is still the one under its name."""
+        """Whether the path still names the open file."""
         return self._file == _file_at(self._path)
 
 
@@ -58,7 +58,8 @@ def _file_at(path: str) -> tuple[int, int] | None:
 
 
 def unopenable(path: Path) -> str | None:
-    """What to mend; None if nothing is seen. SQLite writes in the folder too, for the log lies beside the file."""
+    """Why the file cannot be opened; None if no problem is found. SQLite also writes the folder, for the log beside the
+    file."""
     if not path.parent.is_dir():
         return f"there is no folder {path.parent}; make it"
     if path.is_dir():
@@ -70,11 +71,11 @@ def unopenable(path: Path) -> str | None:
     return None
 
 
-_KEPT = {  # what a column of this affinity gives back as it was given
+_KEPT = {  # the families that a column of this affinity returns unchanged
     "INTEGER": {"integer", "boolean"}, "TEXT": _TEXTS, "BLOB": {"binary"}, "REAL": {"double"},
     "": {*_TEXTS, "integer", "boolean", "binary", "double"},
 }  # fmt: skip
-# NUMERIC makes numbers of texts that look like one; these names are taken for what never does.
+# NUMERIC turns texts that look like numbers into numbers; these types are accepted for families that never do.
 _NAMED = [
     (re.compile(r"BOOL(?:EAN)?"), "boolean", {"boolean"}),
     (re.compile(r"DATE"), "date", {"date", "timestamp"}),
@@ -86,7 +87,7 @@ _CONFLICT = re.compile(r"\bON\s+CONFLICT\s+(REPLACE|IGNORE|FAIL|ROLLBACK)\b", re
 
 
 def affinity(type_name: str) -> str:
-    """SQLite's rule (https://sqlite.org/datatype3.html, 3.1); "" for a column without a type: it keeps everything."""
+    """SQLite's rule (https://sqlite.org/datatype3.html, 3.1); "" for a column without a type, which changes nothing."""
     kind = type_name.upper()
     rules = {"INTEGER": ("INT",), "TEXT": ("CHAR", "CLOB", "TEXT"), "BLOB": ("BLOB",), "REAL": ("REAL", "FLOA", "DOUB")}
     if not kind:
@@ -95,20 +96,20 @@ def affinity(type_name: str) -> str:
 
 
 def keeps(type_name: str, family: str) -> bool:
-    """Whether a column declared so gives back the values of a family as they were given."""
+    """Whether a column of this type returns the values of a family unchanged."""
     found = affinity(type_name)
     named = [kept for pattern, _, kept in _NAMED if pattern.fullmatch(type_name.upper())]
     return family in (named[0] if named else _KEPT.get(found, set()))
 
 
 def declared(type_name: str) -> str | None:
-    """The DDL type for a column declared so, None if it says nothing of its values, or keeps none."""
+    """The DDL type for a column of this type; None if the type does not tell, or keeps no family unchanged."""
     named = [ddl for pattern, ddl, _ in _NAMED if pattern.fullmatch(type_name.upper())]
     return named[0] if named else _DDL.get(affinity(type_name))
 
 
 def unfit(connection: Connection, table: str) -> str | None:
-    """What keeps it from holding a state; None for a plain table and for none."""
+    """Why the table cannot hold a state; None for a plain or a missing table."""
     text = "SELECT type, sql FROM sqlite_master WHERE lower(name) = lower(?) AND type IN ('table', 'view')"
     found = connection.execute(text, (table,)).fetchone()
     if found is None:
@@ -125,7 +126,7 @@ def unfit(connection: Connection, table: str) -> str | None:
 
 
 def numbered(connection: Connection, table: str) -> set[str]:
-    """The column that is another name of the row's own number: INTEGER PRIMARY KEY, without an index of its own."""
+    """The column that is an alias of the rowid: INTEGER PRIMARY KEY, without an index of its own."""
     keys = [row for row in connection.execute(f'PRAGMA table_info("{table}")').fetchall() if row[5] > 0]
     indexes = connection.execute(f'PRAGMA index_list("{table}")').fetchall()
     alias = len(keys) == 1 and keys[0][2].upper() == "INTEGER" and "pk" not in [row[3] for row in indexes]
