@@ -182,7 +182,7 @@ class TopicLedger(BatchParticipant):
         self._joins = None
         if attempt > 0:
             with Partitions(self._known_place, self._settings) as parts:
-                parts.shut_out(spread.partitions)  # ends the previous attempt's transactions, so that no reader waits for them
+                parts.shut_out(spread.partitions)  # ends the previous attempt's transactions: no reader waits for them
 
     def _marked(self, partitions: int) -> None:
         """Notes how many partitions have marks, and makes the driver's mark, which records it, due."""

@@ -1,6 +1,6 @@
-"""States by name, in a YAML file: `load`, the file's JSON `schema`, and what an author of a type needs.
+"""States defined in a YAML file: `load`, the file's JSON `schema`, and the base class for authors of types.
 
-A package adds a type by an entry point of the group ``trident_py.states`` that leads to a `StateSettings`.
+A package adds a type by an entry point of the group ``trident_py.states`` that refers to a `StateSettings`.
 """
 
 from ..findings import Finding

@@ -1,4 +1,4 @@
-"""The state types that are installed: entry points of the group ``trident_py.states``."""
+"""The installed state types: entry points of the group ``trident_py.states``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GROUP = "trident_py.states"
 
 @dataclass(frozen=True)
 class Installed:
-    """One type: its name, the package it comes from, and its settings, or why it cannot be used."""
+    """One type: its name, its package, and its settings or the reason why it cannot be used."""
 
     name: str
     package: str
@@ -28,7 +28,7 @@ class Installed:
 
 
 def installed() -> dict[str, Installed]:
-    """All types by name. A type that cannot be loaded says so in ``problem``; two of one name are a problem too."""
+    """Returns all types by name. ``problem`` tells why a type cannot be loaded, or that two have the same name."""
     found: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=GROUP):
         found.setdefault(point.name, []).append(point)
@@ -41,7 +41,7 @@ def _one(name: str, points: list[EntryPoint]) -> Installed:
         return Installed(name, packages, None, f"the packages {packages} both bring a type of this name")
     try:
         target: Any = points[0].load()
-    except Exception as error:  # whatever a package of somebody else does when it is imported
+    except Exception as error:  # a third-party package may raise anything when imported
         return Installed(name, packages, None, f"{points[0].value} cannot be loaded: {type(error).__name__}: {error}")
     if not (isinstance(target, type) and issubclass(target, StateSettings)):
         return Installed(name, packages, None, f"{points[0].value} is no subclass of states.loading.StateSettings")

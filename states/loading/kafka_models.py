@@ -1,4 +1,4 @@
-"""The Kafka states, as they stand in a file."""
+"""The settings of the Kafka states in a file."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Records(KafkaSettings):
 
 
 class TransactionalTopic(Records):
-    """Records appended to a Kafka topic, each batch once for read_committed readers."""
+    """Records appended to a Kafka topic: each batch once, for read_committed readers."""
 
     kinds: ClassVar[tuple[str, ...]] = ("append",)
     factory: ClassVar[str] = "states.kafka:TransactionalTopicState"

@@ -1,4 +1,4 @@
-"""What the stores of a file's states are like before the start: `trident states check`."""
+"""Checks the stores of a file's states before the start: `trident states check`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .reading import Definition, definitions
 
 @dataclass(frozen=True)
 class Look:
-    """One state of a file, and what was found at its store."""
+    """One state of a file, with the findings at its store."""
 
     name: str
     type: str
@@ -25,7 +25,7 @@ class Look:
 
 
 def look(path: str | Path) -> list[Look]:
-    """Connects to the store of each state of a file and writes nothing.
+    """Checks the store of each state of a file: connects, and writes nothing.
 
     Raises DefinitionError if the file is wrong. A store that cannot be reached is a finding.
     """
@@ -36,7 +36,7 @@ def _look(state: Definition) -> Look:
     hide = state.document.hide
     try:
         found = [Finding(each.level, hide(each.text)) for each in state.settings.check(state.factory)]
-    except Exception as error:  # a driver's error, or that of a type of somebody else
+    except Exception as error:  # an error of a database driver or of a third-party type
         text = f"{type(error).__name__}: {error}".partition("(Background on this error")[0]
         found = [Finding("error", hide(" ".join(text.split())))]
     return Look(state.name, state.type, hide(repr(state.factory)), tuple(found))

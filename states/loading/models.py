@@ -1,4 +1,4 @@
-"""The state types that ship, as they stand in a file. A type's module is imported when its state is made."""
+"""The settings of the SQL states in a file. A state's own module is imported only when the state is created."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class SqlSettings(StateSettings):
     table: Table
 
     def arguments(self) -> dict[str, Any]:
-        """What the factory is called with: the settings by their names, without those left out."""
+        """The factory's arguments: the settings by name, without unset ones."""
         given = {name: getattr(self, name) for name in type(self).model_fields}
         return {name: value for name, value in given.items() if value is not None}
 
@@ -73,11 +73,11 @@ class SqlSettings(StateSettings):
         return made
 
     def fields(self) -> tuple[Fields, Fields | None]:
-        """The columns of the key, and the others; None where the first rows decide."""
+        """The columns of the key, and the others; None if the first rows decide the others."""
         return self.split(Fields.of(getattr(self, "key", None)))
 
     def split(self, keys: Fields) -> tuple[Fields, Fields | None]:
-        """These keys and the columns that are not among them, each with the type that either declares."""
+        """The key columns and the other columns, each with the type that ``columns`` or ``keys`` declares."""
         columns = getattr(self, "columns", None)
         if columns is None:
             return keys, None
@@ -87,11 +87,11 @@ class SqlSettings(StateSettings):
         return named.only(keys), named.without(keys)
 
     def check(self, factory: StateFactory) -> Sequence[Finding]:
-        made: Any = factory  # one of `states.sql`, with a place
+        made: Any = factory  # a factory of `states.sql`, which has a place
         return look_at(made.place, *self.fields(), self.beside(), stages=self.stages)
 
     def beside(self) -> list[str]:
-        """Further tables of the state."""
+        """The state's further tables."""
         return [f"{self.table}{SUFFIX}"] if getattr(self, "onBadRow", "fail") == "dead-letter" else []
 
 
@@ -124,7 +124,7 @@ class SqlMap(SqlSettings):
 
 
 class InsertIgnore(SqlSettings):
-    """Rows under a key of their own: each is stored once, however often it comes."""
+    """Rows with a key: each row is stored once, however often it arrives."""
 
     kinds: ClassVar[tuple[str, ...]] = ("insert-ignore",)
     factory: ClassVar[str] = "states.sql:InsertIgnoreState"
@@ -140,7 +140,7 @@ class InsertIgnore(SqlSettings):
 
 
 class Append(SqlSettings):
-    """Rows without a key: each batch's rows are appended once."""
+    """Rows without a key: the rows of each batch are appended once."""
 
     kinds: ClassVar[tuple[str, ...]] = ("append",)
     factory: ClassVar[str] = "states.sql:AppendState"
@@ -151,7 +151,7 @@ class Append(SqlSettings):
 
 
 class Batch(SqlSettings):
-    """Rows of all partitions of a batch: visible at once or not at all."""
+    """Rows of whole batches: the rows of a batch become visible at once or not at all."""
 
     kinds: ClassVar[tuple[str, ...]] = ("batch",)
     factory: ClassVar[str] = "states.sql:BatchState"
@@ -164,7 +164,7 @@ class Batch(SqlSettings):
 
 
 class Sequenced(SqlSettings):
-    """Rows numbered by their sender: in order, each once, as TCP does it."""
+    """Rows numbered by their sender: stored in order, each once, as in TCP."""
 
     kinds: ClassVar[tuple[str, ...]] = ("sequence",)
     factory: ClassVar[str] = "states.sql:SequenceState"

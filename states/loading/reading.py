@@ -1,4 +1,4 @@
-"""From a file to state factories: ``states.load``."""
+"""Reads a file and creates its state factories: ``states.load``."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Definition:
 
 
 def load(path: str | Path) -> dict[str, StateFactory]:
-    """The states that a YAML file names, as factories; opens nothing. Called on the driver.
+    """Returns the factories of the states that a YAML file defines, by name. Called on the driver; opens nothing.
 
-    Raises DefinitionError with everything that is wrong in the file, each with file, line and key, what was
-    found and what exists. Values of the environment and passwords are in no error and no repr.
+    Raises DefinitionError that lists every problem in the file: file, line, key, the value found and the valid ones.
+    No error and no repr contains a value of the environment or a password.
     """
     return {each.name: each.factory for each in definitions(path)}
 
 
 def definitions(path: str | Path) -> list[Definition]:
-    """The states of a file with their settings, in its order. Raises DefinitionError as `load` does."""
+    """The states of a file with their settings, in file order. Raises DefinitionError as `load` does."""
     document = read(path, "that names the states", "states:", free=2)
     types = installed()
     made = [_definition(document, name, given, types) for name, given in _states(document).items()]
@@ -81,7 +81,7 @@ def _type(document: Document, where: Where, given: dict[str, Any], types: dict[s
     if "type" not in given:
         document.add(where, f"type is missing; {known}")
     elif name is None and any(each.where == at for each in document.problems):
-        pass  # its variable is not set
+        pass  # already reported: its variable is not set
     elif not isinstance(name, str) or name not in types:
         meant = close(name, types) if isinstance(name, str) and "${" not in document.written[at] else ""
         document.add(at, f"no type {document.found(at)}; {known}{meant}")
@@ -98,7 +98,7 @@ def _settings(
     values = {key: value for key, value in given.items() if key != "type"}
     older = values.get("options")
     if isinstance(older, dict) and "options" not in model.model_fields and not older.keys() & values.keys():
-        values = {key: value for key, value in values.items() if key != "options"} | older  # where they once stood
+        values = {key: value for key, value in values.items() if key != "options"} | older  # their older place
     try:
         settings = model.model_validate(values)
     except ValidationError as error:
@@ -110,7 +110,7 @@ def _settings(
 def _made(document: Document, where: Where, settings: StateSettings) -> StateFactory | None:
     try:
         return settings.make()
-    except Exception as error:  # also what a type of somebody else raises: it may hold a secret
+    except Exception as error:  # a third-party type may raise anything, with secrets in the text
         kind = "" if isinstance(error, TridentError) else f"{type(error).__name__}: "
         document.add(where, f"cannot be made: {kind}{document.hide(str(error), words=True)}")
     return None

@@ -1,4 +1,4 @@
-"""The JSON schema of the file, for editors, made from the settings of the installed types."""
+"""The JSON schema of the file, for editors, derived from the settings of the installed types."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def schema() -> dict[str, Any]:
 
 
 def _typed(name: str, own: dict[str, Any]) -> dict[str, Any]:
-    """The properties with ``type`` before them: its value says which type's schema applies."""
+    """The properties, preceded by ``type``, whose value selects the type's schema."""
     return {
         "properties": {"type": {"const": name}, **own.get("properties", {})},
         "required": ["type", *own.get("required", [])],
@@ -44,7 +44,7 @@ def _typed(name: str, own: dict[str, Any]) -> dict[str, Any]:
 
 
 def _open(model: dict[str, Any]) -> dict[str, Any]:
-    """A variable of the environment may stand where something else than text is expected."""
+    """Allows a variable of the environment where another type than text is expected."""
     properties = {name: _or_variable(each) for name, each in model.get("properties", {}).items()}
     return model | ({"properties": properties} if properties else {})
 

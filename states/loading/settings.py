@@ -1,4 +1,4 @@
-"""What an author of a state type writes: a pydantic model of its settings that makes the StateFactory."""
+"""The base class for authors of state types: a pydantic model of the settings that creates the StateFactory."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ..findings import Checkable, Finding
 class StateSettings(BaseModel):
     """The settings of one type of state: the keys of its mapping in the file, without ``type``.
 
-    An entry point of the group ``trident_py.states`` leads to a subclass; the entry point's name is the type.
-    The docstring and the fields' descriptions are shown by `trident states` and in the JSON schema. A key that
-    is no field is refused. The model is made on the driver, after variables of the environment are filled in.
+    An entry point of the group ``trident_py.states`` refers to a subclass; its name is the type. `trident states` and
+    the JSON schema show the docstring and the fields' descriptions. An unknown key is refused. The model is created on
+    the driver, after variables of the environment are filled in.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     kinds: ClassVar[tuple[str, ...]] = ()
-    """The kinds of the factories that `make` returns, as the table of guarantees knows them."""
+    """The kinds of the factories that `make` returns, as named in the table of guarantees."""
 
     def make(self) -> StateFactory:
-        """The factory. Opens nothing. Raises DefinitionError for settings that do not fit together."""
+        """Returns the factory. Opens nothing. Raises DefinitionError for settings that contradict each other."""
         raise NotImplementedError(f"{type(self).__name__} has no make()")
 
     def check(self, factory: StateFactory) -> Sequence[Finding]:
-        """Looks at the store and writes nothing: what the factory's own ``check()`` finds, if it has one."""
+        """Checks the store with the factory's own ``check()``, if it has one. Writes nothing."""
         if isinstance(factory, Checkable):
             return factory.check()
         return [Finding("ok", f"nothing is looked at: {type(factory).__name__} has no check()")]
@@ -67,6 +67,6 @@ FieldList = Annotated[
     AfterValidator(_distinct),
     WithJsonSchema({"anyOf": [_FIELD, {"type": "array", "items": _FIELD, "minItems": 1}]}),
 ]
-"""``word string``, or a list of such: names with an optional type in DDL form."""
+"""``word string``, or a list of such texts: names with an optional type in DDL form."""
 
 Count = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
