@@ -94,7 +94,7 @@ class Transaction:
                 yield connection
 
     def repeated(self, work: Callable[[], T], restart: Callable[[], None] = lambda: None) -> T:
-        """Runs the work. After a lost deadlock, repeats the first work of the transaction in a new one, after ``restart``.
+        """Runs the work. After a lost deadlock, repeats a transaction's first work in a new one, after ``restart``.
 
         Later work builds on the first, which cannot be repeated here: its deadlock fails the batch, which is replayed.
         """
