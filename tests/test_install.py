@@ -32,8 +32,8 @@ EXTRAS = {
     "trident_py/kafka": ("kafka", "avro"),
     "trident_py/testing": ("kafka",),
     "states/kafka": ("kafka",),
-    "states/sql/mysql": ("mysql",),
-    "states/sql/postgresql": ("postgresql",),
+    "states/sql/dialects/mysql": ("mysql",),
+    "states/sql/dialects/postgresql": ("postgresql",),
 }
 # What `import trident_py` loads of others' packages: columns, positions of rows, users' lambdas.
 LOADED = {"pyarrow", "numpy", "cloudpickle"}
