@@ -41,7 +41,7 @@ def test_two_zombies_are_refused_in_words_and_change_nothing(drivers: Drivers, t
     said = refusal(one)
     assert "a newer one with generation 3 has taken over; nothing more is written. Stop this driver" in said
     second.touch()
-    assert "was written by another driver since this one has read it; nothing is written" in refusal(two)
+    assert "since this one read it. Nothing is written" in refusal(two)
     after = evidence(tmp_path)
     assert after.stored == before.stored
     assert [line for line in after.log if line.what == "committed"] == before.log

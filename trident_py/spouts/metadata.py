@@ -144,8 +144,8 @@ class FileMetadataStore(MemoryMetadataStore):
         with self._locked():
             if _text(file) != self._texts.get(path):
                 raise ZombieError(
-                    f"spout metadata {file} was written by another driver since this one has read it; nothing is "
-                    "written. Let one driver run on a checkpoint: stop this one"
+                    f"another driver runs on the checkpoint: it has changed {file} since this one read it. Nothing is "
+                    "written. Let one driver run on a checkpoint, or give the other topology another name"
                 )
             scratch = file.with_suffix(".tmp")
             with scratch.open("w", encoding="utf-8") as out:
