@@ -119,7 +119,10 @@ def test_of_two_drivers_on_one_checkpoint_one_is_told_and_no_batch_changes(start
     for said in ended:
         assert "another driver runs on the checkpoint" in said
     rows = written(tmp_path / "out")
-    assert rows == {txid: [[0], [1]] if txid % 1000 == 1 else exact(txid)[txid] for txid in rows}
+    right = {txid: [[0], [1]] if txid % 1000 == 1 else exact(txid)[txid] for txid in rows}
+    newest = max(rows)
+    assert all(row in right[newest] for row in rows.pop(newest))  # the kill may have come in the middle of it
+    assert rows == {txid: right[txid] for txid in rows}
 
 
 def test_an_error_of_the_user_shows_no_java_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
