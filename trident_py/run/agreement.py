@@ -77,14 +77,14 @@ class Relation(enum.Enum):
     )
     AHEAD = TableLine(
         False,
-        "the store has a batch that this checkpoint has not begun, or not decided: an older copy of the checkpoint, "
-        "one batch is enough, or a copy of one that has gone on elsewhere",
+        "the store has a batch that this checkpoint has not begun or decided: it is an older copy, or a copy of it "
+        "went on",
         f"restore the newest one; a new checkpoint with {BASE}; a new table or topic",
     )
     REORDERED = TableLine(
         False,
-        "the store has a part of the one batch in between, begun by a process with another hash seed, and what an "
-        "operation makes of it follows that seed",
+        "the store has a part of the batch in between, begun under another hash seed, which an operation's results "
+        "follow",
         f"start once with that PYTHONHASHSEED; put the store back; {ACCEPT}",
     )
     FOREIGN = TableLine(
