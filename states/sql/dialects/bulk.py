@@ -73,16 +73,20 @@ def _insertion(arrays: Sequence[pa.Array]) -> bytes:
 
 
 def too_long(columns: Sequence[Column], arrays: Sequence[pa.Array], most: int) -> dict[int, int]:
-    """The rows whose text in an INSERT is longer than ``most`` bytes: index to number of bytes."""
-    if 2 * sum(array.nbytes for array in arrays) < most:  # escapes and hex digits at most double the bytes
-        return {}
-    arrays = _without_zone(columns, arrays)
-    found = {}
-    for row in range(len(arrays[0])):
-        one = [array.slice(row, 1) for array in arrays]
-        if 2 * sum(array.nbytes for array in one) >= most and (size := len(_insertion(one))) > most:
-            found[row] = size
-    return found
+    """The rows whose text in an INSERT has more than ``most`` bytes, with the length of that text."""
+    return dict(_too_long(_without_zone(columns, arrays), 0, len(arrays[0]), most))
+
+
+def _too_long(arrays: Sequence[pa.Array], at: int, count: int, most: int) -> Iterator[tuple[int, int]]:
+    """Halves the rows until a part is short: escapes and digits make at most twice as many bytes of it."""
+    part = [array.slice(at, count) for array in arrays]
+    if count == 0 or 2 * sum(array.nbytes for array in part) < most:
+        return
+    if count > 1:
+        yield from _too_long(arrays, at, count // 2, most)
+        yield from _too_long(arrays, at + count // 2, count - count // 2, most)
+    elif (size := len(_insertion(part))) > most:
+        yield at, size
 
 
 def slices(arrays: Sequence[pa.Array], size: int) -> Iterator[list[pa.Array]]:
