@@ -19,8 +19,6 @@ from ..settings import SETTINGS, UNLIMITED, Room
 from .codec import Text
 from .local_table import GENERATION, PREV, TXID
 
-Headers = list[tuple[str, bytes]]
-
 
 class KeyWriter(Protocol):
     """Call `begin`, then `send` any number of times, then `commit` or `rollback`. ``opened`` counts the producers
