@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pkgutil import resolve_name
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -12,9 +11,6 @@ from trident_py.state import StateFactory
 from trident_py.tuples import Fields
 
 from ..columns.values import Column
-from ..findings import Finding
-from ..sql.inspect import check as look_at
-from ..sql.rows.rejects import SUFFIX
 from ..sql.store import parsed
 from .settings import Count, FieldList, StateSettings
 
@@ -58,7 +54,6 @@ class SqlSettings(StateSettings):
     """A state in one SQL table."""
 
     factory: ClassVar[str]
-    stages: ClassVar[bool] = False
 
     url: Url
     table: Table
@@ -71,28 +66,6 @@ class SqlSettings(StateSettings):
     def make(self) -> StateFactory:
         made: StateFactory = resolve_name(self.factory)(**self.arguments())
         return made
-
-    def fields(self) -> tuple[Fields, Fields | None]:
-        """The columns of the key, and the others; None if the first rows decide the others."""
-        return self.split(Fields.of(getattr(self, "key", None)))
-
-    def split(self, keys: Fields) -> tuple[Fields, Fields | None]:
-        """The key columns and the other columns, each with the type that ``columns`` or ``keys`` declares."""
-        columns = getattr(self, "columns", None)
-        if columns is None:
-            return keys, None
-        both = Fields.of(columns)
-        types = {**both.types, **keys.types}
-        named = Fields([f"{name} {types[name]}" if name in types else name for name in both])
-        return named.only(keys), named.without(keys)
-
-    def check(self, factory: StateFactory) -> Sequence[Finding]:
-        made: Any = factory  # a factory of `states.sql`, which has a place
-        return look_at(made.place, *self.fields(), self.beside(), stages=self.stages)
-
-    def beside(self) -> list[str]:
-        """The state's further tables."""
-        return [f"{self.table}{SUFFIX}"] if getattr(self, "onBadRow", "fail") == "dead-letter" else []
 
 
 class SqlMap(SqlSettings):
@@ -116,19 +89,12 @@ class SqlMap(SqlSettings):
         made: StateFactory = constructor(**given)
         return made
 
-    def fields(self) -> tuple[Fields, Fields | None]:
-        value = Fields.of(self.value).declarations()
-        txid = [] if self.kind == "non-transactional" else ["txid bigint"]
-        before = [f"prev_{each}" for each in value] if self.kind == "opaque" else []
-        return Fields.of("k string" if self.key is None else self.key), Fields([*txid, *value, *before])
-
 
 class InsertIgnore(SqlSettings):
     """Rows with a key: each row is stored once, however often it arrives."""
 
     kinds: ClassVar[tuple[str, ...]] = ("insert-ignore",)
     factory: ClassVar[str] = "states.sql:InsertIgnoreState"
-    stages: ClassVar[bool] = True
 
     key: Key = Field(description="The fields that make a row the same row: a function of the input alone")
     columns: AllColumns = None
@@ -144,7 +110,6 @@ class Append(SqlSettings):
 
     kinds: ClassVar[tuple[str, ...]] = ("append",)
     factory: ClassVar[str] = "states.sql:AppendState"
-    stages: ClassVar[bool] = True
 
     columns: AllColumns = None
     onBadRow: OnBadRow = "fail"
@@ -158,9 +123,6 @@ class Batch(SqlSettings):
 
     columns: AllColumns = None
     key: Key | None = Field(None, description="A key of the rows, if they have one")
-
-    def beside(self) -> list[str]:
-        return [f"{self.table}_staged"]
 
 
 class Sequenced(SqlSettings):
@@ -176,12 +138,3 @@ class Sequenced(SqlSettings):
         "hold", description="A number further on than the next: hold the row back until the gap is closed, or report it"
     )
     first: int = Field(1, description="The number that a new sender begins with")
-
-    def fields(self) -> tuple[Fields, Fields | None]:
-        number = Fields.of(self.sequence)
-        typed = Fields.of(self.columns or []).types | number.types
-        keys = Fields.of(self.sender).concat(Fields(f"{number[0]} {typed.get(number[0], 'bigint')}"))
-        return self.split(keys)
-
-    def beside(self) -> list[str]:
-        return [f"{self.table}_senders", f"{self.table}_{'held' if self.onGap == 'hold' else 'gaps'}"]

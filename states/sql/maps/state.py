@@ -25,7 +25,9 @@ from trident_py.state.base import Key
 from trident_py.tuples import Fields, FieldsLike
 
 from ...columns.values import nameable
+from ...findings import Finding
 from ...rows import check_asked_behind, shared
+from ..inspect import check
 from ..ledger import Ledger, SqlFence
 from ..store import parsed, shown
 from ..table import Shape, TablePlace, existing, location_of, one_key, prepare, shape_of
@@ -194,6 +196,10 @@ class SqlMapState(StateFactory):
     def check_place(self, place: StatePlace) -> None:
         """Raises DefinitionError for a query that could not see all that its batch has written."""
         check_asked_behind(place, f"table {self.table!r}")
+
+    def check(self) -> Sequence[Finding]:
+        """Looks at the table and writes nothing."""
+        return check(self.place, *self._fields())
 
     def participant(self) -> BatchParticipant:
         """Returns the state's driver side for one run."""

@@ -188,6 +188,7 @@ class AppendState(RowFactory):
     columns: FieldsLike | None = None
     onBadRow: str = "fail"
     kind: ClassVar[str] = "append"
+    stages: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))

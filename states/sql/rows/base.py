@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from trident_py.chunks import TupleList
 from trident_py.errors import StateError
@@ -12,8 +12,10 @@ from trident_py.state import Location, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
 
 from ...columns.values import Column, decoded
+from ...findings import Finding
 from ...rows import RowUpdater, check_asked_behind, shared
 from ..dialects.base import names
+from ..inspect import check
 from ..store import Store
 from ..table import Shape, TablePlace, described, existing, location_of, prepare, prepare_ledger, shape_of
 
@@ -25,6 +27,7 @@ class RowFactory(StateFactory):
     table: str
     columns: FieldsLike | None
     files: int = 1
+    stages: ClassVar[bool] = False  # whether the state needs temporary tables
 
     @property
     def location(self) -> Location:
@@ -34,6 +37,16 @@ class RowFactory(StateFactory):
     def _beside(self) -> tuple[str, ...]:
         """The suffixes of the state's further tables."""
         return ()
+
+    @property
+    def _created(self) -> tuple[str, ...]:
+        """The suffixes of the further tables that this state creates."""
+        return self._beside
+
+    @property
+    def _key(self) -> Fields:
+        """The key's columns; none if the rows have no key."""
+        return Fields()
 
     @property
     def _shared(self) -> str:
@@ -60,6 +73,13 @@ class RowFactory(StateFactory):
         """Raises DefinitionError for a query that could not see all that its batch has written."""
         check_asked_behind(place, f"table {self.table!r}")
 
+    def check(self) -> Sequence[Finding]:
+        """Looks at the tables and writes nothing."""
+        keys, others = self._key, None
+        if self._fields is not None:
+            keys, others = split(self._fields, keys)
+        return check(self.place, keys, others, [f"{self.table}{suffix}" for suffix in self._created], self.stages)
+
     def _stores(self) -> list[Store]:
         """Creates the ledger's tables and returns the stores, also before the first row decides the columns."""
         prepare_ledger(self.place)
@@ -84,9 +104,14 @@ def declared(place: TablePlace, columns: Fields | None, fields: Fields) -> Field
 def keyed_shape(place: TablePlace, fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> Shape:
     """The table with these fields, created if missing. A type comes from ``key``, else from ``fields``, else from
     ``usual``."""
+    return prepare(place, shape_of(place, *split(fields, key, usual)))
+
+
+def split(fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> tuple[Fields, Fields]:
+    """The key's columns and the others, each with the type that ``key``, ``fields`` or ``usual`` declares."""
     types = {**(usual or {}), **fields.types, **key.types}
     both = Fields([f"{name} {types[name]}" if name in types else name for name in fields])
-    return prepare(place, shape_of(place, both.only(key), both.without(key)))
+    return both.only(key), both.without(key)
 
 
 def columns_of(table: str, shape: Shape, fields: Fields) -> list[Column]:

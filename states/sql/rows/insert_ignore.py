@@ -209,6 +209,7 @@ class InsertIgnoreState(RowFactory):
     onBadRow: str = "fail"
     files: int = 1
     kind: ClassVar[str] = "insert-ignore"
+    stages: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
@@ -229,6 +230,10 @@ class InsertIgnoreState(RowFactory):
     @property
     def _beside(self) -> tuple[str, ...]:
         return (SUFFIX,) if self.onBadRow == "dead-letter" else ()
+
+    @property
+    def _key(self) -> Fields:
+        return Fields.of(self.key)
 
     @property
     def _shared(self) -> str:
@@ -252,7 +257,7 @@ class InsertIgnoreState(RowFactory):
 
     def shape(self, fields: Fields) -> Shape:
         """Returns the table's columns; creates the table if it is missing. ``fields``: the fields of the tuples."""
-        return row_shape(self.place, self._fields, Fields.of(self.key), fields)
+        return row_shape(self.place, self._fields, self._key, fields)
 
     def stored(self) -> dict[tuple, Any]:
         """Returns all rows: key tuple -> tuple of the other columns, in the order of their declaration."""

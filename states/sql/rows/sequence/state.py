@@ -246,8 +246,7 @@ class SequenceState(RowFactory):
             yield f'onGap is one of ["hold", "report"], got {self.onGap!r}'
         if not isinstance(self.first, int) or isinstance(self.first, bool) or self.first <= -(1 << 63):
             yield f"first is a whole number of 64 bits, got {self.first!r}"
-        ddl = {**columns.types, **Fields.of(self.sequence).types}.get(self.number)
-        if ddl is not None and Column(self.number, ddl).family != "integer":
+        if (ddl := self._number_type) is not None and Column(self.number, ddl).family != "integer":
             yield f"the number {self.number!r} is a whole one, such as bigint; {ddl} is not"
 
     @property
@@ -260,8 +259,20 @@ class SequenceState(RowFactory):
         return Fields.of(self.sequence)[0]
 
     @property
+    def _number_type(self) -> str | None:
+        return {**Fields.of(self.columns or ()).types, **Fields.of(self.sequence).types}.get(self.number)
+
+    @property
+    def _key(self) -> Fields:
+        return Fields.of(self.sender).concat(Fields(f"{self.number} {self._number_type or 'bigint'}"))
+
+    @property
     def _beside(self) -> tuple[str, ...]:
         return BESIDE
+
+    @property
+    def _created(self) -> tuple[str, ...]:
+        return "_senders", "_held" if self.onGap == "hold" else "_gaps"
 
     @property
     def _shared(self) -> str:
