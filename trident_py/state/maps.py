@@ -6,6 +6,7 @@ Source in Storm: NonTransactionalMap, TransactionalMap, OpaqueMap, CachedBatchRe
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from itertools import repeat
@@ -46,22 +47,24 @@ class _Written:
 
     def read(self, backing: BackingMap, keys: Sequence[Key]) -> tuple[list[Any], list[bool] | None]:
         """Returns the values, and for each whether this commit wrote it (None: it has written nothing yet)."""
-        found = backing.multiGet(keys)
-        if len(found) != len(keys):
-            raise StateError(f"{backing!r} answered {len(found)} values for {len(keys)} keys")
+        stored = backing.multiGet(keys)
+        if len(stored) != len(keys):
+            raise StateError(f"{backing!r} answered {len(stored)} values for {len(keys)} keys")
         if not self.anything:
-            return found, None
-        for put_keys, known in self._puts:
-            vals = backing.multiGet(put_keys) if known is None else known
-            self._values.update(zip(map(key_of, put_keys), vals, strict=True))
+            return stored, None
+        for put_keys, vals in self._puts:
+            values = backing.multiGet(put_keys) if vals is None else vals
+            self._values.update(zip(map(key_of, put_keys), values, strict=True))
         self._puts = []
         names = [key_of(key) for key in keys]
-        mine = [name in self._values for name in names]
-        return [self._values[n] if own else v for n, own, v in zip(names, mine, found, strict=True)], mine
+        is_new = [name in self._values for name in names]
+        return [self._values[n] if new else old for n, new, old in zip(names, is_new, stored, strict=True)], is_new
 
 
 class _BackedMap(MapState):
-    """The base of the three maps: the backing map, and combining in the store."""
+    """The base of the three maps: an update is made by the store if it can combine, else by the map."""
+
+    txid: int | None = None
 
     def __init__(self, backing: BackingMap) -> None:
         self.backing = backing
@@ -71,14 +74,25 @@ class _BackedMap(MapState):
         """Storm's constructor."""
         return cls(backing)
 
-    def _combined(
-        self, txid: int | None, keys: Sequence[Key], updaters: Sequence[ValueUpdater]
-    ) -> list[Any] | None:
-        """Returns the new values if the store combines by itself and the update fits; None if it did nothing."""
-        if len(keys) == 0 or not isinstance(self.backing, CombinesInStore):
-            return None
-        combination = combination_of(updaters)
-        return None if combination is None else self.backing.multiCombine(txid, keys, combination)
+    def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
+        if len(keys) > 0 and isinstance(self.backing, CombinesInStore) and self._may_combine():
+            combination = combination_of(updaters)
+            news = None if combination is None else self.backing.multiCombine(self.txid, keys, combination)
+            if news is not None:
+                self._combined(keys)
+                return news
+        return self._update(keys, updaters)
+
+    @abstractmethod
+    def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
+        """Reads the stored values, updates them under the rules of this map, and writes them."""
+
+    def _may_combine(self) -> bool:
+        """Whether the store's own rules would give the result of this map's."""
+        return True
+
+    def _combined(self, keys: Sequence[Key]) -> None:
+        """Called after the store has updated these keys."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.backing!r})"
@@ -89,7 +103,6 @@ class _TxidMap(_BackedMap):
 
     def __init__(self, backing: BackingMap) -> None:
         super().__init__(backing)
-        self.txid: int | None = None
         self._written = _Written()
 
     def beginCommit(self, txid: int | None) -> None:
@@ -100,14 +113,12 @@ class _TxidMap(_BackedMap):
         self.txid = None
         self._written.reset()
 
-    def _in_store(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any] | None:
-        """Combines in the store, under the txid's rules, unless this commit has written already; else None."""
-        if self.txid is None or self._written.anything:
-            return None
-        news = self._combined(self.txid, keys, updaters)
-        if news is not None:
-            self._written.add(keys, None)
-        return news
+    def _may_combine(self) -> bool:
+        """With a txid, and for the first update of a commit: the store would take a second one for a replay."""
+        return self.txid is not None and not self._written.anything
+
+    def _combined(self, keys: Sequence[Key]) -> None:
+        self._written.add(keys, None)
 
     def _put(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
         self.backing.multiPut(keys, vals)
@@ -123,10 +134,7 @@ class NonTransactionalMap(_BackedMap):
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
         return self.backing.multiGet(keys)
 
-    def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        combined = self._combined(None, keys, updaters)
-        if combined is not None:
-            return combined
+    def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
         news = applied(updaters, self.backing.multiGet(keys))
         self.backing.multiPut(keys, news)
         return news
@@ -150,26 +158,23 @@ class TransactionalMap(_TxidMap):
     """
 
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
-        found, _ = self._written.read(self.backing, keys)
-        return [None if value is None else value[1] for value in found]
+        stored, _ = self._written.read(self.backing, keys)
+        return [None if value is None else value[1] for value in stored]
 
-    def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        combined = self._in_store(keys, updaters)
-        if combined is not None:
-            return combined
-        found, mine = self._written.read(self.backing, keys)
-        skipped = self._skipped(keys, found, mine)
+    def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
+        stored, is_new = self._written.read(self.backing, keys)
+        skipped = self._skipped(keys, stored, is_new)
         if not skipped:
-            news = applied(updaters, [None if value is None else value[1] for value in found])
+            news = applied(updaters, [None if value is None else value[1] for value in stored])
             self._store(keys, news)
             return news
-        changed = [i for i in range(len(found)) if i not in skipped]
-        olds = [None if found[i] is None else found[i][1] for i in changed]
+        changed = [i for i in range(len(stored)) if i not in skipped]
+        olds = [None if stored[i] is None else stored[i][1] for i in changed]
         news = applied([updaters[i] for i in changed], olds)
         if changed:
             self._store([keys[i] for i in changed], news)
         by_index = dict(zip(changed, news, strict=True))
-        return [by_index[i] if i in by_index else found[i][1] for i in range(len(found))]
+        return [by_index[i] if i in by_index else stored[i][1] for i in range(len(stored))]
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
         self._store(keys, vals)
@@ -178,14 +183,14 @@ class TransactionalMap(_TxidMap):
         if len(keys) > 0:
             self._put(keys, list(map(_transactional, zip(repeat(self.txid), news))))
 
-    def _skipped(self, keys: Sequence[Key], found: list[Any], mine: list[bool] | None) -> set[int]:
+    def _skipped(self, keys: Sequence[Key], stored: list[Any], is_new: list[bool] | None) -> set[int]:
         """Returns the positions of keys that this batch wrote in an earlier attempt."""
         txid = self.txid
         if txid is None:
             return set()
         skipped = set()
-        for i, value in enumerate(found):
-            if value is None or value[0] is None or value[0] < txid or (mine is not None and mine[i]):
+        for i, value in enumerate(stored):
+            if value is None or value[0] is None or value[0] < txid or (is_new is not None and is_new[i]):
                 continue
             if value[0] > txid:
                 raise behind(txid, value[0], f"key {list(keys[i])!r}")
@@ -205,40 +210,37 @@ class OpaqueMap(_TxidMap):
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
         return self._olds(*self._written.read(self.backing, keys))
 
-    def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        combined = self._in_store(keys, updaters)
-        if combined is not None:
-            return combined
-        found, mine = self._written.read(self.backing, keys)
-        olds = self._olds(found, mine)
+    def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
+        stored, is_new = self._written.read(self.backing, keys)
+        olds = self._olds(stored, is_new)
         news = applied(updaters, olds)
-        if mine is None:
+        if is_new is None:
             self._put(keys, list(map(_opaque, zip(repeat(self.txid), news, olds))))
         else:
             self._put(keys, [
                 OpaqueValue(self.txid, new) if old is None else old.update(self.txid, new)
-                for old, new in zip(found, news, strict=True)
+                for old, new in zip(stored, news, strict=True)
             ])  # fmt: skip
         return news
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
         self.multiUpdate(keys, Replaces(vals))
 
-    def _olds(self, found: list[Any], mine: list[bool] | None) -> list[Any]:
+    def _olds(self, stored: list[Any], is_new: list[bool] | None) -> list[Any]:
         """Returns the values to update: those before the batch, or those that this commit has written."""
         txid = self.txid
-        if mine is not None:
+        if is_new is not None:
             return [
-                None if value is None else value.curr if own else value.get(txid)
-                for value, own in zip(found, mine, strict=True)
+                None if value is None else value.curr if new else value.get(txid)
+                for value, new in zip(stored, is_new, strict=True)
             ]
         if txid is None:
-            return [None if value is None else value[1] for value in found]
+            return [None if value is None else value[1] for value in stored]
         return [
             None if value is None
             else value[1] if value[0] is not None and value[0] < txid
             else value.get(txid)
-            for value in found
+            for value in stored
         ]  # fmt: skip
 
 

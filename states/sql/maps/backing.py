@@ -114,37 +114,30 @@ class SqlBackingMap(BackingMap):
         batches = self._batches(recipe, txid, keys, combination.amounts)
         if batches is None:
             return None
+        news: list[Any] = [None] * len(keys) if combination.wanted else []
         self.transaction.touch(list(batches))
-        news = self._in_all_files(recipe, batches, combination.wanted)
-        if news is not None:
-            self.written += len(keys)
-        return news
-
-    def _in_all_files(self, recipe: Recipe, batches: dict[int, PartialResults], wanted: bool) -> list[Any] | None:
-        """Combines in all files or in none: if one refuses, a savepoint undoes the others."""
-        news: list[Any] = [None] * sum(map(len, batches.values())) if wanted else []
-        for index in batches:
-            with self.transaction.using(index) as connection:
-                connection.execute("SAVEPOINT trident")
+        self._in_files(batches, "SAVEPOINT trident")
         for index, batch in batches.items():
             with self.transaction.using(index) as connection:
-                values = self.dialect.combine(connection, recipe, batch, wanted)
+                values = self.dialect.combine(connection, recipe, batch, combination.wanted)
             if values is None:
-                break
-            for position, new in zip(batch.positions() if wanted else (), values, strict=True):
+                self._in_files(batches, "ROLLBACK TO SAVEPOINT trident", "RELEASE SAVEPOINT trident")
+                return None
+            for position, new in zip(batch.positions() if combination.wanted else (), values, strict=True):
                 news[position] = new
-        done = values is not None
-        for index in batches:
+        self._in_files(batches, "RELEASE SAVEPOINT trident")
+        self.written += len(keys)
+        return news
+
+    def _in_files(self, files: Iterable[int], *statements: str) -> None:
+        for index in files:
             with self.transaction.using(index) as connection:
-                if not done:
-                    connection.execute("ROLLBACK TO SAVEPOINT trident")
-                connection.execute("RELEASE SAVEPOINT trident")
-        return news if done else None
+                for text in statements:
+                    connection.execute(text)
 
     def _recipe(self, sql: str) -> Recipe | None:
         if sql not in self._recipes:
-            made = Recipe.of(self.table, self.keys, self.columns, self.width, self.kind, sql)
-            self._recipes[sql] = made
+            self._recipes[sql] = Recipe.of(self.table, self.keys, self.columns, self.width, self.kind, sql)
         return self._recipes[sql]
 
     def _batches(

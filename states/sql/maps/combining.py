@@ -78,15 +78,18 @@ class Recipe:
             return f"{self.txid} <= {txid}"
         return f"({self.txid} IS NULL OR {self.txid} < {txid})"
 
-    def changes(self, new: str, txid: str) -> dict[str, str]:
-        """The new columns of an existing row, each computed from the old row."""
+    def changes(self, new: str, txid: str, in_turn: bool = False) -> dict[str, str]:
+        """The new columns of an existing row, each computed from the old row.
+
+        ``in_turn``: the database assigns them in this order, so the new value is computed from the new previous one.
+        """
         base = self.base(txid)
-        made = {self.value.name: self.combined(f"({base})", new)}
+        is_opaque = self.kind is StateType.OPAQUE
+        changes = {f"prev_{self.value.name}": base} if is_opaque else {}
+        changes[self.value.name] = self.combined(self.previous if is_opaque and in_turn else f"({base})", new)
         if self.kind is not StateType.NON_TRANSACTIONAL:
-            made["txid"] = txid
-        if self.kind is StateType.OPAQUE:
-            made[f"prev_{self.value.name}"] = base
-        return made
+            changes["txid"] = txid
+        return changes
 
     @classmethod
     def of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from trident_py.errors import DefinitionError
@@ -76,13 +77,13 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
         self.backing.transaction.rollback()
 
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
-        return self.backing.transaction.repeated(lambda: self.delegate.multiGet(keys), self._restart)
+        return self.backing.transaction.repeated(partial(self.delegate.multiGet, keys), self._restart)
 
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        return self.backing.transaction.repeated(lambda: self.delegate.multiUpdate(keys, updaters), self._restart)
+        return self.backing.transaction.repeated(partial(self.delegate.multiUpdate, keys, updaters), self._restart)
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
-        self.backing.transaction.repeated(lambda: self.delegate.multiPut(keys, vals), self._restart)
+        self.backing.transaction.repeated(partial(self.delegate.multiPut, keys, vals), self._restart)
 
     def get(self) -> Any:
         self._one()

@@ -153,21 +153,16 @@ def _news(connection: Any, recipe: Recipe, staged: str, count: int) -> list[Any]
 
 @lru_cache(maxsize=256)
 def _changes(recipe: Recipe) -> str:
-    """The assignments of an upsert. MySQL assigns from left to right: first the previous value, then the new value
-    computed from it, the txid last.
+    """The assignments of an upsert, which MySQL makes from left to right.
 
     A row that may not be changed makes the statement fail with a number that no column holds.
     """
-    new, txid = f'VALUES("{recipe.value.name}")', "VALUES(txid)"
-    value = recipe.combined(recipe.own, new)
-    changes = {}
-    if recipe.kind is StateType.OPAQUE:
-        changes[f"prev_{recipe.value.name}"] = recipe.base(txid)
-        value = recipe.combined(recipe.previous, new)
+    name, txid = recipe.value.name, "VALUES(txid)"
+    changes = recipe.changes(f'VALUES("{name}")', txid, in_turn=True)
     if recipe.limits is not None:
         low, high = recipe.limits
-        value = f"CASE WHEN ({value}) BETWEEN {low} AND {high} THEN {value} ELSE {_failing(recipe.own)} END"
-    changes[recipe.value.name] = value
+        value = changes[name]
+        changes[name] = f"CASE WHEN ({value}) BETWEEN {low} AND {high} THEN {value} ELSE {_failing(recipe.own)} END"
     allowed = recipe.allowed(txid)
     if allowed is not None:
         changes["txid"] = f"CASE WHEN {allowed} THEN {txid} ELSE {_failing(recipe.txid)} END"
