@@ -72,7 +72,7 @@ SAMPLES = {
     "AnyFunction": "Split()",
     "AnyFilter": "FilterNull()",
     "AnyAggregator": "Max('a')",
-    "KeepingAggregator": "Sum()",
+    "KeepingAggregator": "Count()",
     "AnyFactory": "MemoryMapState.Factory()",
     "Updates": "Updating()",
     "Queries": "MapGet()",

@@ -18,7 +18,7 @@ from trident_py.operations import (
     MapFunction,
     MultiReducer,
 )
-from trident_py.operations.builtin import Count, MapGet, Sum, TupleCollectionGet
+from trident_py.operations.builtin import Count, MapGet, Maximum, Minimum, Sum, TupleCollectionGet
 from trident_py.spouts import IBatchSpout
 from trident_py.state import BaseQueryFunction, BaseStateUpdater, StateFactory, StateSpec
 from trident_py.testing import FixedBatchSpout, LoggingBackingMap, MemoryMapState, Split
@@ -140,6 +140,27 @@ def test_a_general_aggregator_has_no_value_for_a_state() -> None:
     for source in (stream(), stream().groupBy("a")):
         with pytest.raises(DefinitionError, match="CombinerAggregator or a ReducerAggregator"):
             source.persistentAggregate(MemoryMapState.Factory(), Collects(), "n")
+
+
+FIELDLESS: dict[str, Any] = {
+    "aggregate": lambda s, agg: s.aggregate(agg, "n"),
+    "aggregate of no fields": lambda s, agg: s.aggregate([], agg, "n"),
+    "partitionAggregate": lambda s, agg: s.partitionAggregate(agg, "n"),
+    "grouped aggregate": lambda s, agg: s.groupBy("a").aggregate(agg, "n"),
+    "chainedAgg": lambda s, agg: s.chainedAgg().aggregate(Count(), "m").aggregate(agg, "n"),
+    "persistentAggregate": lambda s, agg: s.persistentAggregate(MemoryMapState.Factory(), agg, "n"),
+    "grouped persistentAggregate": lambda s, agg: s.groupBy("a").persistentAggregate(
+        MemoryMapState.Factory(), agg, "n"
+    ),
+}
+
+
+@pytest.mark.parametrize("call", FIELDLESS)
+@pytest.mark.parametrize("aggregator", [Sum(), Minimum(), Maximum()], ids=lambda aggregator: type(aggregator).__name__)
+def test_an_aggregator_of_a_field_is_refused_without_one(aggregator: CombinerAggregator, call: str) -> None:
+    with pytest.raises(DefinitionError, match=r"reads its first input field.* has the fields \[a, b\]") as error:
+        FIELDLESS[call](stream(), aggregator)
+    assert str(error.value).startswith(f"{type(aggregator).__name__} ")
 
 
 def test_what_is_no_aggregator_is_refused() -> None:

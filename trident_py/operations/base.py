@@ -148,10 +148,13 @@ class CombinerAggregator:
     that the state is used on. A subclass that overrides `combine` must name its own.
 
     ``kernel`` is "count" or "sum" for a combiner that does exactly that; Arrow then does it on whole columns.
+
+    ``needs_input``: `init` reads an input field; a topology that gives it none is refused when it is defined.
     """
 
     sql: ClassVar[str | None] = None
     kernel: ClassVar[str | None] = None
+    needs_input: ClassVar[bool] = False
     output_type: ClassVar[str | None] = None
 
     @abstractmethod

@@ -81,6 +81,7 @@ class Sum(CombinerAggregator):
     """
 
     kernel: ClassVar[str] = "sum"
+    needs_input: ClassVar[bool] = True
     sql: ClassVar[str | None] = "{old} + {new}"
 
     def init(self, tuple: TridentTuple) -> Any:
@@ -106,6 +107,7 @@ class Minimum(CombinerAggregator):
     Raises TridentError for NaN, which has no order, and for a value that is not a number.
     """
 
+    needs_input: ClassVar[bool] = True
     sql: ClassVar[str | None] = "CASE WHEN {new} < {old} THEN {new} ELSE {old} END"
 
     def init(self, tuple: TridentTuple) -> Any:

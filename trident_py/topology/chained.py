@@ -69,6 +69,7 @@ class ChainedAggregatorDeclarer(Generic[StreamT]):
         made = with_output_type(aggregator, Fields.of(call["functionFields"]))
         combiner = isinstance(aggregator, CombinerAggregator)
         if combiner:
+            check_input(aggregator, read, self._stream.getOutputFields())
             self._appended = self._appended.concat(made)
         self._parts.append(Part(aggregator, read, made))
         return combiner
@@ -96,6 +97,16 @@ class ChainedAggregatorDeclarer(Generic[StreamT]):
         for part in self._parts:
             fields = fields.concat(part.outputs)
         return fields
+
+
+def check_input(combiner: CombinerAggregator, inputs: Fields, fields: Fields) -> None:
+    """Raises DefinitionError if the combiner reads an input field and gets none."""
+    if combiner.needs_input and len(inputs) == 0:
+        name = type(combiner).__name__
+        raise DefinitionError(
+            f"{name} reads its first input field, but no input fields are given. Name the field before the aggregator, "
+            f"as in aggregate('amount', {name}(), 'result'); the stream has the fields {fields}"
+        )
 
 
 def with_output_type(aggregator: AnyAggregator, fields: Fields) -> Fields:
