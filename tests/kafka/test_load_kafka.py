@@ -106,7 +106,7 @@ def test_the_settings_of_a_type_fit_its_factory(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("bootstrap: nowhere, topic: t", "bootstrap names brokers as 'host:port,host:port'"),
+        ("bootstrap: nowhere, topic: t", "bootstrap must list brokers as 'host:port,host:port'"),
         ("bootstrap: 'h:1', topic: 'no topic'", "topic"),
         ("bootstrap: 'h:1', topic: t, partitions: 0", "partitions"),
         ("bootstrap: 'h:1', topic: t, consume: events", "consume"),

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
-from .clients import ASKING, Cluster
-from .codes import Meaning, meaning_of
+from .clients import ASKING, Cluster, means
+from .codes import Meaning
 
 T = TypeVar("T")
 REACH = 10.0
@@ -29,13 +29,13 @@ def asked(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
     try:
         return call(*arguments, **more)
     except (TimeoutError, CancelledError) as error:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, _told(error, "no answer in time"))) from error
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(error) or "no answer in time")) from error
     except BufferError as error:
-        raise KafkaException(KafkaError(KafkaError._QUEUE_FULL, _told(error, "no room"))) from error
+        raise KafkaException(KafkaError(KafkaError._QUEUE_FULL, str(error) or "the queue is full")) from error
     except ValueError as error:
-        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, _told(error, "refused"))) from error
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, str(error) or "refused")) from error
     except RuntimeError as error:
-        raise KafkaException(KafkaError(KafkaError._STATE, _told(error, "the client is closed"))) from error
+        raise KafkaException(KafkaError(KafkaError._STATE, str(error) or "the client is closed")) from error
 
 
 def answer(future: Any, seconds: float) -> Any:
@@ -63,7 +63,7 @@ class Complaints:
     @property
     def refused(self) -> bool:
         """Whether the brokers answer, but refuse this user."""
-        return self.last is not None and meaning_of(self.last.name()) is Meaning.SHUT
+        return means(self.last, Meaning.SHUT)
 
     def forget(self) -> None:
         """Called when the brokers have answered."""
@@ -83,19 +83,19 @@ def reached(cluster: Cluster, seconds: float = REACH) -> Any:
     """
     from confluent_kafka import KafkaException
 
-    said = Complaints()
-    admin = cluster.admin({"error_cb": said})
+    complaints = Complaints()
+    admin = cluster.admin({"error_cb": complaints})
     first = asked(admin.describe_cluster, request_timeout=seconds)
     until = time.monotonic() + seconds
-    while not (first.done() or said.refused or (said.down and said.last) or time.monotonic() > until):
+    while not (first.done() or complaints.refused or (complaints.down and complaints.last) or time.monotonic() > until):
         asked(admin.poll, _PAUSE)
-    if not first.done() and said.last is not None:
-        raise said.instead_of(None)
+    if not first.done() and complaints.last is not None:
+        raise complaints.instead_of(None)
     try:
         answer(first, 0)
     except KafkaException as error:
         asked(admin.poll, 0)
-        raise said.instead_of(error) from error
+        raise complaints.instead_of(error) from error
     return admin
 
 
@@ -110,14 +110,7 @@ def committed(
     level = "read_committed" if settled else "read_uncommitted"
     consumer = cluster.consumer({**ASKING, "group.id": group, "isolation.level": level})
     try:
-        found: list[Any] = asked(consumer.committed, partitions, seconds)
-        return found
+        offsets: list[Any] = asked(consumer.committed, partitions, seconds)
+        return offsets
     finally:
         consumer.close()
-
-
-def _told(error: BaseException, otherwise: str) -> str:
-    return str(error) or otherwise
-
-
-__all__ = ["Complaints", "answer", "asked", "committed", "reached"]

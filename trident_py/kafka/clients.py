@@ -25,12 +25,12 @@ class Once(logging.Filter):
     def __init__(self, seconds: float) -> None:
         super().__init__()
         self._seconds = seconds
-        self._told: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         text, now = re.sub(r"\d+", "", record.getMessage()), record.created
-        self._told = {known: at for known, at in self._told.items() if 0 <= now - at < self._seconds}
-        return self._told.setdefault(text, now) == now
+        self._logged = {line: at for line, at in self._logged.items() if 0 <= now - at < self._seconds}
+        return self._logged.setdefault(text, now) == now
 
 
 librdkafka = logging.getLogger("trident_py.kafka.librdkafka")
@@ -41,8 +41,8 @@ ASKING = {
     "enable.auto.commit": False, "enable.sparse.connections": False, "retry.backoff.ms": 5, "retry.backoff.max.ms": 100,
 }  # fmt: skip
 
-AWAY = "The broker is away or busy, or its address is wrong; it is asked again"
-UNKNOWN = "This library does not know the code and takes it for one that passes; it is asked again"
+AWAY = "The broker is unreachable or busy, or its address is wrong; this will be retried"
+UNKNOWN = "This library does not know the code and treats it as temporary; this will be retried"
 _REFUSED = "Check security.protocol, sasl.mechanism, sasl.username and sasl.password (or the ssl settings)"
 
 
@@ -60,15 +60,18 @@ class Cluster:
     def of(cls, bootstrap: str, settings: Mapping[str, Any] | None = None) -> Cluster:
         """Returns the cluster. Raises DefinitionError for malformed addresses or settings."""
         if not isinstance(bootstrap, str) or not re.fullmatch(r"[^\s,]+:\d+(,\s*[^\s,]+:\d+)*", bootstrap):
-            raise DefinitionError(f"bootstrap names brokers as 'host:port,host:port', got {bootstrap!r}")
+            raise DefinitionError(f"bootstrap must list brokers as 'host:port,host:port', got {bootstrap!r}")
         for name, value in (settings or {}).items():
             if not isinstance(value, str | int | float):
-                raise DefinitionError(f"the setting {name} is a text, a number or True or False, not {type(value)}")
+                raise DefinitionError(f"the setting {name} must be a string, a number or a boolean, not {type(value)}")
         return cls(bootstrap, tuple(sorted((name, str(value)) for name, value in (settings or {}).items())))
 
-    def config(self, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Returns the configuration of a client."""
-        return {"bootstrap.servers": self.bootstrap, **dict(self.settings), **(more or {})}
+    def config(
+        self, more: Mapping[str, Any] | None = None, defaults: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:  # fmt: skip
+        """Returns the configuration of a client. The user's settings override ``defaults``, and ``more`` overrides
+        them."""
+        return {"bootstrap.servers": self.bootstrap, **(defaults or {}), **dict(self.settings), **(more or {})}
 
     def hidden(self, text: str) -> str:
         """Returns the text without the secrets of the settings."""
@@ -78,59 +81,66 @@ class Cluster:
         """Returns an AdminClient. Keep a reference while its futures are open: they fail with _DESTROY without it."""
         from confluent_kafka.admin import AdminClient
 
-        own = dict(self.settings)
-        patient = {name: value for name, value in PATIENT.items() if name not in own}
-        return self._made(AdminClient, {**patient, **(more or {})})
+        return self._connect(AdminClient, self.config(more, PATIENT))
 
-    def consumer(self, more: Mapping[str, Any]) -> Any:
+    def consumer(self, more: Mapping[str, Any], defaults: Mapping[str, Any] | None = None) -> Any:
         from confluent_kafka import Consumer
 
-        return self._made(Consumer, more)
+        return self._connect(Consumer, self.config(more, defaults))
 
     def producer(self, more: Mapping[str, Any], logger: Any = librdkafka) -> Any:
         from confluent_kafka import Producer
 
-        return self._made(Producer, more, logger)
+        return self._connect(Producer, self.config(more), logger)
 
-    def _made(self, client: Any, more: Mapping[str, Any], logger: Any = librdkafka) -> Any:
-        """Makes a client. Raises DefinitionError for a setting that librdkafka does not know."""
+    def _connect(self, client: Any, config: Mapping[str, Any], logger: Any = librdkafka) -> Any:
+        """Creates a client. Raises DefinitionError for a setting that librdkafka does not know."""
         from confluent_kafka import KafkaException
 
         try:
-            return client(self.config(more), logger=logger)
+            return client(config, logger=logger)
         except (KafkaException, ValueError) as error:
-            found = kafka_error(error)
-            text = self.hidden(str(error) if found is None else found.str())
-            raise DefinitionError(f"Kafka at {self.bootstrap}: a client cannot be made: {text}") from None
+            kafka = kafka_error(error)
+            text = self.hidden(str(error) if kafka is None else kafka.str())
+            raise DefinitionError(f"Kafka at {self.bootstrap}: cannot create a client: {text}") from None
 
 
-def code_of(error: BaseException) -> str:
-    """Returns the name of a Kafka error's code, such as ``_FENCED``; "" for other errors."""
-    found = kafka_error(error)
-    return "" if found is None else found.name()
+def kafka_error(error: Any) -> Any:
+    """Returns the KafkaError in a KafkaException, or the KafkaError itself; None for anything else. So do all functions
+    below take either."""
+    from confluent_kafka import KafkaError
+
+    kafka = error.args[0] if isinstance(error, BaseException) and error.args else error
+    return kafka if isinstance(kafka, KafkaError) else None
 
 
-def kafka_error(error: BaseException) -> Any:
-    """Returns the KafkaError in a KafkaException, or None."""
-    first = error.args[0] if error.args else None
-    return first if hasattr(first, "retriable") else None  # so that the optional client need not be imported
+def code_of(error: Any) -> str:
+    """Returns the name of a Kafka error's code, such as ``_FENCED``; "" for anything else."""
+    kafka = kafka_error(error)
+    return "" if kafka is None else kafka.name()
 
 
-def is_passing(error: BaseException) -> bool:
+def describe_error(error: Any) -> str:
+    """Returns the code and the text of a Kafka error; the text of any other error."""
+    kafka = kafka_error(error)
+    return str(error) if kafka is None else f"{kafka.name()}: {kafka.str()}"
+
+
+def is_passing(error: Any) -> bool:
     """Whether the broker is away, starting or busy: the same call may succeed later (`trident_py.kafka.codes`)."""
-    found = kafka_error(error)
-    return found is not None and (found.retriable() or meaning_of(found.name()) in PASSING)
+    kafka = kafka_error(error)
+    return kafka is not None and (kafka.retriable() or meaning_of(kafka.name()) in PASSING)
 
 
-def is_fenced(error: BaseException) -> bool:
+def is_fenced(error: Any) -> bool:
     """Whether another producer with the same transactional id has taken over, or the transaction timed out."""
     return means(error, Meaning.FENCED)
 
 
-def means(error: BaseException, meaning: Meaning) -> bool:
+def means(error: Any, meaning: Meaning) -> bool:
     """Whether this is a Kafka error with a code of this meaning."""
-    found = kafka_error(error)
-    return found is not None and meaning_of(found.name()) is meaning
+    kafka = kafka_error(error)
+    return kafka is not None and meaning_of(kafka.name()) is meaning
 
 
 @contextlib.contextmanager
@@ -141,9 +151,7 @@ def errors(cluster: Cluster, doing: str, raised: type[TridentError] = StateError
     try:
         yield
     except KafkaException as error:
-        found = kafka_error(error)
-        told = str(error) if found is None else f"{found.name()}: {found.str()}"
-        text = cluster.hidden(f"Kafka at {cluster.bootstrap}: could not {doing}: {told}")
+        text = cluster.hidden(f"Kafka at {cluster.bootstrap}: could not {doing}: {describe_error(error)}")
         if is_passing(error):
             raise FailedException(f"{text}. {AWAY if is_known(code_of(error)) else UNKNOWN}") from error
         refused = f". {_REFUSED}" if means(error, Meaning.SHUT) else ""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ..errors import FailedException, SpoutError
 from .asking import asked
 from .batches import Place, Range
-from .clients import Cluster, errors, is_passing, means
+from .clients import Cluster, describe_error, errors, is_passing, means
 from .codes import Meaning
 from .watch import ANSWER
 
@@ -24,7 +24,7 @@ STALLED = 10.0
 PATIENT_ATTEMPTS = 30
 HELD = 64 << 20
 OVERHEAD = 200
-# Our settings of librdkafka, unless the user sets them.
+# Our defaults for librdkafka; the user's settings override them.
 TUNED = {
     "fetch.wait.max.ms": 100, "fetch.queue.backoff.ms": 5, "fetch.error.backoff.ms": 50,
     "fetch.message.max.bytes": 4 << 20, "queued.min.messages": 100_000, "queued.max.messages.kbytes": 65_536,
@@ -82,10 +82,8 @@ class RecordReader:
     to go on from, or raises."""
 
     def __init__(self, cluster: Cluster, settings: dict[str, Any], on_lost: Callable[[Lost], int]) -> None:
-        own = dict(cluster.settings)
-        tuned = {name: value for name, value in TUNED.items() if name not in own}
         self._cluster = cluster
-        self._settings = {**tuned, **settings, **FIXED, "error_cb": self._remember}
+        self._settings = {**settings, **FIXED, "error_cb": self._remember}
         self._on_lost = on_lost
         self._consumer: Any = None
         self._parts: dict[Place, FetchedPartition] = {}
@@ -93,23 +91,23 @@ class RecordReader:
         self._patience = STALLED
 
     def _remember(self, error: Any) -> None:
-        self._error = f" ({error.name()}: {error.str()})"
+        self._error = f" ({describe_error(error)})"
 
-    def prepare(self, mine: list[Place], ranges: list[Range], attempt: int = 0) -> None:
-        """Starts fetching all ranges of a batch. Called before they are read.
+    def prepare(self, places: list[Place], ranges: list[Range], attempt: int = 0) -> None:
+        """Starts fetching all ranges of a batch. Called before they are read. ``places``: all partitions of the task.
 
         Each further ``attempt`` waits longer: after a long aborted transaction nothing may come for a while.
         """
         self._patience = STALLED * min(1 + attempt, PATIENT_ATTEMPTS)
-        known = [(self._parts[r.place], r) for r in ranges if r.place in self._parts]
-        if any(part.begin != r.start or part.id != r.id for part, r in known) or set(self._parts) - set(mine):
+        fetched = [(self._parts[r.place], r) for r in ranges if r.place in self._parts]
+        if any(part.begin != r.start or part.id != r.id for part, r in fetched) or set(self._parts) - set(places):
             self.close()  # a new consumer cannot return messages that were fetched before
         for r in ranges:
             if r.place not in self._parts:
                 self._parts[r.place] = FetchedPartition(r.id, r.start)
         with errors(self._cluster, "begin to read", SpoutError):
             if self._consumer is None:
-                self._consumer = self._cluster.consumer(self._settings)
+                self._consumer = self._cluster.consumer(self._settings, TUNED)
             self._assign([r.place for r in ranges if not self._parts[r.place].assigned])
 
     def read(self, r: Range) -> Iterator[list[Any]]:
@@ -132,10 +130,10 @@ class RecordReader:
 
     def _check_stalled(self, r: Range, part: FetchedPartition, moved: float) -> None:
         if time.monotonic() - moved > self._patience and not self._was_cut(r, part):
-            told = self._cluster.hidden(self._error)
+            cause = self._cluster.hidden(self._error)
             raise FailedException(
-                f"Kafka at {self._cluster.bootstrap}: topic {r.topic}, partition {r.partition}: nothing came for "
-                f"{self._patience:.0f} s at offset {part.fetched}{told}; the batch is tried again"
+                f"Kafka at {self._cluster.bootstrap}: topic {r.topic}, partition {r.partition}: no records arrived for "
+                f"{self._patience:.0f} s at offset {part.fetched}{cause}; the batch will be replayed"
             )
 
     def _was_cut(self, r: Range, part: FetchedPartition) -> bool:
@@ -152,11 +150,14 @@ class RecordReader:
         return True
 
     def _skip_to(self, place: Place, part: FetchedPartition, offset: int) -> None:
+        self._unassign(place, part)
+        part.fetched = offset
+
+    def _unassign(self, place: Place, part: FetchedPartition) -> None:
         from confluent_kafka import TopicPartition
 
         asked(self._consumer.incremental_unassign, [TopicPartition(*place)])
         part.assigned = part.live = False
-        part.fetched = offset
 
     def _pump(self, r: Range, part: FetchedPartition) -> None:
         """Takes fetched messages of any partition; waits a moment if there are none."""
@@ -180,16 +181,16 @@ class RecordReader:
             part.fetched = max(part.fetched, at)
 
     def _sort(self, messages: list[Any], wanted: Range) -> None:
-        strange = [message for message in messages if message.error() is not None]
-        if strange:
+        others = [message for message in messages if message.error() is not None]
+        if others:
             messages = [message for message in messages if message.error() is None]
         if len(self._parts) == 1 and messages:
             self._parts[wanted.place].add(messages)
         else:
             for place, run in groupby(messages, lambda message: (message.topic(), message.partition())):
                 self._add(place, list(run), wanted)
-        for message in strange:
-            self._strange(message, wanted)
+        for message in others:
+            self._handle_error(message, wanted)
 
     def _add(self, place: Place, messages: list[Any], wanted: Range) -> None:
         part = self._parts.get(place)
@@ -197,12 +198,9 @@ class RecordReader:
             return
         part.add(messages)
         if place != wanted.place and sum(other.size for other in self._parts.values()) > HELD:
-            from confluent_kafka import TopicPartition
+            self._unassign(place, part)  # assigned again in its turn
 
-            asked(self._consumer.incremental_unassign, [TopicPartition(*place)])  # assigned again in its turn
-            part.assigned = part.live = False
-
-    def _strange(self, message: Any, wanted: Range) -> None:
+    def _handle_error(self, message: Any, wanted: Range) -> None:
         """Handles the end of a partition, or an error. Ignores a passing error: `_check_stalled` ends a stall."""
         from confluent_kafka import KafkaError, KafkaException
 
@@ -215,22 +213,22 @@ class RecordReader:
             part.live = True
         elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             self._out_of_range(place, part, wanted)
-        elif is_passing(told := KafkaException(error)) or means(told, Meaning.MISSING):
-            self._error = f" ({error.name()}: {error.str()})"
+        elif is_passing(error) or means(error, Meaning.MISSING):
+            self._remember(error)
         else:
-            raise told
+            raise KafkaException(error)
 
     def _out_of_range(self, place: Place, part: FetchedPartition, wanted: Range) -> None:
         from confluent_kafka import TopicPartition
 
         if place != wanted.place:
-            asked(self._consumer.incremental_unassign, [TopicPartition(*place)])  # checked in its turn
-            part.assigned = part.live = False
+            self._unassign(place, part)  # checked in its turn
             return
         begin, end = asked(self._consumer.get_watermark_offsets, TopicPartition(*place), timeout=STALLED)
         if begin <= part.fetched <= end:
             raise FailedException(
-                f"Kafka: topic {place[0]}, partition {place[1]} does not give offset {part.fetched} now"
+                f"Kafka at {self._cluster.bootstrap}: topic {place[0]}, partition {place[1]}: offset {part.fetched} "
+                "cannot be read now; the batch will be replayed"
             )
         self._skip_to(place, part, self._on_lost(Lost(wanted, part.fetched, begin, end)))
 
