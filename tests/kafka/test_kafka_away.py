@@ -29,7 +29,7 @@ from states.kafka.compacted.backing import CompactedMap
 from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.cli import trident
 from trident_py.errors import FailedException, StateError, TridentError
-from trident_py.kafka import KafkaSpout, asking, away
+from trident_py.kafka import KafkaSpout, asking, watch
 from trident_py.kafka.asking import answer, asked, reached
 from trident_py.kafka.clients import Cluster, code_of
 from trident_py.patience import START_WAIT
@@ -211,7 +211,7 @@ def test_a_spout_gives_up_at_the_limit_and_says_why(caplog: pytest.LogCaptureFix
         running = cluster.submitTopology("t", {START_WAIT: 1}, made.build())
         with pytest.raises(TopologyError) as told:
             running.awaitTermination(60)
-    for words in ("KafkaSpout 'in': Kafka is away", NOBODY, "words", "Connection refused", START_WAIT):
+    for words in ("KafkaSpout 'in': Kafka is unreachable", NOBODY, "words", "Connection refused", START_WAIT):
         assert words in str(told.value)
     waiting = [record.message for record in caplog.records if "waiting for Kafka, up to" in record.message]
     assert any("Connection refused" in line for line in waiting)
@@ -237,8 +237,8 @@ def test_a_spout_says_in_a_run_too_why_nobody_answers(
     own_kafka: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It goes on when they are back."""
-    monkeypatch.setattr(away, "SILENT", 0.0)
-    monkeypatch.setattr(away, "AGAIN", 0.0)
+    monkeypatch.setattr(watch, "SILENT", 0.0)
+    monkeypatch.setattr(watch, "AGAIN", 0.0)
     broker = own_kafka()
     topic = broker.create_topic()
     produce(broker, topic, ["a"])

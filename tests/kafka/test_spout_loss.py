@@ -173,8 +173,8 @@ def test_a_topic_made_anew_ends_a_transactional_run(kafka: Any, play: Any, topic
     player.batch(1)
     recreate(kafka, topic)
     produce(kafka, topic, [f"new {n}" for n in range(20)])
-    assert f"topic {topic} was deleted and made anew" in refused(player, 2)
-    assert f"topic {topic} was deleted and made anew" in refused(restarted(play, player, 1), 2)
+    assert f"topic {topic} was deleted and recreated" in refused(player, 2)
+    assert f"topic {topic} was deleted and recreated" in refused(restarted(play, player, 1), 2)
 
 
 def test_an_opaque_spout_reads_a_topic_made_anew_from_its_beginning(kafka: Any, play: Any, topic: str) -> None:
@@ -184,7 +184,7 @@ def test_an_opaque_spout_reads_a_topic_made_anew_from_its_beginning(kafka: Any, 
     produce(kafka, topic, ["a", "b"])
     produce(kafka, topic, ["c"], partition=1)
     assert sorted(values(when_ready(player, 2))) == ["a", "b", "c"]
-    assert any("made anew" in told for _, told in player.reported)
+    assert any("recreated" in told for _, told in player.reported)
 
 
 def test_a_batch_of_a_topic_that_was_made_anew_is_never_emitted_with_records_of_the_new_one(
@@ -195,7 +195,7 @@ def test_a_batch_of_a_topic_that_was_made_anew_is_never_emitted_with_records_of_
     transactional.emit(1)
     recreate(kafka, topic)
     produce(kafka, topic, ["a", "b", "c", "d"])
-    with pytest.raises(SpoutError, match="were of a topic that is gone"):
+    with pytest.raises(SpoutError, match="belonged to a topic that is gone"):
         transactional.emit(1, 1)
     assert values(opaque.emit(1, 1)) == []
     assert values(again(opaque, 1)) == []
@@ -226,7 +226,7 @@ def test_a_replay_of_a_topic_that_is_not_to_be_seen_waits_before_it_judges(kafka
     player = play(topic)
     player.emit(1)
     delete(kafka, topic)
-    with pytest.raises(FailedException, match="is not to be seen"):
+    with pytest.raises(FailedException, match="is not visible now"):
         player.emit(1, 1)
 
 

@@ -139,7 +139,7 @@ def test_a_pattern_finds_topics_that_come_later_and_no_others(kafka: Any, play: 
 def test_a_topic_that_is_not_there_ends_the_run_with_its_name(kafka: Any, play: Any) -> None:
     player = play("trident-nowhere")
     eventually(lambda: player.coordination.ready(1))
-    with pytest.raises(SpoutError, match=r"no topic trident-nowhere at .*; create it, or give pattern="):
+    with pytest.raises(SpoutError, match=r"no topic trident-nowhere at .*; create it, or use pattern="):
         player.batch(1)
 
 

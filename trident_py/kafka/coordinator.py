@@ -9,14 +9,12 @@ from ..context import RunContext
 from ..errors import FailedException, SpoutError, TridentError
 from ..patience import start_wait
 from ..spouts.interfaces import OPAQUE, ITridentSpout
-from .away import Absence
 from .batches import Place, Positions, Rate, TopicPosition, metadata_of, positions_of, ranges_of, shares
 from .clients import log
 from .consumed import share
 from .options import KafkaOptions
-from .settling import BrokenPromise, Gone, Judge, View, settle
-from .starting import starting
-from .watch import Watch
+from .settling import AbandonedTopics, BrokenPromise, Judge, View, settle, starting
+from .watch import Absence, Watch
 
 IDLE = 0.010  # seconds between two reads of the logs' ends, while there is nothing to read
 CALM = 5  # ... or this many times the duration of a read, if that is longer
@@ -38,8 +36,8 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._conf = conf
         self._watch = Watch(options)
         self._judge = Judge(txStateId, options.kind == OPAQUE, RunContext.of(conf).report or (lambda error: None))
-        self._absence = Absence(f"KafkaSpout {txStateId!r}", start_wait(dict(conf)), self._judge.tell)
-        self._gone = Gone(RunContext.of(conf).metadata, txStateId)
+        self._absence = Absence(txStateId, start_wait(dict(conf)), self._judge.tell)
+        self._abandoned = AbandonedTopics(RunContext.of(conf).metadata, txStateId)
         self._rate = Rate(options.maxRecordsPerSecond)
         self._view: View | None = None
         self._positions: Positions | None = None
@@ -135,9 +133,9 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         now = time.monotonic()
         old = self._view
         if old is None or topics or now - self._looked_at >= LOOK:
-            seen = self._watch.topics()
-            self._check_policies(set(seen))
-            old = View(seen, self._watch.begins(View(seen, {}, {}).places()), {})
+            topics_now = self._watch.topics()
+            self._check_policies(set(topics_now))
+            old = View(topics_now, self._watch.begins(View(topics_now, {}, {}).places()), {})
             self._looked_at = now
         self._view = old._replace(ends=self._watch.ends(old.places()))
         self._ends_at, self._away = now, False
@@ -151,16 +149,16 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             return
         for name in self._watch.compacted(names):
             raise SpoutError(
-                f"KafkaSpout {self._id!r}: topic {name} is compacted (cleanup.policy): records vanish from it, so that "
-                'a replay would not be the same. Read it with kind="opaque", or take compact out of its cleanup.policy'
+                f"KafkaSpout {self._id!r}: topic {name} is compacted (cleanup.policy): compaction removes records, so "
+                'a replay could differ. Read it with kind="opaque", or remove compact from its cleanup.policy'
             )
         self._policy_at, self._policies = now, names
 
     def _settled(self, view: View, base: Positions | None) -> Positions:
         """Returns the positions for the next batch. Fixes the ``endingOffsets`` once all partitions have answered."""
-        base = self._gone.with_those_back(self._start(view) if base is None else base, view)
+        base = self._abandoned.with_those_back(self._start(view) if base is None else base, view)
         positions = settle(base, view, self._judge)
-        self._gone.keep(base, positions)
+        self._abandoned.keep(base, positions)
         if self._options.endingOffsets is not None and self._final is None and len(view.ends) == len(view.places()):
             self._final = {(positions[name].id, p): end for (name, p), end in view.ends.items()}
         self._check_final(positions, view)
@@ -168,12 +166,13 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
 
     def _check_final(self, positions: Positions, view: View) -> None:
         """Checks that the logs still reach the ``endingOffsets``."""
-        for (name, p), end in view.ends.items() if self._final else ():
+        final = self._final or {}
+        for (name, p), end in view.ends.items() if final else ():
             place = (positions[name].id, p)
-            final = (self._final or {}).get(place, -1)
-            what = f"topic {name}, partition {p}: the log ends at offset {end}, but ended at {final}: it was cut"
-            if end < final and self._judge(BrokenPromise(f"cut {place} {final}", what, True)):
-                self._final = {**(self._final or {}), place: end}
+            last = final.get(place, -1)
+            text = f"topic {name}, partition {p}: the log ends at offset {end}, but ended at {last}: it was truncated"
+            if end < last and self._judge(BrokenPromise(f"cut {place} {last}", text, True)):
+                final[place] = end
 
     def _go_to(self, positions: Positions) -> None:
         self._positions = positions
@@ -203,9 +202,9 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
     def _start(self, view: View) -> Positions:
         """Returns the start of a new checkpoint. Stored once: a restart before the first batch begins there too."""
         store, path = RunContext.of(self._conf).metadata, f"{self._id}/kafka-start"
-        kept = None if store is None else store.get(path, 0)
-        if kept is not None:
-            return positions_of(kept)
+        stored = None if store is None else store.get(path, 0)
+        if stored is not None:
+            return positions_of(stored)
         for name in self._options.topics or ():
             if name not in view.topics:
                 self._missing(str(name))
@@ -218,7 +217,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         text = f"KafkaSpout {self._id!r}: there is no topic {name} at {self._options.bootstrap}"
         if not self._judge.lasting(f"missing {name}"):
             raise FailedException(text)
-        raise SpoutError(f"{text}; create it, or give pattern= for topics that come later")
+        raise SpoutError(f"{text}; create it, or use pattern= for topics that are created later")
 
     def _base(self, previous: Any) -> Positions | None:
         """Returns the positions after the previous batch, adjusted to changes of the topics since."""
@@ -260,15 +259,15 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             view = self._look(topics=True)
         except FailedException:
             return metadata  # the tasks cannot reach the cluster either, and fail the batch
-        kept = {name: [topic, after, list(starts)] for name, (topic, after, starts) in metadata.items()}
+        kept = {name: [id, after, list(starts)] for name, (id, after, starts) in metadata.items()}
         for piece in ranges_of(metadata):
-            seen, begin = view.topics.get(piece.topic), view.begins.get(piece.place)
+            topic, begin = view.topics.get(piece.topic), view.begins.get(piece.place)
             where = f"topic {piece.topic}, partition {piece.partition}: offsets {piece.start} to {piece.end - 1}"
-            if seen is None or seen.id != piece.id:
-                what = f"{where} were of a topic that is gone"
-                if not self._judge(BrokenPromise(f"replay {piece.id} {piece.place}", what, seen is None)):
-                    raise FailedException(f"KafkaSpout {self._id!r}: topic {piece.topic} is not to be seen")
-                kept[piece.topic][2] = [one for one in kept[piece.topic][2] if one[0] != piece.partition]
+            if topic is None or topic.id != piece.id:
+                text = f"{where} belonged to a topic that is gone"
+                if not self._judge(BrokenPromise(f"replay {piece.id} {piece.place}", text, topic is None)):
+                    raise FailedException(f"KafkaSpout {self._id!r}: topic {piece.topic} is not visible now")
+                kept[piece.topic][2] = [start for start in kept[piece.topic][2] if start[0] != piece.partition]
             elif begin is not None and begin > piece.start and self._options.kind != OPAQUE:
                 self._judge(BrokenPromise("", f"{where} must be read again, but the log begins at {begin}"))
         return kept

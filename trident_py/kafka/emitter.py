@@ -6,16 +6,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..chunks import Chunk
-from ..errors import SpoutError
 from ..operations.base import TridentCollector
 from ..spouts.interfaces import OPAQUE, ITridentSpout
 from ..tuples import TransactionAttempt
 from .batches import Range, dealt, places_of, ranges_of
-from .clients import log
 from .options import KafkaOptions
 from .reader import Lost, RecordReader
 from .records import PartitionMessages, Reading, Skipped, gathered
-from .settling import ADVICE
+from .settling import Judge
 
 
 class KafkaEmitter(ITridentSpout.Emitter):
@@ -26,14 +24,14 @@ class KafkaEmitter(ITridentSpout.Emitter):
         self._id = txStateId
         self._index = index
         self._tasks = tasks
-        self._report: Callable[[BaseException], Any] = lambda error: None
+        self.reportTo(lambda error: None)
         group = options.groupId or f"trident-{txStateId}"  # a consumer must name a group; it does not join it
         settings = {"group.id": group, "isolation.level": options.isolationLevel}
         self._reader = RecordReader(options.cluster, settings, self._lost)
 
     def reportTo(self, report: Callable[[BaseException], Any]) -> None:
         """Sets the receiver of events that do not fail the batch."""
-        self._report = report
+        self._judge = Judge(self._id, self._options.kind == OPAQUE, report)
 
     def emitChunks(
         self, tx: TransactionAttempt, coordinatorMeta: Any, wanted: Iterable[str] | None = None
@@ -42,19 +40,19 @@ class KafkaEmitter(ITridentSpout.Emitter):
 
         Raises FailedException if the brokers are away, SpoutError for records that are lost or cannot be read.
         """
-        mine = dealt(places_of(coordinatorMeta), self._index, self._tasks)
-        own = set(mine)
-        ranges = [r for r in ranges_of(coordinatorMeta) if r.place in own]
+        places = dealt(places_of(coordinatorMeta), self._index, self._tasks)
+        dealt_here = set(places)
+        ranges = [r for r in ranges_of(coordinatorMeta) if r.place in dealt_here]
         if not ranges:
             return
-        self._reader.prepare(mine, ranges, tx.attemptId)
+        self._reader.prepare(places, ranges, tx.attemptId)
         skipped = Skipped()
         reading = Reading(self._options, skipped)
         names = list(self._options.output) if wanted is None else list(wanted)
         for group in gathered(self._segments(ranges)):
             yield reading.chunk(group, names)
         if skipped.count:
-            self._tell(f"{skipped.count} records were skipped; the first: {skipped.first}")
+            self._judge.tell(f"{skipped.count} records were skipped; the first: {skipped.first}")
 
     def _segments(self, ranges: list[Range]) -> Iterator[PartitionMessages]:
         for r in ranges:
@@ -66,16 +64,8 @@ class KafkaEmitter(ITridentSpout.Emitter):
         r = lost.range
         upto = min(r.end, lost.begin) if lost.begin > lost.at else r.end
         where = f"topic {r.topic}, partition {r.partition}: offsets {lost.at} to {upto - 1}"
-        text = f"{where} are lost: the log goes from {lost.begin} to {lost.end}"
-        if self._options.kind != OPAQUE:
-            raise SpoutError(f"KafkaSpout {self._id!r}: {text}. {ADVICE}")
-        self._tell(f"{text}; going on from what exists")
+        self._judge.go_on_without(f"{where} are lost: the log goes from {lost.begin} to {lost.end}")
         return upto
-
-    def _tell(self, text: str) -> None:
-        error = SpoutError(f"KafkaSpout {self._id!r}: {text}")
-        log.warning("%s", error)
-        self._report(error)
 
     def emitBatch(self, tx: TransactionAttempt, coordinatorMeta: Any, collector: TridentCollector) -> None:
         for chunk in self.emitChunks(tx, coordinatorMeta):
