@@ -21,29 +21,29 @@ BROKER = "localhost:9092"
 @pytest.mark.parametrize(
     "options, told",
     [
-        ({}, "name the topics, or give pattern="),
-        ({"topics": "a", "pattern": "b"}, "name the topics, or give pattern="),
-        ({"topics": []}, "name the topics, or give pattern="),
-        ({"topics": "a.*"}, "for a regular expression say pattern="),
-        ({"pattern": "("}, "no regular expression"),
-        ({"topics": "a", "kind": "non-transactional"}, "there are: transactional, opaque"),
-        ({"topics": "a", "fields": "valeu"}, "no field 'valeu'; there are: topic, partition, offset, key, value"),
-        ({"topics": "a", "value": "utf8"}, 'there are "bytes", "string", Json'),
-        ({"topics": "a", "value": Json}, 'there are "bytes", "string", Json'),
+        ({}, "set either topics or pattern="),
+        ({"topics": "a", "pattern": "b"}, "set either topics or pattern="),
+        ({"topics": []}, "set either topics or pattern="),
+        ({"topics": "a.*"}, "for a regular expression use pattern="),
+        ({"pattern": "("}, "not a regular expression"),
+        ({"topics": "a", "kind": "non-transactional"}, "kind must be one of transactional, opaque"),
+        ({"topics": "a", "fields": "valeu"}, "no field 'valeu'; a record has: topic, partition, offset, key, value"),
+        ({"topics": "a", "value": "utf8"}, 'use "bytes", "string", Json'),
+        ({"topics": "a", "value": Json}, 'use "bytes", "string", Json'),
         ({"topics": "a", "value": Json("topic string")}, "duplicate field 'topic'"),
-        ({"topics": "a", "onBadRecord": "drop"}, "there are: fail, skip"),
-        ({"topics": "a", "firstPollOffsetStrategy": "earliest"}, "there are: EARLIEST, LATEST"),
+        ({"topics": "a", "onBadRecord": "drop"}, "must be one of fail, skip"),
+        ({"topics": "a", "firstPollOffsetStrategy": "earliest"}, "must be one of EARLIEST, LATEST"),
         ({"topics": "a", "firstPollOffsetStrategy": "TIMESTAMP"}, "startTimestamp"),
         ({"topics": "a", "startTimestamp": 5}, "startTimestamp"),
-        ({"topics": "a", "isolationLevel": "none"}, "there are: read_committed, read_uncommitted"),
-        ({"topics": "a", "endingOffsets": "earliest"}, "there are: None, latest"),
-        ({"topics": "a", "maxRecordsPerBatch": 0}, "maxRecordsPerBatch is a whole number from 1 on, got 0"),
-        ({"topics": "a", "maxRecordsPerSecond": 0.5}, "maxRecordsPerSecond is a whole number from 1 on"),
+        ({"topics": "a", "isolationLevel": "none"}, "must be one of read_committed, read_uncommitted"),
+        ({"topics": "a", "endingOffsets": "earliest"}, "must be one of None, latest"),
+        ({"topics": "a", "maxRecordsPerBatch": 0}, "maxRecordsPerBatch must be an integer of at least 1, got 0"),
+        ({"topics": "a", "maxRecordsPerSecond": 0.5}, "maxRecordsPerSecond must be an integer of at least 1"),
         ({"topics": "a", "shareOffsets": True}, "shareOffsets needs groupId"),
-        ({"topics": "a", "settings": {"group.id": "g"}}, "say it with groupId"),
-        ({"topics": "a", "settings": {"isolation.level": "x"}}, "say it with isolationLevel"),
-        ({"topics": "a", "translator": len}, "with fields= it makes"),
-        ({"topics": "a", "translator": 5, "fields": "n"}, "a translator is a function"),
+        ({"topics": "a", "settings": {"group.id": "g"}}, "cannot be changed: use groupId"),
+        ({"topics": "a", "settings": {"isolation.level": "x"}}, "cannot be changed: use isolationLevel"),
+        ({"topics": "a", "translator": len}, "fields= must name the values that it returns"),
+        ({"topics": "a", "translator": 5, "fields": "n"}, "translator must be a function"),
         ({"topics": ["a", "b"], "translator": {"a": len}, "fields": "n"}, "no translator for topic 'b'"),
     ],
     ids=str,
@@ -86,7 +86,7 @@ def test_the_fields_come_in_the_order_they_are_named() -> None:
 def test_a_schema_that_is_none_is_told() -> None:
     with pytest.raises(DefinitionError, match="not JSON"):
         Avro("{")
-    with pytest.raises(DefinitionError, match="must be that of a record"):
+    with pytest.raises(DefinitionError, match="must describe a record"):
         Avro('"string"')
 
 

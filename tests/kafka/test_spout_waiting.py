@@ -114,7 +114,7 @@ def test_a_range_that_takes_long_to_come_is_waited_for_longer_each_time(
             begun = time.monotonic()
             ranges = ranges_of(metadata["s0"])
             reader.prepare([r.place for r in ranges], ranges, attempt)
-            with pytest.raises(FailedException, match="nothing came for"):
+            with pytest.raises(FailedException, match="no records arrived for"):
                 list(reader.read(ranges[0]))
             assert seconds <= time.monotonic() - begun < seconds + 1
         reader.close()

@@ -85,15 +85,15 @@ def shares(backlog: Mapping[Place, int], limit: int, turn: int = 0) -> dict[Plac
     total = sum(waiting.values())
     if total <= limit:
         return waiting
-    given = {place: count * limit // total for place, count in waiting.items()}
-    left = limit - sum(given.values())
+    counts = {place: count * limit // total for place, count in waiting.items()}
+    rest = limit - sum(counts.values())
     order = list(waiting)
     for at in range(len(order)):
         place = order[(at + turn) % len(order)]
-        if left and given[place] < waiting[place]:
-            given[place] += 1
-            left -= 1
-    return {place: count for place, count in given.items() if count}
+        if rest and counts[place] < waiting[place]:
+            counts[place] += 1
+            rest -= 1
+    return {place: count for place, count in counts.items() if count}
 
 
 class Rate:

@@ -41,17 +41,17 @@ def consumed(conf: Mapping[str, Any], spout_id: str, txid: int) -> Consumed:
     Called on the driver or in a task, during the batch. ``spout_id`` is the stream's name in ``newStream``. Raises
     SpoutError if the spout shares no offsets.
     """
-    found = RunContext.of(conf).metadata.get(path(spout_id), txid)
-    if found is None:
+    stored = RunContext.of(conf).metadata.get(path(spout_id), txid)
+    if stored is None:
         raise SpoutError(
-            f"spout {spout_id!r} has noted no consumed offsets for txid {txid}; "
-            "make it KafkaSpout(..., groupId=..., shareOffsets=True)"
+            f"spout {spout_id!r} has shared no consumed offsets for txid {txid}; "
+            "create it with KafkaSpout(..., groupId=..., shareOffsets=True)"
         )
     offsets = {
         name: {int(partition): offset for partition, offset in entries.items()}
-        for name, entries in found["offsets"].items()
+        for name, entries in stored["offsets"].items()
     }
-    return Consumed(found["group"], offsets)
+    return Consumed(stored["group"], offsets)
 
 
 def partitions_of_task(batch: Consumed, index: int, numPartitions: int) -> dict[tuple[str, int], int]:
@@ -60,5 +60,5 @@ def partitions_of_task(batch: Consumed, index: int, numPartitions: int) -> dict[
     For a state without an exchange between it and the spout: its partitions are the spout's.
     """
     places = [(name, partition) for name in sorted(batch.offsets) for partition in sorted(batch.offsets[name])]
-    mine = {place: batch.offsets[place[0]][place[1]] for place in dealt(places, index, numPartitions)}
-    return {place: offset for place, offset in mine.items() if offset is not None}
+    offsets = {place: batch.offsets[place[0]][place[1]] for place in dealt(places, index, numPartitions)}
+    return {place: offset for place, offset in offsets.items() if offset is not None}

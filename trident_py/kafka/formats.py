@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -23,6 +23,7 @@ from ..tuples import Fields, FieldsLike
 Raw = Sequence[bytes | None]
 
 
+@runtime_checkable
 class Format(Protocol):
     """How bytes become values. `columns` and `objects` are called in tasks. They raise any error for bytes that they
     cannot read; each record is then tried alone."""
@@ -62,7 +63,7 @@ class Text:
         return {name: pa.array(raw, pa.binary()).cast(pa.string())}
 
     def objects(self, raw: Raw) -> list[Any]:
-        return [None if one is None else one.decode() for one in raw]
+        return [None if data is None else data.decode() for data in raw]
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,10 @@ class Json:
     fields: Fields
 
     def __init__(self, *fields: FieldsLike) -> None:
-        given = [part for one in fields for part in ([one] if isinstance(one, str) else Fields.of(one).declarations())]
-        declared = [part for one in given for part in re.split(r",(?![^(]*\))", one)]
+        declared: list[str] = []
+        for some in fields:
+            texts = [some] if isinstance(some, str) else Fields.of(some).declarations()
+            declared += [part for text in texts for part in re.split(r",(?![^(]*\))", text)]
         object.__setattr__(self, "fields", Fields(declared))
         try:
             for ddl in self.fields.types.values():
@@ -91,17 +94,17 @@ class Json:
             return {field: single(table.column(field)) for field in self.fields}
         if not len(self.fields):
             return {name: self.objects(raw)}
-        return json_columns(raw, self.fields, lambda _, what: f"JSON: {what}")
+        return json_columns(raw, self.fields, lambda _, problem: f"JSON: {problem}")
 
     def objects(self, raw: Raw) -> list[Any]:
-        return [None if one is None else json_value(one) for one in raw]
+        return [None if data is None else json_value(data) for data in raw]
 
     def _table(self, raw: Raw) -> pa.Table | None:
         """Reads all records at once if each is an object in one line. None: Python's reader must read them.
 
         Arrow's reader takes the lines as one stream, so a value that begins in one record must not end in another.
         """
-        if None in raw or not all(one.startswith(b"{") and one.endswith(b"}") for one in raw if one is not None):
+        if not all(data is not None and data.startswith(b"{") and data.endswith(b"}") for data in raw):
             return None
         block = b"\n".join(raw)  # type: ignore[arg-type]
         if block.count(b"\n") != len(raw) - 1 or not is_text(block):
@@ -135,9 +138,9 @@ class Avro:
         except ValueError as error:
             raise DefinitionError(f"Avro: the schema is not JSON: {error}") from error
         if not isinstance(parsed, Mapping) or parsed.get("type") != "record":
-            raise DefinitionError("Avro: the schema must be that of a record, whose fields become the fields")
+            raise DefinitionError("Avro: the schema must describe a record; its fields become the stream's fields")
         _avro()
-        declared = [" ".join(filter(None, (one["name"], _avro_ddl(one["type"])))) for one in parsed["fields"]]
+        declared = [" ".join(filter(None, (entry["name"], _avro_ddl(entry["type"])))) for entry in parsed["fields"]]
         object.__setattr__(self, "schema", json.dumps(parsed))
         object.__setattr__(self, "fields", Fields(declared))
 
@@ -147,23 +150,23 @@ class Avro:
     def columns(self, name: str, raw: Raw) -> dict[str, Column]:
         values = self.objects(raw)
         columns: dict[str, Column] = {}
-        for own in self.fields:
-            column = [None if value is None else value[own] for value in values]
-            columns[own] = typed(column, self.fields.types[own], own) if own in self.fields.types else column
+        for key in self.fields:
+            column = [None if value is None else value[key] for value in values]
+            columns[key] = typed(column, self.fields.types[key], key) if key in self.fields.types else column
         return columns
 
     def objects(self, raw: Raw) -> list[Any]:
         avro = _avro()
         schema = avro.parse_schema(json.loads(self.schema))
-        return [None if one is None else self._object(avro, schema, one) for one in raw]
+        return [None if data is None else self._object(avro, schema, data) for data in raw]
 
-    def _object(self, avro: Any, schema: Any, one: bytes) -> Any:
-        if self.confluent and one[:1] != b"\0":
-            raise ValueError("it does not begin with the bytes of a schema registry")
-        stream = io.BytesIO(one[5:] if self.confluent else one)
+    def _object(self, avro: Any, schema: Any, data: bytes) -> Any:
+        if self.confluent and data[:1] != b"\0":
+            raise ValueError("it does not begin with the five-byte prefix of a schema registry")
+        stream = io.BytesIO(data[5:] if self.confluent else data)
         value = avro.schemaless_reader(stream, schema)
         if stream.read(1):
-            raise ValueError("there are bytes behind the Avro record; is it of this schema?")
+            raise ValueError("bytes follow the Avro record; was it written with this schema?")
         return value
 
 
@@ -178,26 +181,23 @@ def _avro() -> Any:
 def _avro_ddl(kind: Any) -> str:
     """Returns the DDL type of an Avro type; "" leaves the field untyped."""
     if isinstance(kind, list):
-        others = [one for one in kind if one != "null"]
+        others = [part for part in kind if part != "null"]
         return _avro_ddl(others[0]) if len(others) == 1 else ""
     if isinstance(kind, Mapping):
         return _AVRO.get(kind["logicalType"], "") if "logicalType" in kind else _avro_ddl(kind["type"])
     return _AVRO.get(kind, "") if isinstance(kind, str) else ""
 
 
-def format_of(given: Any, name: str) -> Format:
+def format_of(option: Any, name: str) -> Format:
     """Returns the format that ``key=`` or ``value=`` names. Raises DefinitionError."""
-    if isinstance(given, str) and given in _NAMED:
-        return _NAMED[given]
-    # A user's own format may be of any class that has the methods.
-    if not isinstance(given, type) and all(callable(getattr(given, one, None)) for one in _METHODS):
-        found: Format = given
-        return found
+    if isinstance(option, str) and option in _NAMED:
+        return _NAMED[option]
+    if isinstance(option, Format) and not isinstance(option, type):
+        return option
     raise DefinitionError(
-        f'KafkaSpout: {name}={given!r} is no format; there are "bytes", "string", Json(...), Avro(...), and values '
-        f"with the methods {', '.join(_METHODS)}"
+        f'KafkaSpout: {name}={option!r} is not a format; use "bytes", "string", Json(...), Avro(...), or an object '
+        "with the methods declared, columns and objects"
     )
 
 
-_METHODS = ("declared", "columns", "objects")
 _NAMED: dict[str, Format] = {"bytes": Bytes(), "string": Text()}

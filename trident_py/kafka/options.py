@@ -20,16 +20,17 @@ TYPES = {
     "headers": "headers", "timestamp": "timestamp timestamp",
 }  # fmt: skip
 STORM = ("topic", "partition", "offset", "key", "value")
-KNOWN = (*STORM, "headers", "timestamp")
+RECORD_FIELDS = (*STORM, "headers", "timestamp")
 
 STRATEGIES = ("EARLIEST", "LATEST", "UNCOMMITTED_EARLIEST", "UNCOMMITTED_LATEST", "TIMESTAMP")
 ISOLATION = ("read_committed", "read_uncommitted")
-# Settings that the spout decides, and the option that replaces each.
+# Settings that the spout decides, and what to do instead.
 OURS = {
-    "auto.offset.reset": "firstPollOffsetStrategy", "isolation.level": "isolationLevel", "group.id": "groupId",
-    "bootstrap.servers": "bootstrap", "enable.auto.commit": "groupId with shareOffsets",
-    "enable.auto.offset.store": "groupId with shareOffsets", "enable.partition.eof": "nothing: it is on",
-    "error_cb": "the logger trident_py.kafka.librdkafka", "logger": "the logger trident_py.kafka.librdkafka",
+    "auto.offset.reset": "use firstPollOffsetStrategy", "isolation.level": "use isolationLevel",
+    "group.id": "use groupId", "bootstrap.servers": "use bootstrap",
+    "enable.auto.commit": "use groupId with shareOffsets", "enable.auto.offset.store": "use groupId with shareOffsets",
+    "enable.partition.eof": "it is always on", "error_cb": "use the logger trident_py.kafka.librdkafka",
+    "logger": "use the logger trident_py.kafka.librdkafka",
 }  # fmt: skip
 
 
@@ -63,7 +64,7 @@ class KafkaOptions:
 
     def __post_init__(self) -> None:
         if importlib.util.find_spec("confluent_kafka") is None:
-            raise DefinitionError("KafkaSpout needs the client of Kafka: pip install 'trident-py[kafka]'")
+            raise DefinitionError("KafkaSpout needs the Kafka client: pip install 'trident-py[kafka]'")
         put = object.__setattr__
         put(self, "cluster", Cluster.of(self.bootstrap, self.settings))
         put(self, "settings", self.cluster.settings)
@@ -77,96 +78,99 @@ class KafkaOptions:
 
     def __repr__(self) -> str:
         """Shows the options that differ from their defaults; never the settings."""
-        options = [each for each in dataclasses.fields(self)[1:] if each.repr]
-        said = [
-            f"{each.name}={given!r}"
-            for each in options
-            if (given := vars(self)[each.name]) not in (each.default, ())
+        options = [
+            f"{option.name}={value!r}"
+            for option in dataclasses.fields(self)[1:]
+            if option.repr and (value := vars(self)[option.name]) not in (option.default, ())
         ]
-        return f"KafkaSpout({', '.join([self.bootstrap, *said])})"
+        return f"KafkaSpout({', '.join([self.bootstrap, *options])})"
 
     def __hash__(self) -> int:
         return hash((self.bootstrap, self.topics, self.pattern, self.kind))
 
     def _names(self) -> tuple[str, ...]:
-        given = (self.topics,) if isinstance(self.topics, str) else tuple(self.topics or ())
-        if bool(given) == (self.pattern is not None):
-            raise DefinitionError("KafkaSpout: name the topics, or give pattern=, a regular expression for their names")
-        for name in given:
+        names = (self.topics,) if isinstance(self.topics, str) else tuple(self.topics or ())
+        if bool(names) == (self.pattern is not None):
+            raise DefinitionError("KafkaSpout: set either topics or pattern=, a regular expression for topic names")
+        for name in names:
             if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", name):
                 raise DefinitionError(
-                    f"KafkaSpout: {name!r} is no name of a topic; for a regular expression say pattern="
+                    f"KafkaSpout: {name!r} is not a topic name; for a regular expression use pattern="
                 )
         if self.pattern is not None:
             try:
                 re.compile(self.pattern)
             except (re.error, TypeError) as error:
                 raise DefinitionError(
-                    f"KafkaSpout: pattern={self.pattern!r} is no regular expression: {error}"
+                    f"KafkaSpout: pattern={self.pattern!r} is not a regular expression: {error}"
                 ) from error
-        return tuple(dict.fromkeys(given))
+        return tuple(dict.fromkeys(names))
 
     def _check_choices(self) -> None:
-        for name, given, among in (
+        for name, value, choices in (
             ("kind", self.kind, (TRANSACTIONAL, OPAQUE)),
             ("onBadRecord", self.onBadRecord, ("fail", "skip")),
             ("firstPollOffsetStrategy", self.firstPollOffsetStrategy, STRATEGIES),
             ("isolationLevel", self.isolationLevel, ISOLATION),
             ("endingOffsets", self.endingOffsets, (None, "latest")),
         ):
-            if given not in among:
-                raise DefinitionError(f"KafkaSpout: no {name} {given!r}; there are: {', '.join(map(str, among))}")
+            if value not in choices:
+                raise DefinitionError(
+                    f"KafkaSpout: {name} must be one of {', '.join(map(str, choices))}; got {value!r}"
+                )
         for name in dict(self.cluster.settings):
             if name in OURS:
-                raise DefinitionError(f"KafkaSpout: the setting {name} is the spout's; say it with {OURS[name]}")
+                raise DefinitionError(f"KafkaSpout: the setting {name} cannot be changed: {OURS[name]}")
 
     def _check_numbers(self) -> None:
-        for name, given, least in (
+        for name, number, least in (
             ("maxRecordsPerBatch", self.maxRecordsPerBatch, 1),
             ("maxRecordsPerSecond", self.maxRecordsPerSecond, 1),
             ("startTimestamp", self.startTimestamp, 0),
         ):
-            if given is None and name != "maxRecordsPerBatch":
+            if number is None and name != "maxRecordsPerBatch":
                 continue
-            if isinstance(given, bool) or not isinstance(given, int) or given < least:
-                raise DefinitionError(f"KafkaSpout: {name} is a whole number from {least} on, got {given!r}")
+            if isinstance(number, bool) or not isinstance(number, int) or number < least:
+                raise DefinitionError(f"KafkaSpout: {name} must be an integer of at least {least}, got {number!r}")
 
     def _check_offsets(self) -> None:
         if (self.firstPollOffsetStrategy == "TIMESTAMP") != (self.startTimestamp is not None):
             raise DefinitionError(
-                'KafkaSpout: firstPollOffsetStrategy="TIMESTAMP" and startTimestamp (ms since 1970) go together'
+                'KafkaSpout: firstPollOffsetStrategy="TIMESTAMP" and startTimestamp (ms since 1970) need each other'
             )
         if self.shareOffsets and not self.groupId:
-            raise DefinitionError("KafkaSpout: shareOffsets needs groupId, the group whose offsets these are")
+            raise DefinitionError("KafkaSpout: shareOffsets needs groupId, the group that the offsets belong to")
 
     def _declared(self) -> Fields:
         """Returns the output fields. Sets ``columns``, the parts of records to read."""
         if self.translator is not None:
             return self._translated()
         names = STORM if self.fields is None else tuple(Fields.of(self.fields))
-        strange = [name for name in names if name not in KNOWN]
-        if strange or not names:
+        unknown = [name for name in names if name not in RECORD_FIELDS]
+        if unknown or not names:
             raise DefinitionError(
-                f"KafkaSpout: no field {strange[0] if strange else ''!r}; there are: {', '.join(KNOWN)}. "
-                "Json(...) and translator= make others"
+                f"KafkaSpout: no field {unknown[0] if unknown else ''!r}; a record has: {', '.join(RECORD_FIELDS)}. "
+                "Json(...) and translator= define others"
             )
         object.__setattr__(self, "columns", names)
         object.__setattr__(self, "fields", names)
         formats = {"key": self.keyFormat, "value": self.valueFormat}
         declared = [formats[name].declared(name) if name in formats else [TYPES[name]] for name in names]
-        return Fields([one for several in declared for one in several])
+        return Fields([field for fields in declared for field in fields])
 
     def _translated(self) -> Fields:
-        made = Fields.of(self.fields)
-        given = self.translator
-        functions = list(given.values()) if isinstance(given, Mapping) else [given]
-        if not len(made) or not functions or not all(map(callable, functions)):
+        fields = Fields.of(self.fields)
+        functions = self.translator if isinstance(self.translator, Mapping) else {None: self.translator}
+        if not len(fields) or not functions or not all(map(callable, functions.values())):
             raise DefinitionError(
-                "KafkaSpout: a translator is a function, or a dict of them by topic, with fields= it makes"
+                "KafkaSpout: translator must be a function, or a dict of functions by topic, and fields= must name the "
+                "values that it returns"
             )
-        missing = [name for name in self.topics or () if isinstance(given, Mapping) and not {name, None} & set(given)]
+        missing = [name for name in self.topics or () if not {name, None} & set(functions)]
         if missing:
-            raise DefinitionError(f"KafkaSpout: no translator for topic {missing[0]!r}; None stands for all others")
+            raise DefinitionError(
+                f"KafkaSpout: no translator for topic {missing[0]!r}; the key None covers all other topics"
+            )
         object.__setattr__(self, "columns", ())
-        object.__setattr__(self, "fields", made)
-        return made
+        object.__setattr__(self, "fields", fields)
+        return fields

@@ -87,8 +87,8 @@ class Skipped:
         self.count = 0
         self.first = ""
 
-    def add(self, what: str) -> None:
-        self.first = self.first or what
+    def add(self, description: str) -> None:
+        self.first = self.first or description
         self.count += 1
 
 
@@ -111,9 +111,9 @@ class Reading:
         needed, bad = set(wanted), set()
         for name in self._options.columns:
             if name in self._formats:
-                found, wrong = self._decoded(name, group, messages, needed, self._columns)
-                columns |= found
-                bad |= wrong
+                decoded, unreadable = self._decoded(name, group, messages, needed, self._columns)
+                columns |= decoded
+                bad |= unreadable
             elif name in needed:
                 columns[name] = COLUMNS[name](group, messages)
         chunk = Chunk(columns, len(messages))
@@ -128,7 +128,7 @@ class Reading:
         Reads it even if no field is wanted: which records are bad must not depend on the wanted fields.
         """
         form = self._formats[name]
-        declared = {one.split(" ")[0] for one in form.declared(name)}
+        declared = {field.split(" ")[0] for field in form.declared(name)}
         if isinstance(form, Bytes) and not declared & needed:
             return {}, set()
         raw = list(map(RAW[name], messages))
@@ -138,7 +138,7 @@ class Reading:
             bad = self._bad(name, group, raw, read)
             if not bad:
                 raise
-            return read(name, [None if at in bad else one for at, one in enumerate(raw)]), bad
+            return read(name, [None if at in bad else data for at, data in enumerate(raw)]), bad
 
     def _columns(self, name: str, raw: Raw) -> dict[str, Column]:
         return self._formats[name].columns(name, raw)
@@ -149,9 +149,9 @@ class Reading:
     def _bad(self, name: str, group: list[PartitionMessages], raw: list[Any], read: Callable[..., Any]) -> set[int]:
         bad = set()
         places = [(segment.place, message) for segment in group for message in segment.messages]
-        for at, one in enumerate(raw):
+        for at, data in enumerate(raw):
             try:
-                read(name, [one])
+                read(name, [data])
             except Exception as error:
                 place, message = places[at]
                 self._is_bad(place, message.offset(), name, error)
@@ -160,12 +160,12 @@ class Reading:
 
     def _is_bad(self, place: Place, offset: int, name: str, error: Exception) -> None:
         """Counts the record as skipped, or raises SpoutError."""
-        what = f"topic {place[0]}, partition {place[1]}, offset {offset}: its {name} cannot be read: {error}"
+        text = f"topic {place[0]}, partition {place[1]}, offset {offset}: its {name} cannot be read: {error}"
         if self._options.onBadRecord == "fail":
             raise SpoutError(
-                f'Kafka {what}. {_ADVICE[name]}, or let it skip such records: onBadRecord="skip"'
+                f'Kafka {text}. {_ADVICE[name]}, or skip such records with onBadRecord="skip"'
             ) from error
-        self._skipped.add(what)
+        self._skipped.add(text)
 
     def _translated(self, group: list[PartitionMessages]) -> Chunk:
         rows: list[Any] = []
@@ -186,17 +186,17 @@ class Reading:
         return Chunk.of_rows(self._options.output, rows)
 
     def _translator(self, topic: str) -> Callable[[KafkaRecord], Any]:
-        given = self._options.translator
-        if not isinstance(given, Mapping):
-            assert given is not None
-            return given
-        found = given.get(topic, given.get(None))
-        if found is None:
-            known = ", ".join(str(name) for name in given)
+        translator = self._options.translator
+        if not isinstance(translator, Mapping):
+            assert translator is not None
+            return translator
+        function = translator.get(topic, translator.get(None))
+        if function is None:
             raise SpoutError(
-                f"KafkaSpout: no translator for topic {topic}, only for: {known}; give one for None (others)"
+                f"KafkaSpout: no translator for topic {topic}, only for: {', '.join(map(str, translator))}; the key "
+                "None covers all other topics"
             )
-        return found
+        return function
 
     def _records(self, group: list[PartitionMessages]) -> Iterator[KafkaRecord]:
         messages = [message for segment in group for message in segment.messages]
@@ -213,10 +213,10 @@ class Reading:
                     yield KafkaRecord(*segment.place, message.offset(), *both, headers[at], millis)
 
 
-_FORMAT = "Give the spout the right format"
+_FORMAT = "Correct the spout's format"
 _ADVICE = {
     "key": _FORMAT, "value": _FORMAT, "headers": "Leave headers out of the spout's fields",
-    "timestamp": "Leave timestamp out of the spout's fields, or read the number by a translator (record.millis)",
+    "timestamp": "Leave timestamp out of the spout's fields, or read record.millis in a translator",
 }  # fmt: skip
 
 
@@ -229,7 +229,7 @@ def millis_of(message: Any) -> int | None:
 def _fitting(millis: int) -> int:
     if not FIRST <= millis <= LAST:
         raise BadTimestamp(
-            f"{millis} ms since 1970 is no time of the years 1 to 9999; does the producer write micro- or nanoseconds?"
+            f"{millis} ms since 1970 is outside the years 1 to 9999; does the producer write micro- or nanoseconds?"
         )
     return millis
 
@@ -242,10 +242,10 @@ class Times:
 
     def columns(self, name: str, raw: Sequence[Any]) -> dict[str, Column]:
         """Raises BadTimestamp."""
-        known = [millis for millis in raw if millis is not None]
-        if known:
-            _fitting(min(known))
-            _fitting(max(known))
+        present = [millis for millis in raw if millis is not None]
+        if present:
+            _fitting(min(present))
+            _fitting(max(present))
         return {name: pa.array(raw, pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))}
 
     def objects(self, raw: Sequence[Any]) -> list[Any]:
