@@ -110,7 +110,7 @@ def test_every_row_of_the_table_is_tried_and_printed() -> None:
     page = (ROOT / "docs/reliability.md").read_text()
     for each in Relation:
         does = "goes on" if each.value.goes_on else "**refused**"
-        assert f"| {each.value.found} | {does} | {each.value.done} |" in page
+        assert f"| {each.value.case} | {does} | {each.value.action} |" in page
 
 
 def test_a_state_that_shows_batches_needs_the_decision_for_the_one_between() -> None:
@@ -159,7 +159,7 @@ def test_abandoning_is_offered_only_where_it_helps() -> None:
 
 @pytest.mark.parametrize("base", [-1, "five", True, 1.5])
 def test_a_base_that_is_none_is_refused(base: Any) -> None:
-    with pytest.raises(DefinitionError, match="number from 0 on"):
+    with pytest.raises(DefinitionError, match="a number, at least 0"):
         found(NEW, store("", 0), {BASE: base})
 
 

@@ -57,7 +57,7 @@ def test_a_backup_under_a_newer_checkpoint_is_no_silent_loss_of_420_records_of_1
     made.start(15)
     made.restore(backup)
     told = made.refused("has the batches up to 8, the checkpoint .* has committed batch 15", 20)
-    for words in ("those in between are missing there", "put back the store as it was after batch 15"):
+    for words in ("lacks the batches in between", "restore the store as it was after batch 15"):
         assert words in told
     assert all(f"{TABLES[state]}@8" in told for state in EXACT)
     made.start(20, {ACCEPT: [f"{TABLES[state]}@8" for state in EXACT]})

@@ -181,8 +181,8 @@ def test_a_topic_put_back_from_a_backup_is_refused_and_going_on_loses_what_is_sa
     place.holds(*all_to(BACKUP))
     told = place.refused(rf"has the batches up to {BACKUP}, the checkpoint .* has committed batch {LATER}")
     for words in (
-        f"topic {place.topic!r}", f"put back the store as it was after batch {LATER}", f"'s@{BACKUP}'",
-        f"a copy of the checkpoint that is as old, of batch {BACKUP}", "new table or topic",
+        f"topic {place.topic!r}", f"restore the store as it was after batch {LATER}", f"'s@{BACKUP}'",
+        f"a copy of the checkpoint of the same age, of batch {BACKUP}", "new table or topic",
     ):  # fmt: skip
         assert words in told
     place.run(LAST, **{ACCEPT: f"s@{BACKUP}"})
