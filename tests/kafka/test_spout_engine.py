@@ -116,10 +116,11 @@ def test_the_planner_still_knows_a_batch_that_could_not_be_described_after_a_res
 
     store = MemoryMetadataStore()
     (program,) = compile_plan(counting("away").plan(), {"trident.metadata": store})
-    planner = BatchPlanner(program, Coordination(program.spouts, program.conf, store), 0, 1, threading.Event())
+    coordination = Coordination(program.spouts, program.conf, store)
+    planner = BatchPlanner(program, coordination, 0, 1, threading.Event())
     rows = planner.again(offset_of(1, {"counting": 1}), offset_of(2, {"counting": 2}))
     assert len(rows) == 1, "the failure"
-    assert planner.describe(2) == ({"counting": 1}, {"counting": 2})
+    assert coordination.remembered(2) == ({"counting": 1}, {"counting": 2})
 
 
 def test_skipped_records_are_an_event(kafka: Any) -> None:

@@ -50,9 +50,7 @@ class Relation(enum.Enum):
     ABANDONED = TableLine(
         True, f"another lineage, named by {ABANDON}, and no value carries a txid", "the store's txids are forgotten"
     )
-    ACCEPTED = TableLine(
-        True, f"the store lacks batches, and {ACCEPT} accepts that", "the run continues without them"
-    )
+    ACCEPTED = TableLine(True, f"the store lacks batches, and {ACCEPT} accepts that", "the run continues without them")
     LOST = TableLine(
         False,
         "new checkpoint, and the store remembers batches: the checkpoint was lost, moved or replaced",
@@ -323,13 +321,11 @@ def _choices(*ways: str | None) -> str:
 
 
 _AGAIN = "process everything again into a new table or topic"
+_SENT = "data that the source sends again is applied again"
 
 
 def _anew(conf: Mapping[str, Any], standing: Standing, then: str) -> str:
     return f"move {standing.where} away and continue in a new checkpoint, {_set(conf, BASE, 'continue')}: {then}"
-
-
-_SENT = "data that the source sends again is applied again"
 
 
 def _lost(case: Case, answer: Remembered, names: list[str]) -> tuple[str, list[str | None]]:

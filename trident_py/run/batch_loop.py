@@ -14,10 +14,9 @@ from ..errors import ReportedFailedException, StateError, TopologyError
 from ..patience import Patience, Stopped, back_off_seconds, start_wait, until_stopped
 from ..plan import ProcessorNode, describe
 from ..spouts.coordination import Coordination, Descriptor
-from ..spouts.metadata import MetadataStore
 from .agreement import Agreed, Standing
 from .deciding import MAX_ATTEMPTS, Publisher, Receipts, topology_error
-from .given import GIVEN, Digests, compare
+from .given import GIVEN, compare
 from .opening import Opening, participants_of
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program, failure_of
 from .progress import RunningTopology, Stopwatch
@@ -34,7 +33,7 @@ def deciding(failures: list[Failure]) -> Failure:
     independent; if the other one was no accident, the replay shows it again.
     """
     first = min(failure.level for failure in failures)
-    return min((each for each in failures if each.level == first), key=lambda each: not each.replay)
+    return min((failure for failure in failures if failure.level == first), key=lambda failure: not failure.replay)
 
 
 def patience_of(program: Program, running: RunningTopology) -> Patience:
@@ -64,7 +63,7 @@ class BatchLoop:
         self.previous = (0, 0)
         self.progress = running.progress[program.component]
         self.limit = program.conf.get(MAX_ATTEMPTS)
-        self._made: dict | None = None
+        self.metadata: dict = {}
         self.publisher = Publisher(program, self.participants, running)
         self._first = True
         self.begun: Callable[[int, dict], None] = lambda txid, metadata: None
@@ -83,45 +82,35 @@ class BatchLoop:
         """
         self.lineage = standing.lineage
         patience, store = patience_of(self.program, self.running), RunContext.of(self.program.conf).metadata
-        given, told = compare(self.program.lowered.plan, self.program.conf, standing, store)
+        digests, warning = compare(self.program.lowered.plan, self.program.conf, standing, store)
         agreed, generations = Opening(self.program, self.participants, patience, store, standing).open()
         self.generations = generations
         self.publisher.open(generations)
-        self._given(given, told, store, agreed.txid + 1)
+        if warning:
+            log.warning("%s", warning)
+            self.running.event(self.program.component, "reported", agreed.txid + 1, None, warning)
+        store.put(GIVEN, 0, digests)  # for the next start
         return agreed
 
-    def _given(self, given: Digests, told: str, store: MetadataStore, txid: int) -> None:
-        """Stores the digests of the operations' values for the next start, and reports the difference from the last."""
-        if told:
-            log.warning("%s", told)
-            self.running.event(self.program.component, "reported", txid, None, told)
-        store.put(GIVEN, 0, given)
-
-    def run(
-        self,
-        txid: int,
-        execute: Execute,
-        previous: dict | None = None,
-        metadata: dict | None = None,
-        attempt: int = 0,
-    ) -> dict:
+    def run(self, txid: int, execute: Execute, previous: dict | None = None, carried: bool = False) -> dict:
         """Runs one batch until it is committed and returns its metadata.
 
-        With ``metadata`` the batch's descriptors are already on their way, so the first call of execute gets None in
-        their place. Raises TopologyError if the batch fails for good, and Stopped if the run is stopped.
+        ``previous``: the metadata of the batch before, if the coordination does not remember it. ``carried``: the
+        batch is initialized and its descriptors are on their way, so the first call of execute gets None in their
+        place. Raises TopologyError if the batch fails for good, and Stopped if the run is stopped.
         """
-        carried = metadata is not None
-        self._made = metadata
+        self.metadata = self.coordination.remembered(txid)[1] or {}
+        attempt = 0
         if self._finish_decided(txid, previous, carried):
-            return self._made or {}
-        while True:
-            if self.running.stopping.is_set():
-                raise Stopped
+            return self.metadata
+        while not self.running.stopping.is_set():
             if self._attempt(txid, attempt, execute, previous, carried):
-                return self._made or {}
+                return self.metadata
             carried = False
             attempt += 1
-            self._back_off(attempt)
+            if attempt > 1:  # the first replay does not wait
+                self.running.stopping.wait(back_off_seconds(attempt - 1))
+        raise Stopped
 
     def _attempt(self, txid: int, attempt: int, execute: Execute, previous: dict | None, carried: bool) -> bool:
         """Runs one attempt. Returns True if it committed, False if the batch must be replayed."""
@@ -162,9 +151,9 @@ class BatchLoop:
             if carried:
                 return None, None
             at = "spout"
-            self._made = self.coordination.initialize(batch.txid, batch.attempt, previous, self._made)
-            self.begun(batch.txid, self._made)
-            return self.coordination.descriptors(batch.txid, batch.attempt, self._made), None
+            self.metadata = self.coordination.initialize(batch.txid, batch.attempt, previous)
+            self.begun(batch.txid, self.metadata)
+            return self.coordination.descriptors(batch.txid, batch.attempt, self.metadata), None
         except BaseException as error:
             return None, failure_of(at, 0, error)
 
@@ -181,20 +170,20 @@ class BatchLoop:
         for report in outcome.reports:
             if report.kind == "persisted" and report.value[2] is not None and self._names[report.node] in receipts:
                 receipts[self._names[report.node]].append(report.value[2])
-        self.publisher.publish(batch, receipts, self._made)
+        self.publisher.publish(batch, receipts, self.metadata)
 
     def _finish_decided(self, txid: int, previous: dict | None, carried: bool) -> bool:
         """Publishes a batch that an earlier driver decided and perhaps did not publish. True if there was one."""
         first, self._first = self._first, False
-        found = self.publisher.decision(txid) if first else None
-        if found is None:
+        decision = self.publisher.decision(txid) if first else None
+        if decision is None:
             return False
-        batch = BatchInfo(txid, found["attempt"], self.lineage, self.generations or {}, self.run_id)
+        batch = BatchInfo(txid, decision["attempt"], self.lineage, self.generations or {}, self.run_id)
         watch = Stopwatch()
         if not carried:
-            self._made = self._initialized_again(batch, previous, found["metadata"])
+            self.metadata = self._initialized_again(batch, previous, decision["metadata"])
         try:
-            self.publisher.insist(batch, found["receipts"])
+            self.publisher.insist(batch, decision["receipts"])
         except StateError:
             return False  # no row of the batch is visible, so it may run again
         self._succeeded(batch, AttemptOutcome([], []), {"emit": 0.0, "process": 0.0, "commit": watch.lap()})
@@ -209,21 +198,21 @@ class BatchLoop:
         )
 
     def _record(self, batch: BatchInfo, outcome: AttemptOutcome) -> None:
-        found = [report for report in outcome.reports if report.kind == "collected"]
-        collected = [(report.value[0], report.partition, report.value[1]) for report in found]
+        reports = [report for report in outcome.reports if report.kind == "collected"]
+        collected = [(report.value[0], report.partition, report.value[1]) for report in reports]
         self.running.attempted(self.program.component, batch.txid, batch.attempt, collected)
         for report in outcome.reports:
             if report.kind == "error":
                 self._event("reported", batch, report.value)
         self._unsteady(batch, [report for report in outcome.reports if report.kind == "unsteady"])
 
-    def _unsteady(self, batch: BatchInfo, found: list[NodeReport]) -> None:
+    def _unsteady(self, batch: BatchInfo, reports: list[NodeReport]) -> None:
         """Reports the determinism check's differences, the plan's first operation first: it may cause the others."""
-        if not found:
+        if not reports:
             return
         nodes = self.program.lowered.plan.by_id
-        first = min(found, key=lambda report: (report.node, report.partition))
-        others = [describe(nodes[node]) for node in sorted({report.node for report in found} - {first.node})]
+        first = min(reports, key=lambda report: (report.node, report.partition))
+        others = [describe(nodes[node]) for node in sorted({report.node for report in reports} - {first.node})]
         more = f" (also: {', '.join(others)})" if others else ""
         reason = f"{describe(nodes[first.node])} in partition {first.partition} {first.value}{more}"
         log.warning("txid %d: %s", batch.txid, reason)
@@ -237,9 +226,9 @@ class BatchLoop:
                 spout = describe(self.program.lowered.plan.by_id[report.node]).split()[1].rstrip(":")
                 progress.emitted[spout] = progress.emitted.get(spout, 0) + report.value
             elif report.kind == "persisted":
-                name, (count, made, receipt) = self._names[report.node], report.value
+                name, (count, new_values, receipt) = self._names[report.node], report.value
                 progress.persisted[name] = progress.persisted.get(name, 0) + count
-                progress.new_values[name] = progress.new_values.get(name, 0) + made
+                progress.new_values[name] = progress.new_values.get(name, 0) + new_values
                 progress.receipts.setdefault(name, []).append(receipt)
         progress.txid, progress.seconds = batch.txid, seconds
         progress.backlog = self.coordination.backlog()
@@ -268,15 +257,12 @@ class BatchLoop:
             try:
                 participant.abort(batch.txid, batch.attempt)
             except BaseException as error:
-                log.warning("txid %d: state %s could not clear up %s: %s", batch.txid, name, batch.attempt, error)
+                log.warning(
+                    "txid %d: state %s could not clean up after attempt %d: %s", batch.txid, name, batch.attempt, error
+                )
 
     def _event(self, kind: str, batch: BatchInfo, reason: str) -> None:
         self.running.event(self.program.component, kind, batch.txid, batch.attempt, reason)
-
-    def _back_off(self, attempt: int) -> None:
-        """Waits before a replay: first not at all, then 50 ms, doubling up to 10 s. A stop ends the wait."""
-        if attempt > 1:
-            self.running.stopping.wait(back_off_seconds(attempt - 1))
 
 
 __all__ = ["MAX_ATTEMPTS", "BatchLoop", "Stopped", "topology_error"]

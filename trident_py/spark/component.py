@@ -231,23 +231,20 @@ class SparkComponent:
 
     def _commit(self, frame: DataFrame, txid: int, batch_id: int) -> None:
         self._begun.wait()
-        previous, metadata = self._metadata(txid, batch_id)
-        self.loop.coordination = self.nobody if metadata is None else self.coordination
+        self.loop.coordination = self.coordination if self._has_python_spouts(txid, batch_id) else self.nobody
         self.planner.begun(txid)
-        self.loop.run(txid, self._executor(frame), previous, metadata or {})
+        self.loop.run(txid, self._executor(frame), carried=True)
 
-    def _metadata(self, txid: int, batch_id: int) -> tuple[dict | None, dict | None]:
-        """The metadata of the last batch and of this one; None if Python spouts have no part in this batch.
+    def _has_python_spouts(self, txid: int, batch_id: int) -> bool:
+        """Whether Python spouts have a part in this batch. If so, the coordination remembers its metadata.
 
         This process did not plan a batch that began before the restart; its offsets are in Spark's log.
         """
-        previous, metadata = self.planner.describe(txid)
-        if metadata is None and python_spouts(self.program):
+        if self.coordination.remembered(txid)[1] is None and python_spouts(self.program):
             end, start = first_source_offset(self.query, batch_id), first_source_offset(self.query, batch_id - 1)
             if end is not None and end["txid"] == txid:
                 self.planner.again(start or self.planner.initial(), end)
-                return self.planner.describe(txid)
-        return previous, metadata
+        return self.coordination.remembered(txid)[1] is not None
 
     def _executor(self, frame: DataFrame) -> Callable[[BatchInfo, list[Descriptor] | None], AttemptOutcome]:
         """A function that runs attempts of one batch: the first on the query's own plan, later ones on fresh copies."""

@@ -46,7 +46,7 @@ class BatchPlanner:
         self._base = base
         self._last = last
         self._restored = False
-        self._metadata: tuple[int, dict, dict] | None = None
+
         self._again: tuple[int, list[Row]] | None = None
         self._replay: dict[int, list[tuple[int, bytes]]] = {}
         self._lock = threading.RLock()
@@ -71,14 +71,12 @@ class BatchPlanner:
             txid = max(int(start["txid"]), self._last) + 1
             if not self._wait_ready(txid):
                 return [], start
-            previous = metadata_of(start)
             try:
-                metadata = self._coordination.initialize(txid, 0, previous, self._drawn(txid))
+                metadata = self._coordination.initialize(txid, 0, metadata_of(start))
             except BaseException as error:
                 self._not_described(txid, error)
                 return [], start
             self._refusals = 0
-            self._metadata = (txid, previous, metadata)
             return self._rows(txid, metadata), offset_of(txid, metadata)
 
     def _not_described(self, txid: int, error: BaseException) -> None:
@@ -104,17 +102,8 @@ class BatchPlanner:
         try:
             metadata = self._coordination.initialize(txid, 0, previous, current)
         except BaseException as error:
-            self._metadata = (txid, previous, current)  # the next attempt belongs to this batch too
             return self._failure_rows(error)
-        self._metadata = (txid, previous, metadata)
         return self._rows(txid, metadata)
-
-    def describe(self, txid: int) -> tuple[dict | None, dict | None]:
-        """The metadata of the txid before this one, and of this one."""
-        with self._lock:
-            if self._metadata is None or self._metadata[0] != txid:
-                return None, None
-            return self._metadata[1], self._metadata[2]
 
     def begun(self, txid: int) -> None:
         """Called when Spark has begun this batch, also if only a source of Spark had data."""
@@ -158,8 +147,6 @@ class BatchPlanner:
             self._coordination.restore(int(start["txid"]), metadata_of(start))
         self._restored = True
 
-    def _drawn(self, txid: int) -> dict | None:
-        return self._metadata[2] if self._metadata is not None and self._metadata[0] == txid else None
 
     def _rows(self, txid: int, metadata: dict) -> list[Row]:
         try:

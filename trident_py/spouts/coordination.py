@@ -37,7 +37,7 @@ class Coordination:
     ) -> None:
         self._spouts = tuple(spouts)
         self._next = 1
-        self._initialized: dict[int, dict] = {}
+        self._initialized: dict[int, tuple[dict | None, dict]] = {}
         self._emitted: dict[int, tuple[int, dict, list[Descriptor]]] = {}
         self._coordinators: list[SpoutCoordinator] = []
         try:
@@ -56,7 +56,7 @@ class Coordination:
         """
         self._next = txid + 1
         if begun is not None:
-            self._initialized[txid + 1] = begun
+            self._initialized[txid + 1] = metadata, begun
         for info, coordinator in self._each():
             coordinator.restore(txid, (metadata or {}).get(info.id))
 
@@ -77,21 +77,32 @@ class Coordination:
         at = self._next if txid is None else txid
         return all(coordinator.ended(at) for coordinator in self._coordinators)
 
-    def initialize(self, txid: int, attempt: int, previous: dict | None, current: dict | None) -> dict:
+    def remembered(self, txid: int) -> tuple[dict | None, dict | None]:
+        """The metadata of the txid before this one, and of this one. Both are None unless the batch was initialized or
+        restored, and has not ended."""
+        return self._initialized.get(txid, (None, None))
+
+    def initialize(
+        self, txid: int, attempt: int, previous: dict | None = None, current: dict | None = None
+    ) -> dict:
         """Returns the metadata of a batch, a JSON value by spout id. Asks every coordinator, ready or not.
 
         ``previous`` is the metadata of the txid before. ``current`` is what this txid had at an earlier attempt or
-        before a restart; None: what this object remembers. May be called for a txid that never starts.
+        before a restart. None: what this object remembers. May be called for a txid that never starts.
         """
         self._next = max(self._next, txid + 1)
-        current = self._initialized.get(txid) if current is None else current
+        remembered = self.remembered(txid)
+        previous = remembered[0] if previous is None else previous
+        current = remembered[1] if current is None else current
+        if current is not None:
+            self._initialized[txid] = previous, current  # so the next attempt knows it, even if this call fails
         made = {}
         for info, coordinator in self._each():
             before, now = (previous or {}).get(info.id), (current or {}).get(info.id)
             metadata = coordinator.initialize(TransactionAttempt(txid, attempt), before, now)
             # Emitters must get the same value whether the metadata comes from the log or directly from here.
             made[info.id] = json.loads(to_json(metadata, f"spout {info.id!r}, txid {txid}"))
-        self._initialized[txid] = made
+        self._initialized[txid] = previous, made
         return made
 
     def descriptors(self, txid: int, attempt: int, metadata: dict) -> list[Descriptor]:
