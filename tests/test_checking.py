@@ -108,7 +108,7 @@ def test_what_differs_in_another_process_is_named() -> None:
         stream.groupBy("out").persistentAggregate(MemoryMapState.Factory(), Count(), "count", stateName=name)
     told = found(topology)
     for name in CHANGING:
-        mine = [(txid, reason) for txid, reason in told if reason.startswith(f"each {name} in partition 0 gave ")]
+        mine = [(txid, reason) for txid, reason in told if reason.startswith(f"each {name} in partition 0 returned ")]
         assert [txid for txid, _ in mine] == [1, 2, 3], (name, told)
     assert len(told) == 3 * len(CHANGING)
 
@@ -116,7 +116,7 @@ def test_what_differs_in_another_process_is_named() -> None:
 def test_the_values_of_a_row_are_left_out_where_errors_leave_them_out() -> None:
     conf = {**CONF, "topology.error.values": False}
     assert {reason for _, reason in found(build(Numbers()), conf)} == {
-        "each Numbers in partition 0 gave another row 1 in a second run"
+        "each Numbers in partition 0 returned a different row 1 in a second run"
     }
 
 
@@ -125,7 +125,7 @@ def test_the_first_operation_that_differs_is_named_with_its_row() -> None:
     assert [txid for txid, _ in told] == [1, 2, 3]
     assert told[0][1].startswith("each test_the_first_operation_that_differs_is_named_with_its_row.<locals>.<lambda>")
     assert told[1][1] == (
-        "each Numbers in partition 0 gave another row 1 in a second run: first (w2=12), then (w2=1) "
+        "each Numbers in partition 0 returned a different row 1 in a second run: first (w2=12), then (w2=1) "
         "(also: each test_the_first_operation_that_differs_is_named_with_its_row.<locals>.<lambda>)"
     )
 
@@ -151,7 +151,7 @@ def test_an_aggregate_that_differs_is_named(aggregator: Any) -> None:
     stream.groupBy("found").persistentAggregate(MemoryMapState.Factory(), Count(), "count")
     told = found(topology)
     assert told
-    assert all("aggregate" in reason and "gave another row 1" in reason for _, reason in told), told
+    assert all("aggregate" in reason and "returned a different row 1" in reason for _, reason in told), told
 
 
 def test_only_the_sampled_batches_run_twice(tmp_path: Path) -> None:
@@ -209,4 +209,4 @@ def test_on_spark_it_is_named_too(spark_cluster: Any) -> None:
         assert running.awaitTermination(120)
         told = [event.reason for event in running.events if event.kind == "unsteady"]
     assert len(told) == 3
-    assert all("<lambda>" in reason and "gave another row 1" in reason for reason in told)
+    assert all("<lambda>" in reason and "returned a different row 1" in reason for reason in told)

@@ -94,8 +94,8 @@ class _Grouping:
     def __init__(self, graph: _Graph) -> None:
         self.graph = graph
         together = list(graph.states.values())
-        own = {step for steps in together for step in steps}
-        groups: Sequence[list[Step]] = [*together, *([step] for step in graph.before if step not in own)]
+        using = {step for steps in together for step in steps}
+        groups: Sequence[list[Step]] = [*together, *([step] for step in graph.before if step not in using)]
         self.groups = dict(enumerate(groups))
         self.group_of: dict[Step, int] = {step: number for number, steps in self.groups.items() for step in steps}
 
@@ -114,12 +114,12 @@ class _Grouping:
         return False
 
     def _neighbours(self, group: int, side: dict[Step, list[Step | None]]) -> set[int | None]:
-        found = {None if step is None else self.group_of[step] for own in self.groups[group] for step in side[own]}
-        return found - {group}
+        steps = [step for member in self.groups[group] for step in side[member]]
+        return {None if step is None else self.group_of[step] for step in steps} - {group}
 
-    def _merge(self, one: int, other: int) -> None:
+    def _merge(self, group: int, neighbour: int) -> None:
         """Merges two groups. The new group goes to the end, as in Storm's set of groups."""
-        steps = self.groups.pop(one) + self.groups.pop(other)
+        steps = self.groups.pop(group) + self.groups.pop(neighbour)
         number = max(self.group_of.values()) + 1
         self.groups[number] = steps
         self.group_of.update(dict.fromkeys(steps, number))

@@ -32,7 +32,7 @@ class Publisher:
         self.program = program
         self.running = running
         self.limit = program.conf.get(MAX_ATTEMPTS)
-        self.deciding = [name for name, each in participants.items() if each.decides]
+        self.deciding = [name for name, participant in participants.items() if participant.decides]
         others = [name for name in participants if name not in self.deciding]
         self.participants = {name: participants[name] for name in [*self.deciding, *others]}
 
@@ -51,7 +51,7 @@ class Publisher:
         Raises TopologyError if it may not: the batch is decided, and stays decided for the next start.
         """
         if not self.deciding:
-            self._tell(batch, receipts, [])
+            self._publish_all(batch, receipts, [])
             return
         record = {"attempt": batch.attempt, "metadata": metadata}
         self._store.put(DECIDED, batch.txid, {**record, "receipts": {name: receipts[name] for name in self.deciding}})
@@ -68,29 +68,29 @@ class Publisher:
         def failed(error: FailedException, failures: int) -> None:
             if failures == self.limit:
                 raise _stuck(batch, error) from error
-            reason = f"publish is tried again: {error}"
+            reason = f"publishing is retried: {error}"
             self.running.event(self.program.component, "reported", batch.txid, batch.attempt, reason)
 
-        until_stopped(partial(self._tell_or_withdraw, batch, receipts), self.running.stopping, failed)
+        until_stopped(partial(self._publish_or_withdraw, batch, receipts), self.running.stopping, failed)
 
-    def _tell_or_withdraw(self, batch: BatchInfo, receipts: Receipts) -> None:
+    def _publish_or_withdraw(self, batch: BatchInfo, receipts: Receipts) -> None:
         """Raises FailedException if it may succeed later, StateError if it has withdrawn the decision."""
-        told: list[str] = []
+        published: list[str] = []
         try:
-            self._tell(batch, receipts, told)
+            self._publish_all(batch, receipts, published)
         except FailedException:
             raise
         except BaseException as error:
-            refused = not told and isinstance(error, StateError) and not isinstance(error, ZombieError)
+            refused = not published and isinstance(error, StateError) and not isinstance(error, ZombieError)
             if refused and self._withdrawn(batch):
                 raise
             raise _stuck(batch, error) from error
 
-    def _tell(self, batch: BatchInfo, receipts: Receipts, told: list[str]) -> None:
-        """Calls ``publish`` of each participant. ``told`` collects the names of those that returned."""
+    def _publish_all(self, batch: BatchInfo, receipts: Receipts, published: list[str]) -> None:
+        """Calls ``publish`` of each participant. ``published`` collects the names of those that returned."""
         for name, participant in self.participants.items():
             participant.publish(batch.txid, batch.attempt, receipts.get(name, []))
-            told.append(name)
+            published.append(name)
 
     def _withdrawn(self, batch: BatchInfo) -> bool:
         """Called when the first participant refuses the batch. Withdraws the decision if no row of it is visible."""

@@ -66,12 +66,12 @@ def lower(plan: Plan, whole: Plan) -> Lowered:
     stages = Staging(plan, bolts_of(whole))
     levels = _levels(plan, stages, partitions)
     wanted = _wanted(plan)
-    made: list[list[TaskStage]] = [[] for _ in range(max(levels.values(), default=0) + 1)]
+    by_level: list[list[TaskStage]] = [[] for _ in range(max(levels.values(), default=0) + 1)]
     for nodes in stages.ordered:
         commits = stages.of[nodes[0]] in stages.behind
-        made[levels[nodes[0]]].append(TaskStage(partitions[nodes[0]], nodes, commits))
+        by_level[levels[nodes[0]]].append(TaskStage(partitions[nodes[0]], nodes, commits))
     exchanges = tuple(_exchanges(plan, partitions, levels, wanted))
-    return Lowered(plan, tuple(map(tuple, made)), exchanges, wanted)
+    return Lowered(plan, tuple(map(tuple, by_level)), exchanges, wanted)
 
 
 class _Classes:
@@ -93,8 +93,8 @@ class _Classes:
             key = self.group[key]
         return key
 
-    def _join(self, one: object, other: object) -> None:
-        self.group[self.root(one)] = self.root(other)
+    def _join(self, key: object, other: object) -> None:
+        self.group[self.root(key)] = self.root(other)
 
     def partitions(self, node: Node) -> int:
         return self._counts[self.root(node.id)]
@@ -147,15 +147,15 @@ def _exchanges(
     plan: Plan, partitions: dict[int, int], levels: dict[int, int], wanted: dict[int, frozenset[str]]
 ) -> Iterable[Exchange]:
     """One exchange for each source, partition node, target level and target partition count."""
-    found: dict[tuple, list[tuple[int, int]]] = {}
+    receivers_of: dict[tuple, list[tuple[int, int]]] = {}
     for node in plan.nodes:
         if isinstance(node, PartitionNode):
             continue
         for port, source, through in inputs_of(plan, node):
             if levels[source.id] != levels[node.id]:
                 key = (source.id, through.id if through else None, levels[node.id], partitions[node.id])
-                found.setdefault(key, []).append((node.id, port))
-    for tag, ((source_id, through_id, level, count), receivers) in enumerate(found.items()):
+                receivers_of.setdefault(key, []).append((node.id, port))
+    for tag, ((source_id, through_id, level, count), receivers) in enumerate(receivers_of.items()):
         partitioner = plan.by_id[through_id].partitioner if through_id is not None else Identity()  # type: ignore[attr-defined]
         if partitions[source_id] == 1 == count:
             partitioner = Identity()

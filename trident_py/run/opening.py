@@ -12,7 +12,7 @@ from ..context import with_context
 from ..patience import Patience
 from ..spouts.metadata import MetadataStore
 from ..state.participants import BatchParticipant, Remembered, participant_of
-from .agreement import Agreed, Relation, Standing, agree, check_spouts
+from .agreement import Agreed, Standing, agree, check_spouts
 from .program import Program
 
 T = TypeVar("T")
@@ -21,8 +21,8 @@ SETTLED = "component"  # the checkpoint's path for the record of `Agreed`
 
 def participants_of(program: Program) -> dict[str, BatchParticipant]:
     """The participants of the component's states, by state name. A state may have none."""
-    found = {name: participant_of(factory) for name, factory in program.states().items()}
-    return {name: participant for name, participant in found.items() if participant is not None}
+    participants = {name: participant_of(factory) for name, factory in program.states().items()}
+    return {name: participant for name, participant in participants.items() if participant is not None}
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,16 @@ class Opening:
         return agreed, generations
 
     def _agreed(self) -> Agreed:
-        asked: dict[str, Remembered | None] = self._each(
+        answers: dict[str, Remembered | None] = self._of_participants(
             lambda name: self.participants[name].remembered(self._conf(name, None))
         )
-        deciding = [name for name, each in self.participants.items() if each.decides]
-        return agree(self.program.conf, self.standing, asked, deciding)
+        deciding = [name for name, participant in self.participants.items() if participant.decides]
+        return agree(self.program.conf, self.standing, answers, deciding)
 
     def _raised(self, agreed: Agreed) -> dict[str, int]:
-        return self._each(lambda name: self.participants[name].open(self._conf(name, agreed)))
+        return self._of_participants(lambda name: self.participants[name].open(self._conf(name, agreed)))
 
-    def _each(self, call: Callable[[str], T]) -> dict[str, T]:
+    def _of_participants(self, call: Callable[[str], T]) -> dict[str, T]:
         return {name: self.patience.until_there(f"state {name}", partial(call, name)) for name in self.participants}
 
     def _conf(self, name: str, agreed: Agreed | None) -> dict:
@@ -75,6 +75,3 @@ class Opening:
 
     def _spouts(self) -> dict[str, str]:
         return {info.id: type(info.spout).__qualname__ for info in self.program.spouts}
-
-
-__all__ = ["SETTLED", "Opening", "Relation", "participants_of"]

@@ -142,10 +142,10 @@ def encode_failure(failure: Failure) -> bytes:
         return block
     except Exception:
         kind = FailedException if failure.replay else TridentError
-        told = kind(said(failure.error))
+        substitute = kind(said(failure.error))
         for line in notes_of(failure.error):
-            told.add_note(line)
-        return cloudpickle.dumps(failure._replace(error=told))
+            substitute.add_note(line)
+        return cloudpickle.dumps(failure._replace(error=substitute))
 
 
 def failure_of(operation: str, partition: int, error: BaseException, values: bool = True) -> Failure:
@@ -153,9 +153,9 @@ def failure_of(operation: str, partition: int, error: BaseException, values: boo
 
     ``values``: the notes also show the arguments of the user's code.
     """
-    found = blame(error, values)
-    note(error, found)
-    return Failure(operation, partition, error, isinstance(error, FailedException), found.origin, found.trace)
+    origin = blame(error, values)
+    note(error, origin)
+    return Failure(operation, partition, error, isinstance(error, FailedException), origin.origin, origin.trace)
 
 
 def outcome(rows: Iterable[tuple[int, Any]]) -> AttemptOutcome:

@@ -106,24 +106,23 @@ class RunningTopology:
 
     def collected(self, name: str) -> dict[int, list[tuple]]:
         """The rows that `trident_py.testing.collect` recorded, by txid. Each txid has the rows of its last attempt."""
-        found = self._recorded(name)
-        return {txid: [row for _, rows in parts for row in rows] for txid, parts in found.items()}
+        return {txid: [row for _, rows in parts for row in rows] for txid, parts in self._recorded(name).items()}
 
     def collected_by_partition(self, name: str) -> dict[int, dict[int, list[tuple]]]:
         """As `collected`, with the rows of each txid by the partition that held them. Empty partitions are left out."""
-        made: dict[int, dict[int, list[tuple]]] = {}
+        by_txid: dict[int, dict[int, list[tuple]]] = {}
         for txid, parts in self._recorded(name).items():
-            of_batch = made.setdefault(txid, {})
+            of_batch = by_txid.setdefault(txid, {})
             for partition, rows in sorted(parts, key=lambda part: part[0]):
                 of_batch.setdefault(partition, []).extend(rows)
-        return made
+        return by_txid
 
     def _recorded(self, name: str) -> dict[int, list[tuple[int, list[tuple]]]]:
         """The recorded parts by txid. A part is a partition's number and its rows."""
         with self._lock:
-            found = [parts for (_, collected), parts in self._collected.items() if collected == name]
-            txids = sorted({txid for parts in found for txid in parts})
-            return {txid: [part for parts in found for part in parts.get(txid, ())] for txid in txids}
+            of_components = [parts for (_, collected), parts in self._collected.items() if collected == name]
+            txids = sorted({txid for parts in of_components for txid in parts})
+            return {txid: [part for parts in of_components for part in parts.get(txid, ())] for txid in txids}
 
     def addListener(self, listener: Listener) -> None:
         """Adds a listener. ``listener(event, progress)`` runs on the driver, in the run's own thread; keep it short."""
@@ -133,15 +132,15 @@ class RunningTopology:
 
     def event(self, component: str | None, kind: str, txid: int | None, attempt: int | None, reason: str = "") -> None:
         """Records an event and calls the listeners. An error of a listener is only logged."""
-        made = Event(kind, txid, attempt, reason)
+        event = Event(kind, txid, attempt, reason)
         with self._lock:
-            self.events.append(made)
+            self.events.append(event)
             del self.events[:-10_000]
         for listener in self._listeners:
             try:
-                listener(made, self.progress.get(component) if component is not None else None)
+                listener(event, self.progress.get(component) if component is not None else None)
             except BaseException:
-                log.exception("a listener failed on event %s", made.kind)
+                log.exception("a listener failed on event %s", kind)
 
     def attempted(
         self, component: str, txid: int, attempt: int, collected: list[tuple[str, int, list[tuple]]]
@@ -154,8 +153,8 @@ class RunningTopology:
             for (owner, _), rows in self._collected.items():
                 if owner == component:
                     rows.pop(txid, None)
-            for name, partition, made in collected:
-                self._collected.setdefault((component, name), {}).setdefault(txid, []).append((partition, made))
+            for name, partition, rows_of_part in collected:
+                self._collected.setdefault((component, name), {}).setdefault(txid, []).append((partition, rows_of_part))
 
     def component_ended(self, component: str, error: TopologyError | None = None) -> None:
         """Called when a component ends. The run ends with its last component; a failure makes the others stop."""

@@ -41,10 +41,10 @@ class Staging:
                     yield node_id, source, through
 
     def _fed_by(self) -> dict[Name, set[Name]]:
-        found: dict[Name, set[Name]] = {stage: set() for stage in self.of.values()}
+        fed_by: dict[Name, set[Name]] = {stage: set() for stage in self.of.values()}
         for node_id, source, _ in self.inputs(self.of):
-            found[self.of[node_id]].add(self.of[source.id])
-        return found
+            fed_by[self.of[node_id]].add(self.of[source.id])
+        return fed_by
 
     def _circular(self) -> set[Name]:
         """The stages on circles: removes stages without an input or an output, from both ends, until none is left."""
@@ -65,10 +65,10 @@ class Staging:
         }
 
     def _behind(self) -> set[Name]:
-        fed_by, found = self._fed_by(), set(self.committing)
-        while more := {stage for stage in fed_by if stage not in found and fed_by[stage] & found}:
-            found |= more
-        return found
+        fed_by, behind = self._fed_by(), set(self.committing)
+        while more := {stage for stage in fed_by if stage not in behind and fed_by[stage] & behind}:
+            behind |= more
+        return behind
 
     def _sorted(self) -> list[Name]:
         """The stages, each after its inputs. Of several ready ones: batch phase first, then in order of definition."""
@@ -91,7 +91,7 @@ class Staging:
         return node if bolt is None else min(other for other in self.of if self._bolts.of.get(other) == bolt)
 
     def _nodes(self, stage: Name) -> list[int]:
-        return [node for node, own in self.of.items() if own == stage]
+        return [node for node, stage_of_node in self.of.items() if stage_of_node == stage]
 
     def _finishing(self, stage: Name) -> tuple[int, ...]:
         return tuple(sorted(self._nodes(stage), key=lambda node: self._bolts.place.get(node, 0)))

@@ -68,13 +68,11 @@ class LevelTask:
 
     def _children(self, node: Node) -> list[tuple[int, int]]:
         """The nodes of this task that read the node, directly or through a repartition that stays in the task."""
-        plan, found = self.program.lowered.plan, []
+        plan, children = self.program.lowered.plan, []
         for child, port in plan.children(node):
-            if isinstance(child, PartitionNode):
-                found += [(c.id, p) for c, p in plan.children(child) if c.id in self.stage_of]
-            elif child.id in self.stage_of:
-                found.append((child.id, port))
-        return found
+            readers = plan.children(child) if isinstance(child, PartitionNode) else [(child, port)]
+            children += [(reader.id, number) for reader, number in readers if reader.id in self.stage_of]
+        return children
 
     def _fed_by(self, stage: TaskStage) -> set[TaskStage]:
         """The other stages of this task that send tuples to it."""
@@ -107,8 +105,8 @@ class LevelTask:
             if stage.commits and (not broken.isdisjoint(self.fed_by[stage]) or not self._finish(stage)):
                 broken.add(stage)
         if self.checks is not None and not self.failed:
-            for found in self.checks.end():
-                self._report(found.node, "unsteady", found.text)
+            for difference in self.checks.end():
+                self._report(difference.node, "unsteady", difference.text)
         yield from self._drain()
 
     def _start(self, batch: BatchInfo) -> None:

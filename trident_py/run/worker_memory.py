@@ -42,9 +42,9 @@ class RunMemory:
         context.transaction = TransactionAttempt(batch.txid, batch.attempt)
         key = (node.state.id, index)
         now = (batch.txid, batch.attempt)
-        state, seen = self.states.get(key, (None, None))
+        state, last = self.states.get(key, (None, None))
         alone = RunContext.of(program.conf).home is None or node.state.static
-        current = seen == now or (seen == batch.previous and program.updates_beside(node))
+        current = last == now or (last == batch.previous and program.updates_beside(node))
         if state is None or not (alone or current):
             if state is not None:
                 close(state)

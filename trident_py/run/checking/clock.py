@@ -16,14 +16,15 @@ _SECONDS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 
 def move() -> None:
     """Moves every clock of Python in this process ahead, whatever name it is imported under."""
+    clocks = vars(time)
     for name in _SECONDS:
-        setattr(time, name, _later(getattr(time, name), AHEAD))
-        setattr(time, f"{name}_ns", _later(getattr(time, f"{name}_ns"), AHEAD * 1_000_000_000))
+        clocks[name] = _later(clocks[name], AHEAD)
+        clocks[f"{name}_ns"] = _later(clocks[f"{name}_ns"], AHEAD * 1_000_000_000)
     for name in _OF_NOW:
-        setattr(time, name, _of_now(getattr(time, name)))
+        clocks[name] = _of_now(clocks[name])
     asctime, strftime = time.asctime, time.strftime
-    time.asctime = lambda *given: asctime(*(given or (time.localtime(),)))
-    time.strftime = lambda form, *given: strftime(form, *(given or (time.localtime(),)))
+    time.asctime = lambda *moment: asctime(*(moment or (time.localtime(),)))
+    time.strftime = lambda form, *moment: strftime(form, *(moment or (time.localtime(),)))
     _replace(datetime.datetime, now=_now, utcnow=_utcnow, today=_today)
     _replace(datetime.date, today=_today)
 
@@ -50,7 +51,7 @@ def _today(cls: Any) -> Any:
 
 def _replace(kind: type, **methods: Callable[..., Any]) -> None:
     """Replaces methods of a class written in C. The class stays the same object, so its instances stay valid."""
-    found = gc.get_referents(vars(kind))[0]
+    attributes = gc.get_referents(vars(kind))[0]  # the dict itself; vars() gives a view that cannot be written
     for name, method in methods.items():
-        found[name] = classmethod(method)
+        attributes[name] = classmethod(method)
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))

@@ -55,9 +55,9 @@ class Checks:
         except Exception as error:
             self.refused.append(Difference(node, f"cannot be sent to another process: {error}"))
             return node.spec.make(context)
-        made = Watched(self, node, context, frozen, node.spec.make(context))
-        self.watched.append(made)
-        return made
+        watched = Watched(self, node, context, frozen, node.spec.make(context))
+        self.watched.append(watched)
+        return watched
 
     def end(self) -> Iterator[Difference]:
         """Called when the batch is done in this task: runs the operations again and yields the differences."""
@@ -65,10 +65,10 @@ class Checks:
         self.refused = []
         if self.attempt is None:
             return
-        for each in self.watched:
-            text = self._differs(each, self.attempt)
+        for watched in self.watched:
+            text = self._differs(watched, self.attempt)
             if text:
-                yield Difference(each.node, text)
+                yield Difference(watched.node, text)
 
     def _differs(self, watched: Watched, attempt: TransactionAttempt) -> str:
         try:
@@ -115,11 +115,11 @@ def difference(first: Iterable[bytes], second: Iterable[bytes], values: bool) ->
     """Describes the first row that differs, or a difference in the number of rows; "" if both runs agree."""
     names, rows = _rows(first)
     _, again = _rows(second)
-    for number, (one, other) in enumerate(zip(rows, again, strict=False), 1):
-        if one is not other and list(map(_same, one)) != list(map(_same, other)):
-            shown = f": first {_shown(names, one)}, then {_shown(names, other)}" if values else ""
-            return f"gave another row {number} in a second run{shown}"
-    return "" if len(rows) == len(again) else f"gave {len(rows)} rows, and {len(again)} in a second run"
+    for number, (row, other) in enumerate(zip(rows, again, strict=False), 1):
+        if list(map(_same, row)) != list(map(_same, other)):
+            shown = f": first ({named_values(names, row)}), then ({named_values(names, other)})" if values else ""
+            return f"returned a different row {number} in a second run{shown}"
+    return "" if len(rows) == len(again) else f"returned {len(rows)} rows, then {len(again)} in a second run"
 
 
 def _rows(blocks: Iterable[bytes]) -> tuple[list[str], list[tuple]]:
@@ -142,7 +142,3 @@ def _same(value: Any) -> Any:
         return identity(value)
     except UnkeyableError:
         return pickle.dumps(value)
-
-
-def _shown(names: list[str], row: tuple) -> str:
-    return f"({named_values(names, row)})"

@@ -75,7 +75,7 @@ class Twin:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            seed = next(each for each in _SEEDS if each != os.environ.get("PYTHONHASHSEED"))
+            seed = next(seed for seed in _SEEDS if seed != os.environ.get("PYTHONHASHSEED"))
             paths = os.pathsep.join(path or str(os.curdir) for path in sys.path)
             self._process = subprocess.Popen(
                 [sys.executable, "-c", "from trident_py.run.checking.twin import main; main()"],
