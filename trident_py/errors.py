@@ -70,7 +70,18 @@ class ZombieError(StateError):
 
 
 class LineageError(StateError):
-    """The store remembers txids that this checkpoint does not know: the checkpoint was lost or replaced."""
+    """Store and checkpoint do not belong to the same history of txids. The start is refused; nothing is written.
+
+    - The checkpoint is new and the store remembers batches: the checkpoint was lost, moved or replaced.
+    - Values carry txids ahead of the checkpoint, and no ledger says whose: the topology or the state was renamed.
+    - Another checkpoint has written the store.
+    - The store is behind the checkpoint, or no longer knows the state.
+    - The store is ahead: it has a batch that this checkpoint has not begun or decided.
+    - The store has part of a batch that was begun under another hash seed, or with other values of its functions.
+    - The checkpoint holds the position of a spout of another class, or one of its files is missing.
+
+    The message lists the options as you must type them. docs/reliability.md, "Checkpoint and store", has the table.
+    """
 
 
 class MissingValueError(TridentError, IndexError):
