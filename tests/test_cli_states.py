@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -69,7 +70,8 @@ def test_the_list_has_every_type_with_its_guarantees_and_settings() -> None:
         "non-transactional spout: no guarantee", "kind transactional", "transactional spout: exactly once",
         "opaque spout: wrong", "non-transactional spout: no guarantee",
     ]  # fmt: skip
-    assert "files SQLite: how many files share the keys; fixed when the table is made. default: 1" in lines
+    files = "files Number of SQLite files that the keys are spread over; fixed when the table is created. default: 1"
+    assert files in lines
 
 
 def test_the_list_as_json_says_the_same_for_programs() -> None:
@@ -78,6 +80,31 @@ def test_the_list_as_json_says_the_same_for_programs() -> None:
     assert cell["guarantee"] == "wrong" and len(cell["reason"]) > 20
     keys = {each["key"]: each for each in listed["insert-ignore"]["settings"]}
     assert keys["onConflict"]["enum"] == ["ignore", "fail", "report"] and keys["key"]["required"]
+
+
+def on_page(setting: dict[str, Any]) -> str:
+    """The cell of docs/states.md for a setting."""
+    default = setting.get("default", {})
+    shown = default[0] if isinstance(default, list) else f"{default:g}" if isinstance(default, float) else default
+    words = setting["description"][0].lower() + setting["description"][1:]
+    end = "" if default == {} else f"; default: {str(shown).lower()}"
+    return f"{'required: ' if setting['required'] else ''}{words}{end}"
+
+
+def test_the_page_describes_the_settings_word_for_word() -> None:
+    listed = json.loads(run("states", "--json").out)
+    types = {each["type"]: {setting["key"]: setting for setting in each["settings"]} for each in listed}
+    page, compared = (ROOT / "docs" / "states.md").read_text(), set()
+    for section in re.split(r"^##+ ", page, flags=re.MULTILINE):
+        name, _, text = section.partition("\n")
+        for key, cell in re.findall(r"^\| `(\w+)` \| (.*) \|$", text, re.MULTILINE):
+            for kind in [name] if name in types else [each for each in types if "topic" in each]:
+                other = re.match(r"as for ([a-z-]+)", cell)
+                words = on_page(types[other[1]][key]) if other else cell.replace("`", "")
+                assert words == on_page(types[kind][key])
+                compared.add((kind, key))
+    described = {(kind, key) for kind in types for key in types[kind] if key not in ("url", "table")}
+    assert described - compared == {("topic", key) for key in ("value", "key", "headers", "topicSelector", "asJson")}
 
 
 def test_the_schema_is_printed_alone() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pkgutil import resolve_name
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
@@ -11,7 +10,7 @@ from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
 from trident_py.state import StateFactory
 
-from .settings import Count, FieldList, StateSettings
+from .settings import Count, FactorySettings, FieldList
 
 
 def _bootstrap(value: str) -> str:
@@ -20,46 +19,40 @@ def _bootstrap(value: str) -> str:
 
 
 Bootstrap = Annotated[
-    str, AfterValidator(_bootstrap), Field(description="Brokers: host:port, or several with commas between")
+    str, AfterValidator(_bootstrap), Field(description="Brokers as host:port, several separated by commas")
 ]
-TopicName = Annotated[str, Field(min_length=1, max_length=249, pattern=r"^[A-Za-z0-9._-]+$", description="The topic")]
-Partitions = Annotated[Count | None, Field(description="A missing topic is made with so many partitions")]
-Settings = Annotated[
-    dict[str, str | int | float | bool],
-    Field(description="librdkafka's settings, such as security.protocol or compression.type"),
-]
-Config = dict[str, str | int | float | bool]
-Selector = Annotated[str | None, Field(description="The field that names each record's topic, in place of the one")]
+Settings = dict[str, str | int | float | bool]
 
 
-class KafkaSettings(StateSettings):
+class KafkaSettings(FactorySettings):
     """A state in a Kafka topic."""
 
-    factory: ClassVar[str]
-
     bootstrap: Bootstrap
-    topic: TopicName
-    partitions: Partitions = None
-    settings: Settings = Field(default={}, description="librdkafka's settings, such as security.protocol")
-
-    def make(self) -> StateFactory:
-        return self._made()
-
-    def _made(self, **more: Any) -> StateFactory:
-        given = {name: getattr(self, name) for name in type(self).model_fields}
-        given = {name: value for name, value in given.items() if value is not None}
-        made: StateFactory = resolve_name(self.factory)(**{**more, **given})
-        return made
+    topic: str = Field(min_length=1, max_length=249, pattern=r"^[A-Za-z0-9._-]+$", description="Name of the topic")
+    partitions: Count | None = Field(
+        None,
+        description="Number of partitions for creating a missing topic; default: the brokers' number for a compacted "
+        "topic, any other is refused",
+    )
+    settings: Settings = Field(
+        default={}, description="Settings of librdkafka, such as security.protocol or sasl.password: ${PW}"
+    )
 
 
 class Records(KafkaSettings):
     """Tuples as records."""
 
-    value: FieldList | None = Field(None, description="The fields of the value. Without it: all but those of the key")
-    key: FieldList | None = Field(None, description="The fields of the key. Without it: records have none")
-    headers: FieldList | None = Field(None, description="Fields that become headers of their names")
-    topicSelector: Selector = None
-    asJson: bool = Field(False, description="A single field as a JSON object too")
+    value: FieldList | None = Field(
+        None,
+        description="Fields of the value, written as it is if one, as a JSON object if several; default: all but the "
+        "key's",
+    )
+    key: FieldList | None = Field(None, description="Fields of the key; default: none, records without a key")
+    headers: FieldList | None = Field(None, description="Fields that become headers of the same names; default: none")
+    topicSelector: str | None = Field(
+        None, description="Field that names each record's topic, None meaning topic; default: all records go to topic"
+    )
+    asJson: bool = Field(False, description="Whether a single field is written as a JSON object too")
 
 
 class TransactionalTopic(Records):
@@ -68,9 +61,19 @@ class TransactionalTopic(Records):
     kinds: ClassVar[tuple[str, ...]] = ("append",)
     factory: ClassVar[str] = "states.kafka:TransactionalTopicState"
 
-    oneTransaction: bool = Field(False, description="One state partition, so that a batch becomes visible at once")
-    consumed: str | None = Field(None, description="The stream of a Kafka spout whose offsets are committed with it")
-    txidHeader: bool = Field(False, description="Adds the header trident-txid to every record")
+    oneTransaction: bool = Field(
+        False, description="Whether the state has only one partition, so that a batch is one transaction"
+    )
+    consumed: str | None = Field(
+        None,
+        description="Stream of a KafkaSpout with shareOffsets, whose consumed offsets are committed in the same "
+        "transaction; default: none",
+    )
+    txidHeader: bool = Field(
+        False,
+        description="Whether records get the header trident-txid. Headers reduce throughput by about a third, and no "
+        "reader needs this one",
+    )
 
 
 class Topic(Records):
@@ -86,20 +89,32 @@ class CompactedTopic(KafkaSettings):
     kinds: ClassVar[tuple[str, ...]] = ("upsert", "opaque", "transactional", "non-transactional")
     factory: ClassVar[str] = "states.kafka:CompactedTopicState"
 
-    key: FieldList | None = Field(None, description="The key's fields. Without it: one value, a global aggregate's")
-    value: FieldList = Field(description="The value's fields, with their types, or one without")
-    kind: Literal["plain", "non-transactional", "transactional", "opaque"] = Field(
-        "plain", description="plain: rows that replace each other; else a map that keeps this beside a value"
+    key: FieldList | None = Field(
+        None,
+        description="Fields of the key; default: none, for the one value of a global aggregate (not with plain)",
     )
-    fence: bool = Field(True, description="Transactions that shut out an older driver; only plain can do without")
-    replication: Count | None = Field(None, description="A missing topic is made with so many replicas")
-    config: Config = Field(default={}, description="A missing topic's settings, such as segment.ms")
-    restart: float = Field(3600.0, ge=0, description="Seconds that the topology may be down; the topic outlives them")
+    value: FieldList = Field(description="Fields of the value, each with or without a type")
+    kind: Literal["plain", "non-transactional", "transactional", "opaque"] = Field(
+        "plain", description="Kind of state: plain for rows that replace each other, or a kind of map, as in sql-map"
+    )
+    fence: bool = Field(
+        True, description="Whether transactions fence older drivers; false is possible only with plain"
+    )
+    replication: Count | None = Field(
+        None, description="Replication factor for creating a missing topic; default: the brokers'"
+    )
+    config: Settings = Field(
+        default={}, description="Further settings for creating a missing topic, such as segment.ms: 60000"
+    )
+    restart: float = Field(3600.0, ge=0, description="Longest downtime of the topology, in seconds")
+
+    def arguments(self) -> dict[str, Any]:
+        return {"key": None, **super().arguments()}
 
     def make(self) -> StateFactory:
         if self.key is None and self.kind == "plain":
             raise DefinitionError(
-                f"topic {self.topic!r}: rows of kind plain replace each other under a key; name its fields with 'key'. "
-                "(Without a key all rows are one; a global aggregate has another kind)"
+                f"topic {self.topic!r}: kind plain stores rows that replace each other by key, and 'key' is missing. "
+                "Name the key's fields in 'key'; for a global aggregate choose another kind"
             )
-        return self._made(key=self.key)
+        return super().make()

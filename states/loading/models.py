@@ -1,9 +1,9 @@
-"""The settings of the SQL states in a file. A state's own module is imported only when the state is created."""
+"""The settings of the SQL states in a file."""
 
 from __future__ import annotations
 
 from pkgutil import resolve_name
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -12,7 +12,7 @@ from trident_py.tuples import Fields
 
 from ..columns.values import Column
 from ..sql.store import parsed
-from .settings import Count, FieldList, StateSettings
+from .settings import Count, FactorySettings, FieldList
 
 
 def _url(value: str) -> str:
@@ -34,38 +34,30 @@ def _typed(value: list[str], key: bool) -> list[str]:
     return value
 
 
-Url = Annotated[str, AfterValidator(_url), Field(description="A SQLAlchemy URL, such as sqlite:///counts.db")]
-Table = Annotated[str, Field(min_length=1, description="The table's name; it is made when it is missing")]
 Key = Annotated[FieldList, AfterValidator(_key)]
 Columns = Annotated[FieldList, AfterValidator(_columns)]
 AllColumns = Annotated[
-    Columns | None, Field(description="All fields of a row. Without it: the table's, or the tuples' if it is missing")
-]
+    Columns | None,
+    Field(description="All fields of a row, including any key; default: the table's columns, or all fields of the "
+                      "tuples if the table is missing"),
+]  # fmt: skip
 OnBadRow = Annotated[
     Literal["fail", "dead-letter"],
-    Field(description="A row that the table refuses: stop the batch, or keep the row in a table of rejected rows"),
+    Field(description="Action if the table refuses a row: fail stops the batch, dead-letter stores the row separately"),
+]
+Files = Annotated[
+    Count,
+    Field(description="Number of SQLite files that the keys are spread over; fixed when the table is created"),
 ]
 
 
-Files = Annotated[Count, Field(description="SQLite: how many files share the keys; fixed when the table is made")]
-
-
-class SqlSettings(StateSettings):
+class SqlSettings(FactorySettings):
     """A state in one SQL table."""
 
-    factory: ClassVar[str]
-
-    url: Url
-    table: Table
-
-    def arguments(self) -> dict[str, Any]:
-        """The factory's arguments: the settings by name, without unset ones."""
-        given = {name: getattr(self, name) for name in type(self).model_fields}
-        return {name: value for name, value in given.items() if value is not None}
-
-    def make(self) -> StateFactory:
-        made: StateFactory = resolve_name(self.factory)(**self.arguments())
-        return made
+    url: Annotated[
+        str, AfterValidator(_url), Field(description="SQLAlchemy URL of the database, such as sqlite:///counts.db")
+    ]
+    table: str = Field(min_length=1, description="Name of the table; a missing table is created")
 
 
 class SqlMap(SqlSettings):
@@ -75,19 +67,21 @@ class SqlMap(SqlSettings):
     factory: ClassVar[str] = "states.sql:SqlMapState"
 
     kind: Literal["non-transactional", "transactional", "opaque"] = Field(
-        description="What is kept beside a value: nothing, its txid, or its txid and the value before"
+        description="Kind of map: opaque stores the txid and the previous value with each value, transactional stores "
+        "the txid, non-transactional stores neither"
     )
-    key: Key | None = Field(None, description="The key's fields. Without it: one value, of a global aggregate")
-    value: Columns = Field(["count bigint"], description="The value's field, or several for a value that is a row")
+    key: Key | None = Field(
+        None, description="Fields of the key; default: none, for the one value of a global aggregate"
+    )
+    value: Columns = Field(["count bigint"], description="Field of the value, or several fields if the value is a row")
     files: Files = 1
 
     def make(self) -> StateFactory:
-        constructors = {"non-transactional": "nonTransactional"}
-        constructor = getattr(resolve_name(self.factory), constructors.get(self.kind, self.kind))
-        given = self.arguments()
-        del given["kind"]
-        made: StateFactory = constructor(**given)
-        return made
+        constructor = "nonTransactional" if self.kind == "non-transactional" else self.kind
+        arguments = self.arguments()
+        del arguments["kind"]
+        factory: StateFactory = resolve_name(f"{self.factory}.{constructor}")(**arguments)
+        return factory
 
 
 class InsertIgnore(SqlSettings):
@@ -96,10 +90,12 @@ class InsertIgnore(SqlSettings):
     kinds: ClassVar[tuple[str, ...]] = ("insert-ignore",)
     factory: ClassVar[str] = "states.sql:InsertIgnoreState"
 
-    key: Key = Field(description="The fields that make a row the same row: a function of the input alone")
+    key: Key = Field(description="Fields that identify a row; they must be a function of the input alone")
     columns: AllColumns = None
     onConflict: Literal["ignore", "fail", "report"] = Field(
-        "ignore", description="A row whose key is there with other values: drop it, stop the batch, or report it"
+        "ignore",
+        description="Action if the key exists with other values: ignore drops the row, fail stops the batch, report "
+        "drops, counts and logs it",
     )
     onBadRow: OnBadRow = "fail"
     files: Files = 1
@@ -122,7 +118,10 @@ class Batch(SqlSettings):
     factory: ClassVar[str] = "states.sql:BatchState"
 
     columns: AllColumns = None
-    key: Key | None = Field(None, description="A key of the rows, if they have one")
+    key: Key | None = Field(
+        None,
+        description="Fields of the key: a row replaces the stored row with its key; default: none, every row is kept",
+    )
 
 
 class Sequenced(SqlSettings):
@@ -131,10 +130,14 @@ class Sequenced(SqlSettings):
     kinds: ClassVar[tuple[str, ...]] = ("sequence",)
     factory: ClassVar[str] = "states.sql:SequenceState"
 
-    sender: Key = Field(description="The field, or fields, that name the sender")
-    sequence: Key = Field(description="The field of the sender's number: whole, counted one by one")
+    sender: Key = Field(
+        description="Fields that identify the sender; reserved names: first, held, last, missing, time, txid"
+    )
+    sequence: Key = Field(description="Field of the sender's number, an integer that the sender increments by one")
     columns: AllColumns = None
     onGap: Literal["hold", "report"] = Field(
-        "hold", description="A number further on than the next: hold the row back until the gap is closed, or report it"
+        "hold",
+        description="Action if a number is beyond the next one: hold keeps the row back until the gap closes, report "
+        "applies it and reports the gap",
     )
-    first: int = Field(1, description="The number that a new sender begins with")
+    first: int = Field(1, description="First number of a new sender")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pkgutil import resolve_name
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -41,6 +42,21 @@ class StateSettings(BaseModel):
         return f"{type(self).__name__}(...)"  # the values may hold secrets
 
     __str__ = __repr__
+
+
+class FactorySettings(StateSettings):
+    """Settings whose keys are the arguments of a factory, whose module is imported only when the state is created."""
+
+    factory: ClassVar[str]
+    """The factory's module and name, as in ``states.sql:AppendState``."""
+
+    def arguments(self) -> dict[str, Any]:
+        """The factory's arguments: the settings by name, without unset ones."""
+        return {name: value for name, value in self if value is not None}
+
+    def make(self) -> StateFactory:
+        factory: StateFactory = resolve_name(self.factory)(**self.arguments())
+        return factory
 
 
 def _listed(value: Any) -> Any:

@@ -78,7 +78,7 @@ states:
     made = states.load(written(tmp_path, text))["total"]
     more = {"replication": 3, "config": {"segment.ms": 60000}, "restart": 7200}
     assert made == states.kafka.CompactedTopicState.opaque("h:1", "t", value="count bigint", **more)
-    with pytest.raises(DefinitionError, match="rows of kind plain replace each other under a key"):
+    with pytest.raises(DefinitionError, match="kind plain stores rows that replace each other by key"):
         states.load(written(tmp_path, text.replace("opaque", "plain")))
 
 
