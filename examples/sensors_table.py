@@ -56,6 +56,8 @@ SPOUTS = ("transactional", "opaque", "non-transactional")
 class AutoCommitSpout(IBatchSpout):
     """A consumer as one writes it first: the group's offsets are committed as records are read. Non-transactional."""
 
+    ended = False
+
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.bootstrap, self.topic = bootstrap, topic
 
@@ -75,7 +77,7 @@ class AutoCommitSpout(IBatchSpout):
             self.consumer.commit(asynchronous=False)
 
     def isExhausted(self) -> bool:
-        return getattr(self, "ended", False)
+        return self.ended
 
     def getOutputFields(self) -> Fields:
         return READING

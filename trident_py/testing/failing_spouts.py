@@ -15,7 +15,7 @@ from ..spouts import (
 )
 from ..spouts.inspection import method_of
 from ..tuples import FieldsLike
-from .failures import PlannedFailure
+from .failures import PlannedFailure, Wrapper
 
 EMITS = (
     "emitBatch",
@@ -35,22 +35,14 @@ def failing_spout(spout: ITridentDataSource, failure: PlannedFailure) -> Any:
     raise DefinitionError(f"failing cannot wrap {type(spout).__name__}; wrap a function behind it")
 
 
-class _Failing:
+class _Failing(Wrapper):
     """Delegates everything but emitting to the wrapped spout."""
-
-    inner: Any
-    failure: PlannedFailure
 
     def __init__(self, inner: Any, failure: PlannedFailure) -> None:
         self.inner = inner
         self.failure = failure
         self.kind = inner.kind
         self.home = inner.home
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("inner", "failure"):
-            raise AttributeError(name)
-        return getattr(self.inner, name)
 
     def snapshot(self) -> Any:
         """Returns the copy that newStream keeps: a wrapper around the spout's own snapshot."""

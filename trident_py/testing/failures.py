@@ -9,7 +9,8 @@ from typing import Any
 
 from ..context import RunContext
 from ..errors import DefinitionError, FailedException, TridentError
-from ..state import BatchParticipant, Location, StateClass, StateFactory, StateUpdater, participant_of
+from ..spouts.inspection import method_of
+from ..state import BatchParticipant, Location, State, StateClass, StateFactory, StateUpdater, participant_of
 from ..tuples import Fields
 
 When = Collection[tuple[int, int]] | Callable[..., Any]
@@ -41,7 +42,18 @@ class PlannedFailure:
         return bool(self.when(txid, attempt)) if callable(self.when) else (txid, attempt) in self.when
 
 
-class Crashing(StateFactory):
+class Wrapper:
+    """Passes on to the wrapped object what the wrapper does not define itself."""
+
+    inner: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "inner":  # not set yet, while it is unpickled
+            raise AttributeError(name)
+        return getattr(self.inner, name)  # users wrap objects of any class
+
+
+class Crashing(Wrapper, StateFactory):
     """A state factory whose states fail at a named point of chosen attempts.
 
     ``at``: ``beginCommit`` (begun, nothing written), ``update`` (in updateState, before the first write), ``put``
@@ -54,52 +66,46 @@ class Crashing(StateFactory):
     def __init__(self, factory: Any, at: str, when: When, how: str = "fail", partition: int | None = None) -> None:
         if at not in POINTS:
             raise DefinitionError(f"at={at!r}: it is one of {', '.join(POINTS)}")
-        self.factory = factory
+        self.inner = factory
         self.at = at
         self.failure = PlannedFailure(when, how)
         self.partition = partition
 
-    def __getattr__(self, name: str) -> Any:
-        """Returns all other attributes (name, kind) from the wrapped factory."""
-        if name.startswith("_") or name == "factory":
-            raise AttributeError(name)
-        return getattr(self.factory, name)
-
     @property
     def location(self) -> Location | None:
-        return self.factory.location if isinstance(self.factory, StateFactory) else None
+        return self.inner.location if isinstance(self.inner, StateFactory) else None
 
     @property
     def key_fields(self) -> Fields | None:
-        return self.factory.key_fields if isinstance(self.factory, StateFactory) else None
+        return self.inner.key_fields if isinstance(self.inner, StateFactory) else None
 
     @property
     def state_type(self) -> StateClass | None:
-        return self.factory.state_type if isinstance(self.factory, StateFactory) else None
+        return self.inner.state_type if isinstance(self.inner, StateFactory) else None
 
     @property
     def own_updater(self) -> StateUpdater | None:
-        return self.factory.own_updater if isinstance(self.factory, StateFactory) else None
+        return self.inner.own_updater if isinstance(self.inner, StateFactory) else None
 
     def participant(self) -> BatchParticipant | None:
         """Returns the driver side of the wrapped factory."""
-        return participant_of(self.factory)
+        return participant_of(self.inner)
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
-        state = self.factory.makeState(conf, metrics, partitionIndex, numPartitions)
+        state = self.inner.makeState(conf, metrics, partitionIndex, numPartitions)
         if self.partition is None or self.partition == partitionIndex:
-            for name in _points(state, self.at):
-                setattr(state, name, _Point(getattr(state, name), self, RunContext.of(conf).running))
+            for name, method in _points(state, self.at).items():
+                setattr(state, name, _Point(method, self, RunContext.of(conf).running))
         return state
 
 
-def _points(state: Any, at: str) -> list[str]:
+def _points(state: State, at: str) -> dict[str, Callable[..., Any]]:
     """Returns the methods that stand for this point. In a state that is not a map all public methods are writes."""
     if at in ("beginCommit", "commit", "afterCommit"):
-        return ["beginCommit" if at == "beginCommit" else "commit"]
-    names = [name for name in dir(state) if not name.startswith("_") and callable(getattr(state, name))]
-    writes = [name for name in names if name in _WRITES]
-    return writes or [name for name in names if name not in _NO_WRITES]
+        return {"beginCommit": state.beginCommit} if at == "beginCommit" else {"commit": state.commit}
+    public = {name: method_of(state, name) for name in dir(state) if not name.startswith("_")}
+    methods = {name: method for name, method in public.items() if method is not None and name not in _NO_WRITES}
+    return {name: method for name, method in methods.items() if name in _WRITES} or methods
 
 
 class _Point:
@@ -121,5 +127,5 @@ class _Point:
 
     def _check(self) -> None:
         if self.context is None:
-            raise TridentError("Crashing needs the running attempt; the conf of makeState does not tell it")
+            raise TridentError("Crashing needs the running attempt, which the conf of makeState lacks")
         self.owner.failure.check(self.context.transaction, self.owner.at)

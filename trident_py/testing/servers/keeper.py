@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,15 @@ LIBC = ctypes.CDLL(None)
 
 
 class Keeper:
-    """The server's parent process. ``serve`` returns when the parent says so or dies, and leaves nothing behind."""
+    """The server's parent process. ``serve`` returns when its own parent says so or dies, and leaves nothing behind."""
 
     def __init__(self, parent: int, folder: Path) -> None:
         self.parent = parent
         self.folder = folder
         self.server: subprocess.Popen[bytes] | None = None
+        self.orders: dict[str, Callable[..., Any]] = {
+            "run": self.run, "start": self.start, "alive": self.alive, "stop": self.stop, "kill": self.kill,
+        }  # fmt: skip
 
     def serve(self) -> None:
         try:
@@ -44,17 +48,15 @@ class Keeper:
                 line = sys.stdin.readline()
                 if line in ("", "end\n"):
                     return
-                print(json.dumps(self.obey(**json.loads(line))), flush=True)
+                order = json.loads(line)
+                print(json.dumps(self.orders[order.pop("order")](**order)), flush=True)
         finally:
             self.kill()
             remove(self.folder)
 
-    def obey(self, order: str, **arguments: Any) -> Any:
-        return getattr(self, order)(**arguments)
-
     def run(self, command: list[str], user: str | None) -> dict[str, Any]:
-        done = subprocess.run(command, **self.setting(user), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        return {"code": done.returncode, "output": done.stdout.decode(errors="replace")}
+        program = subprocess.run(command, **self.setting(user), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return {"code": program.returncode, "output": program.stdout.decode(errors="replace")}
 
     def start(self, command: list[str], user: str | None) -> int:
         """Starts the server and returns its process id; its output goes to the file ``log``."""
