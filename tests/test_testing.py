@@ -136,7 +136,7 @@ def test_a_global_value_stands_under_the_global_key() -> None:
 
 
 def test_stored_says_what_it_cannot_look_into() -> None:
-    with pytest.raises(TridentError, match="object cannot be looked into"):
+    with pytest.raises(TridentError, match="object cannot be inspected"):
         stored(object())
 
 

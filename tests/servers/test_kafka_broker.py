@@ -91,7 +91,7 @@ def test_missing_jars_and_a_missing_maven_say_what_to_do(monkeypatch: pytest.Mon
     with pytest.raises(ServiceMissing, match="mvn, which fetches Kafka's jars, is not installed"):
         kafka_jars.jars()
     (tmp_path / "jars").mkdir()
-    with pytest.raises(ServiceMissing, match="holds no Kafka broker; remove it"):
+    with pytest.raises(ServiceMissing, match="has no Kafka broker; remove it"):
         kafka_jars.jars()
     with pytest.raises(ServiceMissing, match="java is not installed"):
         KafkaBroker(base=tmp_path).start()

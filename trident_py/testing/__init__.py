@@ -51,5 +51,5 @@ def stored(factory: Any) -> dict[tuple, Any]:
     is ``("$GLOBAL$",)``. Call it in the driver process, while no batch commits.
     """
     if not isinstance(factory, Shows):
-        raise TridentError(f"{type(factory).__name__} cannot be looked into; it has no method stored()")
+        raise TridentError(f"{type(factory).__name__} cannot be inspected: it has no method stored()")
     return factory.stored()

@@ -103,7 +103,7 @@ class LoggingBackingMap(BackingMap):
 
         def __init__(self, kind: str = "opaque", onCall: Hook | None = None) -> None:
             if kind not in _MAPS:
-                raise DefinitionError(f"LoggingBackingMap: no kind {kind!r}; there are {', '.join(_MAPS)}")
+                raise DefinitionError(f"LoggingBackingMap has no kind {kind!r}; the kinds are: {', '.join(_MAPS)}")
             self.mapKind = kind
             self.kind = "non-transactional" if kind == "nontransactional" else kind
             self.onCall = onCall

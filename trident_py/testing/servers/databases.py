@@ -20,16 +20,16 @@ def create_database(url: str, name: str | None = None) -> str:
     from sqlalchemy import make_url
 
     name = _checked(name or f"trident_{uuid.uuid4().hex[:12]}")
-    with connection(url) as one:
-        one.exec_driver_sql(f"CREATE DATABASE {name}{_strategy(one)}")
+    with connection(url) as server:
+        server.exec_driver_sql(f"CREATE DATABASE {name}{_strategy(server)}")
     return make_url(url).set(database=name).render_as_string(hide_password=False)
 
 
-def _strategy(one: Any) -> str:
+def _strategy(server: Any) -> str:
     """Copies files in a PostgreSQL without fsync: a new database then takes a third of the time."""
-    if one.dialect.name != "postgresql" or (one.dialect.server_version_info or ()) < (15,):
+    if server.dialect.name != "postgresql" or (server.dialect.server_version_info or ()) < (15,):
         return ""
-    return " STRATEGY FILE_COPY" if one.exec_driver_sql("SHOW fsync").scalar() == "off" else ""
+    return " STRATEGY FILE_COPY" if server.exec_driver_sql("SHOW fsync").scalar() == "off" else ""
 
 
 def drop_database(url: str) -> None:
@@ -40,15 +40,15 @@ def drop_database(url: str) -> None:
     name = _checked(parsed.database or "")
     mysql = parsed.get_backend_name() in ("mysql", "mariadb")
     home = "mysql" if mysql else "postgres"
-    with connection(parsed.set(database=home).render_as_string(hide_password=False)) as one:
+    with connection(parsed.set(database=home).render_as_string(hide_password=False)) as server:
         if not mysql:
-            one.exec_driver_sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            server.exec_driver_sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
             return
         query = f"SELECT id FROM information_schema.processlist WHERE db = '{name}'"
-        for (client,) in one.exec_driver_sql(query).all():
+        for (client,) in server.exec_driver_sql(query).all():
             with contextlib.suppress(Exception):  # the connection has already ended
-                one.exec_driver_sql(f"KILL {client}")
-        one.exec_driver_sql(f"DROP DATABASE IF EXISTS {name}")
+                server.exec_driver_sql(f"KILL {client}")
+        server.exec_driver_sql(f"DROP DATABASE IF EXISTS {name}")
 
 
 @contextlib.contextmanager
@@ -61,17 +61,11 @@ def connection(url: str) -> Iterator[Any]:
     except ModuleNotFoundError as error:
         extra = "mysql" if url.startswith("mysql") else "postgresql"
         raise ServiceMissing(f"the driver {error.name} is missing: pip install 'trident-py[{extra}]'") from error
-    with engine.connect() as one:
-        yield one
-
-
-def connection_errors() -> Any:
-    from sqlalchemy.exc import DBAPIError
-
-    return DBAPIError
+    with engine.connect() as server:
+        yield server
 
 
 def _checked(database: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", database):
-        raise TridentError(f"{database!r} is no name for a database here: small letters, digits and _, a letter first")
+        raise TridentError(f"{database!r} is not a database name here: use a-z, 0-9 and _, and begin with a letter")
     return database

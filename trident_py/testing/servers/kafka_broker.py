@@ -78,21 +78,14 @@ class KafkaBroker(Service):
     def _make(self) -> None:
         super()._make()
         self.controller_port = free_port()
-        done = self._order("run", command=self._java("kafka.tools.StorageTool", *self._format()), user=None)
-        if done["code"] != 0:
-            output = done["output"][-2000:]
-            self.close()
-            raise TridentError(f"{self.name} could not format its log:\n{output}")
+        self._run("format its log", self._java("kafka.tools.StorageTool", *self._format()), None)
 
     def _programs(self) -> Any:
         java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java"  # noqa: PTH118
-        if (found := shutil.which(java)) is None:
+        if (path := shutil.which(java)) is None:
             raise ServiceMissing(f"{java} is not installed: sudo apt-get install openjdk-17-jre-headless")
         jars()
-        return found
-
-    def _make_data(self, programs: Any) -> list[str]:
-        return ["true"]  # the log is formatted when the ports are known
+        return path
 
     def _format(self) -> list[str]:
         self._write_settings()
@@ -101,13 +94,13 @@ class KafkaBroker(Service):
 
     def _write_settings(self) -> None:
         assert self.folder is not None
-        own = {
+        addresses = {
             "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{self.controller_port}",
             "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}",
             "controller.quorum.voters": f"1@{HOST}:{self.controller_port}",
             "log.dirs": f"{self.folder}/data",
         }
-        lines = [f"{name}={value}\n" for name, value in {**SETTINGS, **own, **self.options}.items()]
+        lines = [f"{name}={value}\n" for name, value in {**SETTINGS, **addresses, **self.options}.items()]
         (self.folder / "server.properties").write_text("".join(lines))
 
     def _java(self, main: str, *arguments: str) -> list[str]:
@@ -142,8 +135,8 @@ def create_topic(
     name = name or f"trident-{uuid.uuid4().hex[:12]}"
     settings = {key.replace("_", "."): str(value) for key, value in (config or {}).items()}
     admin = _admin(bootstrap)  # keep the reference: the futures fail when it is collected
-    made = admin.create_topics([NewTopic(name, partitions, 1, config=settings)], operation_timeout=PATIENCE)
-    made[name].result(PATIENCE)
+    futures = admin.create_topics([NewTopic(name, partitions, 1, config=settings)], operation_timeout=PATIENCE)
+    futures[name].result(PATIENCE)
     _until_led(admin, name, partitions)
     return name
 
@@ -153,11 +146,11 @@ def _until_led(admin: Any, topic: str, partitions: int) -> None:
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
-    asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+    offsets = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            for answer in admin.list_offsets(asked, request_timeout=ANSWER).values():
+            for answer in admin.list_offsets(offsets, request_timeout=ANSWER).values():
                 answer.result(PATIENCE)
             return
         except KafkaException:

@@ -27,15 +27,15 @@ VARIABLE = "TRIDENT_KAFKA_JARS"
 
 def version() -> str:
     """Returns the broker's version in the pom."""
-    found = re.search(r"<kafka\.version>(.+?)</kafka\.version>", POM.read_text())
-    assert found is not None
-    return found.group(1)
+    match = re.search(r"<kafka\.version>(.+?)</kafka\.version>", POM.read_text())
+    assert match is not None
+    return match.group(1)
 
 
 def folder() -> Path:
     """Returns the folder of the jars, which may not exist yet."""
-    given = os.environ.get(VARIABLE)
-    return Path(given) if given else cached(f"kafka-{version()}")
+    path = os.environ.get(VARIABLE)
+    return Path(path) if path else cached(f"kafka-{version()}")
 
 
 def cached(name: str) -> Path:
@@ -49,7 +49,7 @@ def jars() -> Path:
     wanted = folder()
     fetch(POM, wanted)
     if not there():
-        raise ServiceMissing(f"{wanted} holds no Kafka broker; remove it, or point {VARIABLE} to the broker's jars")
+        raise ServiceMissing(f"{wanted} has no Kafka broker; remove it, or point {VARIABLE} to the broker's jars")
     return wanted
 
 
@@ -71,9 +71,10 @@ def _copy(pom: Path, into: Path) -> None:
     if maven is None:
         raise ServiceMissing("mvn, which fetches Kafka's jars, is not installed: sudo apt-get install maven")
     command = [maven, "-q", "-B", "-f", str(pom), FETCH, "-DincludeScope=runtime", f"-DoutputDirectory={into}"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise ServiceMissing(f"mvn could not fetch what {pom} names:\n{(done.stdout + done.stderr)[-2000:]}")
+    maven_run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if maven_run.returncode != 0:
+        output = (maven_run.stdout + maven_run.stderr)[-2000:]
+        raise ServiceMissing(f"mvn could not fetch the jars that {pom} lists:\n{output}")
 
 
 def there() -> bool:

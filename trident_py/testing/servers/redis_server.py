@@ -32,8 +32,6 @@ class RedisServer(Service):
     def _programs(self) -> Path:
         return find("redis-server", ["/usr/bin", "/usr/local/bin"], "redis-server")
 
-    def _make_data(self, programs: Path) -> list[str]:
-        return ["true"]
 
     def _command(self) -> list[str]:
         fixed = {"appendonly": "yes", "appendfsync": "always", "save": "", "daemonize": "no"}

@@ -71,9 +71,9 @@ class Service:
             raise TridentError(f"{self.name} on port {self.port} is already running; restart() starts it again")
         self.options.update(options)
         new = self.folder is None
-        if new:
-            self._make()
         try:
+            if new:
+                self._make()
             self.pid = self._order("start", command=self._command(), user=self._account())
             self._until_it_answers()
             if new:
@@ -122,23 +122,23 @@ class Service:
     def _make(self) -> None:
         """Makes the folder, the keeper and an empty data folder, and chooses the port."""
         programs = self._programs()  # may raise, before anything is made
-        folder = Path(tempfile.mkdtemp(prefix="trident-", dir=self._base or _open_folder()))
+        folder = self.folder = Path(tempfile.mkdtemp(prefix="trident-", dir=self._base or _open_folder()))
         command = [sys.executable, "-I", "-S", keeper.__file__, str(os.getpid()), str(folder)]
         self._keeper = subprocess.Popen(
             command, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
-        self.folder, self.port = folder, free_port()
-        try:
-            folder.chmod(0o755)
-            (folder / "data").mkdir(mode=0o700)
-            if (account := self._account()) is not None:
-                shutil.chown(folder / "data", account, account)
-            done = self._order("run", command=self._make_data(programs), user=account)
-            if done["code"] != 0:
-                raise TridentError(f"{self.name} could not make its data folder:\n{done['output'][-2000:]}")
-        except BaseException:
-            self.close()
-            raise
+        self.port = free_port()
+        folder.chmod(0o755)
+        (folder / "data").mkdir(mode=0o700)
+        if (account := self._account()) is not None:
+            shutil.chown(folder / "data", account, account)
+        self._run("create its data folder", self._make_data(programs), account)
+
+    def _run(self, doing: str, command: list[str], account: str | None) -> None:
+        """Runs a program in the server's folder. Raises TridentError with its output if it fails."""
+        result = self._order("run", command=command, user=account)
+        if result["code"] != 0:
+            raise TridentError(f"{self.name} could not {doing}:\n{result['output'][-2000:]}")
 
     def _order(self, order: str, **arguments: Any) -> Any:
         answer = b""
@@ -147,7 +147,7 @@ class Service:
             self._keeper.stdin.write(json.dumps({"order": order, **arguments}).encode() + b"\n")
             answer = self._keeper.stdout.readline()
         if not answer:
-            raise TridentError(f"the process that keeps {self.name} has ended; close() and start again")
+            raise TridentError(f"the keeper process of {self.name} has ended; close() and start again")
         return json.loads(answer)
 
     def _until_it_answers(self) -> None:
@@ -179,7 +179,8 @@ class Service:
         raise NotImplementedError
 
     def _make_data(self, programs: Path) -> list[str]:
-        raise NotImplementedError
+        """Returns the command that fills the new data folder. By default it stays empty."""
+        return ["true"]
 
     def _command(self) -> list[str]:
         raise NotImplementedError
@@ -187,13 +188,13 @@ class Service:
 
 def find(program: str, folders: list[str], package: str) -> Path:
     """Returns the folder of a program: the first of PATH and ``folders`` that has it."""
-    found = shutil.which(program) or shutil.which(program, path=os.pathsep.join(folders))
-    if found is None:
+    path = shutil.which(program) or shutil.which(program, path=os.pathsep.join(folders))
+    if path is None:
         raise ServiceMissing(
             f"{program} is not installed: sudo apt-get install --no-install-recommends {package} "
             f"(looked in PATH, {', '.join(folders)})"
         )
-    return Path(found).parent
+    return Path(path).parent
 
 
 def _open_folder() -> str:
@@ -205,8 +206,8 @@ def _open_folder() -> str:
 
 def free_port() -> int:
     for port in random.SystemRandom().sample(range(*PORTS), 100):
-        with socket.socket() as found, contextlib.suppress(OSError):
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            found.bind((HOST, port))
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((HOST, port))
             return port
     raise TridentError(f"no free port on {HOST} between {PORTS[0]} and {PORTS[1]}")

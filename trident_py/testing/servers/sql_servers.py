@@ -18,7 +18,7 @@ import signal
 from pathlib import Path
 from typing import ClassVar
 
-from .databases import connection, connection_errors, create_database, drop_database
+from .databases import connection, create_database, drop_database
 from .service import HOST, Service, ServiceMissing, find
 
 __all__ = ["MariaDb", "PostgreSql", "Server", "ServiceMissing", "create_database", "drop_database"]
@@ -56,7 +56,9 @@ class Server(Service):
             return
 
     def _no_answer(self) -> tuple[type[BaseException], ...]:
-        return connection_errors()
+        from sqlalchemy.exc import DBAPIError
+
+        return (DBAPIError,)
 
 
 class MariaDb(Server):
