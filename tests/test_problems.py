@@ -38,5 +38,5 @@ def test_no_wrong_value_is_told_in_pydantics_words(model: type[BaseModel]) -> No
 
 
 def test_bounds_are_told_with_their_number() -> None:
-    assert wanted("greater_than_equal", {"ge": 1}) == "at least 1 is wanted"
+    assert wanted("greater_than_equal", {"ge": 1}) == "expected at least 1"
     assert wanted("value_error", {}) is None

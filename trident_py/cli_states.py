@@ -25,7 +25,7 @@ def loading() -> Any:
 
 
 @click.group(invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--schema", is_flag=True, help="Print the JSON schema of the YAML file, for editors.")
 @click.pass_context
 def states(context: click.Context, as_json: bool, schema: bool) -> None:
@@ -35,22 +35,23 @@ def states(context: click.Context, as_json: bool, schema: bool) -> None:
     if schema:
         print(json.dumps(loading().schema(), indent=2))
         return
-    listed = [listing(each) for each in loading().installed().values()]
-    print(json.dumps(listed, indent=2) if as_json else "\n\n".join(map(told, listed)))
+    records = [listing(installed) for installed in loading().installed().values()]
+    print(json.dumps(records, indent=2) if as_json else "\n\n".join(map(describe_type, records)))
 
 
 @click.command()
 @click.argument("file", metavar="FILE")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check(file: str, as_json: bool) -> None:
-    """Look at the store of each state that a YAML file names: what is there, what would be made. Writes nothing."""
+    """Check the store of each state in a YAML file: what exists, and what would be created. Writes nothing."""
     try:
         looks = loading().look(file)
     except DefinitionError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(WRONG)
-    print(json.dumps([as_record(each) for each in looks], indent=2) if as_json else "\n".join(map(found, looks)))
-    sys.exit(STOPS if any(each.stops for each in looks) else 0)
+    text = json.dumps(list(map(as_record, looks)), indent=2) if as_json else "\n".join(map(describe_look, looks))
+    print(text)
+    sys.exit(STOPS if any(look.stops for look in looks) else 0)
 
 
 states.add_command(check)
@@ -67,31 +68,30 @@ def listing(installed: Any) -> dict[str, Any]:
 
 def settings(model: Any) -> list[dict[str, Any]]:
     """The keys of a type. Keys of nested mappings are joined with a dot."""
-    whole = model.model_json_schema()
-    return list(flattened(whole, whole.get("$defs", {}), ""))
+    schema = model.model_json_schema()
+    return list(flattened(schema, schema.get("$defs", {}), ""))
 
 
 def flattened(model: dict[str, Any], definitions: dict[str, Any], before: str) -> Any:
-    for name, own in model.get("properties", {}).items():
-        nested = definitions.get(own.get("$ref", "").rpartition("/")[2])
+    for name, key in model.get("properties", {}).items():
+        nested = definitions.get(key.get("$ref", "").rpartition("/")[2])
         if nested is not None:
             yield from flattened(nested, definitions, f"{before}{name}.")
             continue
         record: dict[str, Any] = {"key": before + name, "required": name in model.get("required", [])}
-        told_of = {key: own[key] for key in ("description", "enum", "default") if own.get(key) is not None}
-        yield record | told_of
+        yield record | {part: key[part] for part in ("description", "enum", "default") if key.get(part) is not None}
 
 
-def told(record: dict[str, Any]) -> str:
+def describe_type(record: dict[str, Any]) -> str:
     """A type as text."""
     lines = [f"{record['type']} ({record['package']}): {record['summary']}"]
     if "problem" in record:
         return f"{record['type']} ({record['package']}): cannot be used: {record['problem']}"
     for kind, cells in record["guarantees"].items():
         lines.append(f"  kind {kind}")
-        lines += [f"    {spout + ' spout:':25} {each['guarantee']}" for spout, each in cells.items()]
-    width = max((len(each["key"]) for each in record["settings"]), default=0)
-    lines += [f"  {each['key']:{width}}  {sentence(each)}" for each in record["settings"]]
+        lines += [f"    {spout + ' spout:':25} {promise['guarantee']}" for spout, promise in cells.items()]
+    width = max((len(setting["key"]) for setting in record["settings"]), default=0)
+    lines += [f"  {setting['key']:{width}}  {sentence(setting)}" for setting in record["settings"]]
     return "\n".join(lines)
 
 
@@ -104,12 +104,12 @@ def sentence(setting: dict[str, Any]) -> str:
     return ". ".join(part for part in (setting.get("description", ""), choices, end) if part)
 
 
-def found(look: Any) -> str:
+def describe_look(look: Any) -> str:
     """The findings of one state as text."""
-    lines = [f"{look.name} ({look.type}): {look.state}"]
-    return "\n".join([*lines, *(f"  {each.level + ':':8} {each.text}" for each in look.findings)])
+    findings = (f"  {finding.level + ':':8} {finding.text}" for finding in look.findings)
+    return "\n".join([f"{look.name} ({look.type}): {look.state}", *findings])
 
 
 def as_record(look: Any) -> dict[str, Any]:
-    findings = [{"level": each.level, "text": each.text} for each in look.findings]
+    findings = [{"level": finding.level, "text": finding.text} for finding in look.findings]
     return {"state": look.name, "type": look.type, "stops": look.stops, "findings": findings}

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from trident_py.documents import Document, Where, close, read, tell
+from trident_py.documents import Document, Where, close, describe_errors, read
 from trident_py.errors import TridentError
 from trident_py.state import StateFactory
 
@@ -54,7 +54,7 @@ def _states(document: Document) -> dict[str, Any]:
         document.add((name,), f"no such key; there are: states, and x-... for what is yours{close(name, ['states'])}")
     states = data.get("states")
     if not isinstance(states, dict):
-        what = "is missing" if "states" not in data else f"found {document.found(('states',))}"
+        what = "is missing" if "states" not in data else f"found {document.quote(('states',))}"
         document.add(("states",), f"{what}; it is a mapping from a state's name to its settings")
         return {}
     return states
@@ -64,7 +64,7 @@ def _definition(document: Document, name: str, given: Any, types: dict[str, Inst
     where: Where = ("states", name)
     if not isinstance(given, dict):
         if not any(each.where == where for each in document.problems):
-            document.add(where, f"found {document.found(where)}; a state is a mapping with type: and its settings")
+            document.add(where, f"found {document.quote(where)}; a state is a mapping with type: and its settings")
         return None
     found = _type(document, where, given, types)
     if found is None or found.settings is None:
@@ -84,7 +84,7 @@ def _type(document: Document, where: Where, given: dict[str, Any], types: dict[s
         pass  # already reported: its variable is not set
     elif not isinstance(name, str) or name not in types:
         meant = close(name, types) if isinstance(name, str) and "${" not in document.written[at] else ""
-        document.add(at, f"no type {document.found(at)}; {known}{meant}")
+        document.add(at, f"no type {document.quote(at)}; {known}{meant}")
     elif types[name].settings is None:
         document.add(at, f"type {name}: {types[name].problem}")
     else:
@@ -102,7 +102,7 @@ def _settings(
     try:
         settings = model.model_validate(values)
     except ValidationError as error:
-        tell(document, where, model, type_name, error)
+        describe_errors(document, where, model, type_name, error)
         return None
     return None if any(each.where[:2] == where for each in document.problems) else settings
 

@@ -71,7 +71,7 @@ def test_every_mistake_is_told_with_its_line_and_without_secrets(file: Path, mon
     ("store: mongodb://x", "no store for 'mongodb'"),
     ("fingerprint: {algorithm: crc}", "no algorithm 'crc'"),
     ("event: {required: {sensor: text}}", "found 'text'; there are: string, integer"),
-    ("workers: 0", "at least 1 is wanted"),
+    ("workers: 0", "expected at least 1"),
 ])  # fmt: skip
 def test_settings_that_do_not_fit_together_are_refused_before_the_start(file: Path, line: str, reason: str) -> None:
     told = wrong(file, f"kafka: {{bootstrap: 'localhost:9092', topic: events}}\n{line}\n")

@@ -166,7 +166,7 @@ def test_a_missing_variable_is_named_with_its_place(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("text", ["${}", "${A B}", "${A:=x}", "${A", "${A:-${B}}"])
 def test_a_variable_of_another_form_is_refused_not_guessed(text: str, tmp_path: Path) -> None:
-    assert "a variable is ${NAME} or ${NAME:-default}" in refused(tmp_path, f"states:\n  c: {MAP}, key: '{text}'}}")
+    assert "a variable as ${NAME} or ${NAME:-default}" in refused(tmp_path, f"states:\n  c: {MAP}, key: '{text}'}}")
 
 
 # -- secrets
@@ -223,12 +223,12 @@ def test_no_secret_is_in_an_error(broken: str, tmp_path: Path, monkeypatch: pyte
         (f"c: {MAP}, key: [a string,\n    b strng]}}", 2, "column 'b': unknown type 'strng'; there are: bigint, "),
         (f"c: {MAP}, key: []}}", 2, "states.c.key: found a list or mapping: needs at least one field"),
         (f"c: {MAP}, key: [a int, a int]}}", 2, "duplicate field 'a'"),
-        (f"c: {MAP}, files: 0}}", 2, "states.c.files: found '0': at least 1 is wanted"),
+        (f"c: {MAP}, files: 0}}", 2, "states.c.files: found '0': expected at least 1"),
         (f"c: {MAP}, files: yes}}", 2, "states.c.files: found 'yes': a whole number is needed"),
-        ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: 5, key: a}", 2, "table: found '5': a text is wanted"),
+        ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: 5, key: a}", 2, "table: found '5': expected a string"),
         ("c: {type: insert-ignore, url: 'oracle://a/b', table: t, key: a}", 2, "no dialect for 'oracle'"),
         ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: t, key: a, columns: [b]}", 2, "the key ['a'] is not"),
-        (f"c: {MAP}, key: 2026-02-31}}", 2, "states.c.key: found '2026-02-31', which is no timestamp"),
+        (f"c: {MAP}, key: 2026-02-31}}", 2, "states.c.key: found '2026-02-31', which is not a valid timestamp"),
     ],
 )  # fmt: skip
 def test_an_error_says_where_what_was_found_and_what_exists(text: str, line: int, words: str, tmp_path: Path) -> None:
@@ -241,16 +241,16 @@ def test_an_error_says_where_what_was_found_and_what_exists(text: str, line: int
     ("text", "line", "words"),
     [
         ("states:\n  a: {type: append}\n  b: {}\n  a: {type: append}\n", 4,
-         "states.a: the name stands here again; it is in line 2"),
-        ("states:\n  a:\n    type: sql-map\n    type: append\n", 4, "states.a.type: the name stands here again"),
+         "states.a: this name is repeated; it is in line 2"),
+        ("states:\n  a:\n    type: sql-map\n    type: append\n", 4, "states.a.type: this name is repeated"),
         ("states:\n  a: {type: sql-map\n  b: 1\n", 3, "this is not YAML: while parsing a flow mapping"),
-        ("states:\n  a: {type: ${A}}\n", 2, 'a variable stands in quotes: "${VAR}"'),
+        ("states:\n  a: {type: ${A}}\n", 2, 'put a variable in quotes: "${VAR}"'),
         ("states:\n\t- a\n", 2, "this is not YAML"),
         ("states: {}\n---\nstates: {}\n", 2, "this is not YAML: expected a single document"),
         ("states:\n  a: !!python/object/apply:os.getcwd []\n", 2, "unknown tag"),
         ("states:\n  a: {type: !secret x}\n", 2, "could not determine a constructor for the tag '!secret'"),
         ("states: &a\n  b: *a\n", 2, "states.b: this contains itself"),
-        ("states:\n  1: {}\n", 2, "a name is text, found 1; put it in quotes"),
+        ("states:\n  1: {}\n", 2, "a name is a string, found 1; quote it"),
         ("", 1, "the file is empty; it begins with states:"),
         ("- a\n", 1, "the file is a mapping that begins with states:"),
         ("states:\n", 1, "states: found ''; it is a mapping"),
@@ -361,7 +361,7 @@ def test_another_package_adds_a_type(other: Any, tmp_path: Path) -> None:
         tmp_path, "states:\n  r: {type: redis-map, host: h, hots: 1}"
     )
     told = refused(tmp_path, "states:\n  r: {type: redis-map, host: h, password: 12345}")
-    assert "states.r.password: found ***: a text is wanted" in told
+    assert "states.r.password: found ***: expected a string" in told
     refused_by_make = refused(tmp_path, "states:\n  r: {type: redis-map, host: h, port: 1, password: '${HOME}x'}")
     assert "states.r: cannot be made: OSError: no ${HOME}x at 1" in refused_by_make
 

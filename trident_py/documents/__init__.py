@@ -3,7 +3,7 @@
 Used by `states.load` and by the events gateway. Both name file, line and key of each problem, and show no secret.
 """
 
-from .document import Document, Unusable, Where, expanded, read
-from .problems import close, tell
+from .document import Document, Where, read
+from .problems import close, describe_errors
 
-__all__ = ["Document", "Unusable", "Where", "close", "expanded", "read", "tell"]
+__all__ = ["Document", "Where", "close", "describe_errors", "read"]

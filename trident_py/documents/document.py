@@ -22,30 +22,24 @@ class Unusable(Exception):
     """A text whose variables cannot be filled in. The message says why, and contains no value."""
 
 
-class Expanded(NamedTuple):
-    """A text with its variables filled in, and the variables whose values it contains."""
+def expanded(text: str) -> tuple[str, dict[str, str]]:
+    """Fills in the variables. Returns the text, and the values that it contains now, by variable.
 
-    text: str
-    taken: dict[str, str]
-
-
-def expanded(text: str) -> Expanded:
-    """Fills in the variables. Raises Unusable if one is not set and has no default, or has an unknown form.
-
-    As in a shell, ``${VAR:-default}`` uses the default also if the variable is empty.
+    Raises Unusable if a variable is not set and has no default, or has an unknown form. As in a shell,
+    ``${VAR:-default}`` uses the default also if the variable is empty.
     """
     taken: dict[str, str] = {}
 
     def fill(part: re.Match[str]) -> str:
         return "$" if part[0] == "$$" else _value(part, taken)
 
-    return Expanded(_PART.sub(fill, text), taken)
+    return _PART.sub(fill, text), taken
 
 
 def _value(part: re.Match[str], taken: dict[str, str]) -> str:
     inside = _INSIDE.match(part["inside"] or "")
     if inside is None or "${" in (inside["default"] or ""):
-        raise Unusable("a variable is ${NAME} or ${NAME:-default}, without another in it; a dollar sign alone is $$")
+        raise Unusable("write a variable as ${NAME} or ${NAME:-default}, without another inside; a dollar sign as $$")
     name, default = inside["name"], inside["default"]
     value = os.environ.get(name)
     if value is None and default is None:
@@ -94,11 +88,11 @@ class Document:
     def add(self, where: Where, text: str, line: int | None = None) -> None:
         self.problems.append(Problem(line or self.line(where), where, text))
 
-    def found(self, where: Where) -> str:
+    def quote(self, where: Where) -> str:
         """Returns the file's own text at this place: variables by name, passwords hidden."""
         if where not in self.written:
             items = [at for at in self.written if at[:-1] == where and isinstance(at[-1], int)]
-            return f"[{', '.join(map(self.found, items))}]" if items else "a list or mapping"
+            return f"[{', '.join(map(self.quote, items))}]" if items else "a list or mapping"
         if any(isinstance(part, str) and is_secret(part) for part in where[self.free :]):
             return HIDDEN
         return repr(shown(self.written[where]))
@@ -112,8 +106,8 @@ class Document:
         for secret, name in self.secrets.items() if words else ():
             secrets |= {word: name for word in re.findall(r"\w{3,}", secret) if word not in secrets}
         for secret in sorted(secrets, key=len, reverse=True):
-            whole = rf"(?<!\w){re.escape(secret)}(?!\w)" if len(secret) < 4 else re.escape(secret)
-            text = re.sub(whole, secrets[secret].replace("\\", r"\\"), text)
+            pattern = rf"(?<!\w){re.escape(secret)}(?!\w)" if len(secret) < 4 else re.escape(secret)
+            text = re.sub(pattern, secrets[secret].replace("\\", r"\\"), text)
         return text
 
     def stop(self) -> None:
@@ -121,8 +115,8 @@ class Document:
         if not self.problems:
             return
         lines = [
-            f"{self.file}:{each.line}: {''.join(f'{dotted(each.where)}: ' if each.where else '')}{each.text}"
-            for each in sorted(self.problems)
+            f"{self.file}:{line}: {f'{dotted(where)}: ' if where else ''}{text}"
+            for line, where, text in sorted(self.problems)
         ]
         if len(lines) > 1:
             lines.insert(0, f"{len(lines)} errors in {self.file}")
@@ -134,13 +128,13 @@ def dotted(where: Where) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in where).lstrip(".")
 
 
-def read(path: str | Path, what: str, begins: str, free: int = 0) -> Document:
+def read(path: str | Path, purpose: str, begins: str, free: int = 0) -> Document:
     """Returns the values of a file. Raises DefinitionError if it cannot be read or is not YAML.
 
-    The errors say ``what`` the file is for and how it ``begins``.
+    The errors state the file's ``purpose`` and how it ``begins``.
     """
     document = Document(str(path), free)
-    node = _composed(document, _text(path, what))
+    node = _composed(document, _text(path, purpose))
     if node is None:
         document.add((), f"the file is empty; it begins with {begins}")
         document.stop()
@@ -153,12 +147,12 @@ def read(path: str | Path, what: str, begins: str, free: int = 0) -> Document:
     return document
 
 
-def _text(path: str | Path, what: str) -> str:
+def _text(path: str | Path, purpose: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise DefinitionError(f"{path}: cannot be read: {why}. It is the YAML file {what}") from None
+        raise DefinitionError(f"{path}: cannot be read: {why}. It is the YAML file {purpose}") from None
 
 
 def _composed(document: Document, text: str) -> Any:
@@ -166,11 +160,11 @@ def _composed(document: Document, text: str) -> Any:
         return yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        what = " ".join(part for part in (error.context, error.problem) if part)
+        cause = " ".join(part for part in (error.context, error.problem) if part)
         line = 1 if mark is None else mark.line + 1
         inside = "${" in "".join(text.splitlines()[line - 1 : line])
-        hint = '. Within { } and [ ] a variable stands in quotes: "${VAR}"' if inside else ""
-        document.add((), f"this is not YAML: {what}{hint}", line)
+        hint = '. Inside { } and [ ], put a variable in quotes: "${VAR}"' if inside else ""
+        document.add((), f"this is not YAML: {cause}{hint}", line)
     except yaml.reader.ReaderError as error:  # has a position instead of a line
         before = text[: error.position] if isinstance(error.position, int) else ""
         document.add((), f"this is not YAML: {error.reason}", before.count("\n") + 1)
@@ -178,22 +172,22 @@ def _composed(document: Document, text: str) -> Any:
     return None
 
 
-def _find_duplicates(document: Document, node: Any, where: Where, seen: set[int]) -> None:
+def _find_duplicates(document: Document, node: Any, where: Where, visited: set[int]) -> None:
     """Reports repeated keys. Runs before the values are constructed, where the last of two equal keys wins."""
-    if id(node) in seen or isinstance(node, yaml.ScalarNode):
+    if id(node) in visited or isinstance(node, yaml.ScalarNode):
         return
-    seen.add(id(node))
+    visited.add(id(node))
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            _find_duplicates(document, item, (*where, index), seen)
+            _find_duplicates(document, item, (*where, index), visited)
         return
     first: dict[str, int] = {}
     for key, value in node.value:
         name, line = str(key.value), key.start_mark.line + 1
         if name in first:
-            document.add((*where, name), f"the name stands here again; it is in line {first[name]} too", line)
+            document.add((*where, name), f"this name is repeated; it is in line {first[name]} too", line)
         first.setdefault(name, line)
-        _find_duplicates(document, value, (*where, name), seen)
+        _find_duplicates(document, value, (*where, name), visited)
 
 
 class _Values:
@@ -209,8 +203,8 @@ class _Values:
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, where)
         if id(node) in self.above or node.tag not in (_MAP, _SEQ):
-            what = "contains itself" if id(node) in self.above else f"has the unknown tag {node.tag}"
-            self.document.add(where, f"this {what}")
+            problem = "contains itself" if id(node) in self.above else f"has the unknown tag {node.tag}"
+            self.document.add(where, f"this {problem}")
             return None
         self.above.append(id(node))
         try:
@@ -229,8 +223,8 @@ class _Values:
         last = {str(key.value): (key, value) for key, value in node.value}  # after merged keys
         for name, (key, value) in last.items():
             if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
-                shown = key.value if isinstance(key, yaml.ScalarNode) else "a list or mapping"
-                self.document.add(where, f"a name is text, found {shown}; put it in quotes", key.start_mark.line + 1)
+                text = key.value if isinstance(key, yaml.ScalarNode) else "a list or mapping"
+                self.document.add(where, f"a name is a string, found {text}; quote it", key.start_mark.line + 1)
                 continue
             self.document.lines[(*where, name)] = key.start_mark.line + 1
             yield name, self.of(value, (*where, name))
@@ -245,12 +239,13 @@ class _Values:
         except yaml.constructor.ConstructorError as error:
             self.document.add(where, f"this value {error.problem or error.context}")
         except ValueError:
-            self.document.add(where, f"found {self.document.found(where)}, which is no {node.tag.rpartition(':')[2]}")
+            kind = node.tag.rpartition(":")[2]
+            self.document.add(where, f"found {self.document.quote(where)}, which is not a valid {kind}")
         return None
 
     def filled(self, text: str, where: Where) -> str:
         value, taken = expanded(text)
         secrets = self.document.secrets
-        secrets |= {found: f"${{{name}}}" for name, found in taken.items() if found}
+        secrets |= {secret: f"${{{name}}}" for name, secret in taken.items() if secret}
         secrets |= {form: HIDDEN for form in secrets_in(value) if form not in secrets}
         return value

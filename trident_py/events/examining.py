@@ -26,8 +26,8 @@ _KINDS: dict[str, Any] = {
     "array": core.list_schema(strict=True),
     "any": core.any_schema(),
 }
-_WANTED = {
-    "string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false",
+_EXPECTED = {
+    "string": "a string", "integer": "an integer", "number": "a number", "boolean": "true or false",
     "object": "an object", "array": "an array",
 }  # fmt: skip
 SHOWN = 5
@@ -53,27 +53,26 @@ class Schema:
         try:
             self._validator.validate_python(event)
         except ValidationError as error:
-            found = error.errors(include_url=False, include_input=False, include_context=False)
-            told = [self._words(str(each["loc"][0]), each["type"], event) for each in found[:SHOWN]]
-            more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-            return "; ".join([*told, *more])
+            errors = error.errors(include_url=False, include_input=False, include_context=False)
+            problems = [self._describe(str(detail["loc"][0]), detail["type"], event) for detail in errors[:SHOWN]]
+            more = [f"and {len(errors) - SHOWN} more"] if len(errors) > SHOWN else []
+            return "; ".join([*problems, *more])
         return None
 
-
-    def _words(self, field: str, kind: str, event: Mapping[str, Any]) -> str:
-        """Describes the problem of a field and what is wanted. Never shows the value: answers are logged."""
-        needed, more = self._settings.required, self._settings.optional
+    def _describe(self, field: str, kind: str, event: Mapping[str, Any]) -> str:
+        """Describes the problem of a field and the expected type. Never shows the value: answers are logged."""
+        required, optional = self._settings.required, self._settings.optional
         if kind == "missing":
-            return f"{field}: is missing; an event needs: {', '.join(needed)}"
+            return f"{field}: is missing; an event needs: {', '.join(required)}"
         if kind == "extra_forbidden":
-            known = [*needed, *more]
-            return f"{field}: an event has no such field; it has: {', '.join(known)}{close(field, known)}"
-        wanted = _WANTED[{**needed, **more}[field]] + ("" if field in needed else " or null")
-        return f"{field}: found {_json_name(event[field])}; {wanted} is wanted"
+            fields = [*required, *optional]
+            return f"{field}: an event has no such field; it has: {', '.join(fields)}{close(field, fields)}"
+        expected = _EXPECTED[{**required, **optional}[field]] + ("" if field in required else " or null")
+        return f"{field}: found {_json_name(event[field])}; expected {expected}"
 
 
 def _json_name(value: Any) -> str:
-    kinds = {str: "a text", bool: "true or false", Mapping: "an object", list: "an array", type(None): "null"}
+    kinds = {str: "a string", bool: "true or false", Mapping: "an object", list: "an array", type(None): "null"}
     return next((name for kind, name in kinds.items() if isinstance(value, kind)), "a number")
 
 
@@ -96,14 +95,14 @@ def waves(examined: Sequence[Examined]) -> list[list[Examined]]:
     """Returns each event once, in waves with each fingerprint at most once: of two different events with one
     fingerprint, the second is claimed after the store has decided about the first.
     """
-    found: list[list[Examined]] = []
+    groups: list[list[Examined]] = []
     turns: dict[str, int] = {}
-    for each in {each.key: each for each in examined if each.refused is None}.values():
-        turn = turns[each.fingerprint] = turns.get(each.fingerprint, -1) + 1
-        if turn == len(found):
-            found.append([])
-        found[turn].append(each)
-    return found
+    for event in {event.key: event for event in examined if event.refused is None}.values():
+        turn = turns[event.fingerprint] = turns.get(event.fingerprint, -1) + 1
+        if turn == len(groups):
+            groups.append([])
+        groups[turn].append(event)
+    return groups
 
 
 class Examiner:
@@ -116,19 +115,20 @@ class Examiner:
 
     def examine(self, events: Sequence[Sent]) -> list[Examined]:
         """Returns the results in the order of the events."""
-        return [self._one(event) for event in events]
+        return [self._examine(event) for event in events]
 
-    def _one(self, sent: Sent) -> Examined:
+    def _examine(self, sent: Sent) -> Examined:
         event = sent.value
         try:
-            whole = canonical(event)
+            encoded = canonical(event)
             problem = self._schema.problem(event)
             if problem is not None:
                 return Examined(refused=Answer(INVALID, reason=problem))
             fingerprint = self._fingerprint.of(event)
-            payload = self._fingerprint.payload(event) if self._differs else digest(whole)
+            payload = self._fingerprint.payload(event) if self._differs else digest(encoded)
         except EventError as error:
             return Examined(refused=Answer(INVALID, reason=str(error)))
         if len(fingerprint.encode()) > MOST_BYTES:
-            return Examined(refused=Answer(INVALID, reason=f"its fingerprint has more than {MOST_BYTES} bytes"))
+            reason = f"the fingerprint is longer than {MOST_BYTES} bytes; use a hash such as blake2b"
+            return Examined(refused=Answer(INVALID, reason=reason))
         return Examined(fingerprint, payload, sent.text)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from ..documents import read, tell
+from ..documents import describe_errors, read
 from ..errors import DefinitionError
 from ..kafka.clients import Cluster
 from .fingerprints import Fingerprint
@@ -163,6 +163,6 @@ def read_settings(path: str | Path) -> Settings:
     try:
         return Settings.model_validate(document.data)
     except ValidationError as error:
-        tell(document, (), Settings, "the gateway", error)
+        describe_errors(document, (), Settings, "the gateway", error)
     document.stop()
     raise AssertionError("unreachable")
