@@ -137,7 +137,7 @@ class Sequenced(SqlSettings):
     columns: AllColumns = None
     onGap: Literal["hold", "report"] = Field(
         "hold",
-        description="Action if a number is beyond the next one: hold keeps the row back until the gap closes, report "
-        "applies it and reports the gap",
+        description="Action on a gap in the numbers: hold keeps later rows back until it closes, report applies them "
+        "and reports it",
     )
     first: int = Field(1, description="First number of a new sender")
