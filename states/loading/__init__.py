@@ -5,8 +5,7 @@ A package adds a type by an entry point of the group ``trident_py.states`` that 
 
 from ..findings import Finding
 from .installed import Installed, installed
-from .looking import Look, look
-from .reading import load
+from .reading import Look, load, look
 from .schema import schema
 from .settings import Count, FieldList, StateSettings
 

@@ -29,22 +29,22 @@ class Installed:
 
 def installed() -> dict[str, Installed]:
     """Returns all types by name. ``problem`` tells why a type cannot be loaded, or that two have the same name."""
-    found: dict[str, list[EntryPoint]] = {}
+    points: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=GROUP):
-        found.setdefault(point.name, []).append(point)
-    return {name: _one(name, found[name]) for name in sorted(found)}
+        points.setdefault(point.name, []).append(point)
+    return {name: _type_of(name, points[name]) for name in sorted(points)}
 
 
-def _one(name: str, points: list[EntryPoint]) -> Installed:
+def _type_of(name: str, points: list[EntryPoint]) -> Installed:
     packages = " and ".join(sorted({_package(point) for point in points}))
     if len({point.value for point in points}) > 1:
-        return Installed(name, packages, None, f"the packages {packages} both bring a type of this name")
+        return Installed(name, packages, None, f"the packages {packages} both define a type of this name")
     try:
         target: Any = points[0].load()
     except Exception as error:  # a third-party package may raise anything when imported
         return Installed(name, packages, None, f"{points[0].value} cannot be loaded: {type(error).__name__}: {error}")
     if not (isinstance(target, type) and issubclass(target, StateSettings)):
-        return Installed(name, packages, None, f"{points[0].value} is no subclass of states.loading.StateSettings")
+        return Installed(name, packages, None, f"{points[0].value} is not a subclass of states.loading.StateSettings")
     return Installed(name, packages, target)
 
 

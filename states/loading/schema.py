@@ -14,15 +14,20 @@ _VARIABLE = {"type": "string", "pattern": r"\$\{"}
 
 def schema() -> dict[str, Any]:
     """The JSON schema (draft 2020-12) of a file with the types installed here."""
-    models = {name: each.settings for name, each in installed().items() if each.settings is not None}
-    by_model, whole = models_json_schema(
+    models = {name: entry.settings for name, entry in installed().items() if entry.settings is not None}
+    references, generated = models_json_schema(
         [(model, "validation") for model in models.values()], ref_template="#/$defs/{model}"
     )
-    definitions = {name: _open(each) for name, each in whole.get("$defs", {}).items()}
+    definitions = {name: _open(definition) for name, definition in generated.get("$defs", {}).items()}
     states = []
     for name, model in models.items():
-        own = definitions[by_model[model, "validation"]["$ref"].rpartition("/")[2]]
-        states.append(own | {"title": name, **_typed(name, own)})
+        definition = definitions[references[model, "validation"]["$ref"].rpartition("/")[2]]
+        # ``type`` comes first: its value selects the type's schema.
+        states.append(definition | {
+            "title": name,
+            "properties": {"type": {"const": name}, **definition.get("properties", {})},
+            "required": ["type", *definition.get("required", [])],
+        })  # fmt: skip
     return {
         "$schema": DRAFT,
         "title": "States of trident_py",
@@ -35,25 +40,17 @@ def schema() -> dict[str, Any]:
     }
 
 
-def _typed(name: str, own: dict[str, Any]) -> dict[str, Any]:
-    """The properties, preceded by ``type``, whose value selects the type's schema."""
-    return {
-        "properties": {"type": {"const": name}, **own.get("properties", {})},
-        "required": ["type", *own.get("required", [])],
-    }
-
-
-def _open(model: dict[str, Any]) -> dict[str, Any]:
+def _open(definition: dict[str, Any]) -> dict[str, Any]:
     """Allows a variable of the environment where another type than text is expected."""
-    properties = {name: _or_variable(each) for name, each in model.get("properties", {}).items()}
-    return model | ({"properties": properties} if properties else {})
+    properties = {name: _or_variable(value) for name, value in definition.get("properties", {}).items()}
+    return definition | ({"properties": properties} if properties else {})
 
 
-def _or_variable(own: dict[str, Any]) -> dict[str, Any]:
-    if "$ref" in own or any(each.get("type") == "string" for each in own.get("anyOf", [])):
-        return own
-    told = {key: own[key] for key in ("title", "description", "default") if key in own}
-    rest = {key: value for key, value in own.items() if key not in told}
+def _or_variable(value: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in value or any(choice.get("type") == "string" for choice in value.get("anyOf", [])):
+        return value
+    notes = {key: value[key] for key in ("title", "description", "default") if key in value}
+    rest = {key: part for key, part in value.items() if key not in notes}
     if rest.get("type") in ("string", "array", "object") and "enum" not in rest:
-        return own
-    return told | {"anyOf": [rest, _VARIABLE]}
+        return value
+    return notes | {"anyOf": [rest, _VARIABLE]}

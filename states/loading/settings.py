@@ -30,13 +30,13 @@ class StateSettings(BaseModel):
 
     def make(self) -> StateFactory:
         """Returns the factory. Opens nothing. Raises DefinitionError for settings that contradict each other."""
-        raise NotImplementedError(f"{type(self).__name__} has no make()")
+        raise NotImplementedError(f"{type(self).__name__} must define make()")
 
     def check(self, factory: StateFactory) -> Sequence[Finding]:
         """Checks the store with the factory's own ``check()``, if it has one. Writes nothing."""
         if isinstance(factory, Checkable):
             return factory.check()
-        return [Finding("ok", f"nothing is looked at: {type(factory).__name__} has no check()")]
+        return [Finding("ok", f"not checked: {type(factory).__name__} has no check()")]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"  # the values may hold secrets
@@ -65,14 +65,14 @@ def _listed(value: Any) -> Any:
 
 def _distinct(value: list[str]) -> list[str]:
     if not value:
-        raise DefinitionError("needs at least one field")
+        raise DefinitionError("expected at least one field")
     Fields.of(value)
     return value
 
 
 def _whole(value: Any) -> Any:
     if isinstance(value, bool):
-        raise ValueError("a whole number is needed")
+        raise ValueError("expected an integer")
     return value
 
 

@@ -213,7 +213,7 @@ def test_no_secret_is_in_an_error(broken: str, tmp_path: Path, monkeypatch: pyte
         ("c: {type: sqlmap}", 2, "states.c.type: no type 'sqlmap'; installed are: append, batch, compacted-topic, "),
         ("c: {type: sqlmap}", 2, "Did you mean sql-map?"),
         ("c: {kind: opaque}", 2, "states.c: type is missing; installed are: append"),
-        ("c: [1]", 2, "states.c: found ['1']; a state is a mapping with type: and its settings"),
+        ("c: [1]", 2, "states.c: found ['1']; expected a mapping with type: and the type's settings"),
         (f"c: {MAP},\n    vale: x int}}", 3, "states.c.vale: sql-map has no such key; it has: url, table, kind, key, "),
         (f"c: {MAP},\n    vale: x int}}", 3, "Did you mean value?"),
         (f"c: {MAP},\n    fils: 2}}", 3, "c.fils: sql-map has no such key; it has: url, table, kind, key, value, f"),
@@ -221,10 +221,10 @@ def test_no_secret_is_in_an_error(broken: str, tmp_path: Path, monkeypatch: pyte
         ("c:\n    type: sql-map\n    kind: opque", 4, "Did you mean opaque?"),
         ("c:\n    type: sql-map\n    kind: opaque", 2, "states.c.url: is missing; sql-map needs: url, table, kind"),
         (f"c: {MAP}, key: [a string,\n    b strng]}}", 2, "column 'b': unknown type 'strng'; there are: bigint, "),
-        (f"c: {MAP}, key: []}}", 2, "states.c.key: found a list or mapping: needs at least one field"),
+        (f"c: {MAP}, key: []}}", 2, "states.c.key: found a list or mapping: expected at least one field"),
         (f"c: {MAP}, key: [a int, a int]}}", 2, "duplicate field 'a'"),
         (f"c: {MAP}, files: 0}}", 2, "states.c.files: found '0': expected at least 1"),
-        (f"c: {MAP}, files: yes}}", 2, "states.c.files: found 'yes': a whole number is needed"),
+        (f"c: {MAP}, files: yes}}", 2, "states.c.files: found 'yes': expected an integer"),
         ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: 5, key: a}", 2, "table: found '5': expected a string"),
         ("c: {type: insert-ignore, url: 'oracle://a/b', table: t, key: a}", 2, "no dialect for 'oracle'"),
         ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: t, key: a, columns: [b]}", 2, "the key ['a'] is not"),
@@ -252,8 +252,8 @@ def test_an_error_says_where_what_was_found_and_what_exists(text: str, line: int
         ("states: &a\n  b: *a\n", 2, "states.b: this contains itself"),
         ("states:\n  1: {}\n", 2, "a name is a string, found 1; quote it"),
         ("", 1, "the file is empty; it begins with states:"),
-        ("- a\n", 1, "the file is a mapping that begins with states:"),
-        ("states:\n", 1, "states: found ''; it is a mapping"),
+        ("- a\n", 1, "expected a mapping that begins with states:"),
+        ("states:\n", 1, "states: found ''; expected a mapping"),
         ("other: 1\nstates: {}\n", 1, "other: no such key; there are: states"),
         ("state: {}\n", 1, "states: is missing"),
         ("states: {}\n# \x07\n", 2, "this is not YAML: special characters are not allowed"),
@@ -363,13 +363,13 @@ def test_another_package_adds_a_type(other: Any, tmp_path: Path) -> None:
     told = refused(tmp_path, "states:\n  r: {type: redis-map, host: h, password: 12345}")
     assert "states.r.password: found ***: expected a string" in told
     refused_by_make = refused(tmp_path, "states:\n  r: {type: redis-map, host: h, port: 1, password: '${HOME}x'}")
-    assert "states.r: cannot be made: OSError: no ${HOME}x at 1" in refused_by_make
+    assert "states.r: cannot be created: OSError: no ${HOME}x at 1" in refused_by_make
 
 
 @pytest.mark.parametrize(
     ("target", "why"),
     [
-        ("other_states:RedisState", "other_states:RedisState is no subclass of states.loading.StateSettings"),
+        ("other_states:RedisState", "other_states:RedisState is not a subclass of states.loading.StateSettings"),
         ("other_states:Nope", "other_states:Nope cannot be loaded: AttributeError"),
         ("no_such_module:X", "no_such_module:X cannot be loaded: ModuleNotFoundError"),
     ],
@@ -386,11 +386,11 @@ def test_two_packages_with_one_name_are_not_chosen_between(other: Any, tmp_path:
     other("other", redis="other_states:Redis")
     other("another", redis="other_states:RedisState")
     error = refused(tmp_path, "states:\n  r: {type: redis, host: h}")
-    assert "the packages another 2.5 and other 2.5 both bring a type of this name" in error
+    assert "the packages another 2.5 and other 2.5 both define a type of this name" in error
 
 
 def test_a_type_without_make_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NotImplementedError, match=r"StateSettings has no make\(\)"):
+    with pytest.raises(NotImplementedError, match=r"StateSettings must define make\(\)"):
         StateSettings().make()
 
 
