@@ -50,22 +50,22 @@ class Tenure:
         own = Owner(context.topology, context.state, location.shared)
         return cls(location, own, _replaced(conf), context.command_line)
 
-    def stays(self, found: Owner | None) -> bool:
+    def stays(self, owner: Owner | None) -> bool:
         """Whether the note stays as it is; False if it must be written. Raises StateError if another state owns the
         place."""
-        if found is None or found == self.own:
-            return found is not None
-        if found.shared and found.shared == self.own.shared:
+        if owner is None or owner == self.own:
+            return owner is not None
+        if owner.shared and owner.shared == self.own.shared:
             return True
-        if found[:2] == self.own[:2] or found.name in self.replaced:
+        if owner[:2] == self.own[:2] or owner.name in self.replaced:
             return False
         raise StateError(
-            f"{self.location.shown} is updated by state {found.state!r} of topology {found.topology!r}. State "
-            f"{self.own.state!r} of topology {self.own.topology!r} would take what that one writes for its own, and "
-            "tuples would be lost or counted twice; another name does not help. Nothing was changed. Let one state "
-            "update it: merge the streams before it. Or give this one a table or topic of its own; to ask that one, "
-            "use newStaticState. If the other one has another name now or will never run again, stop it and start with "
-            f"{self._setting(found.name)}"
+            f"{self.location.shown} is updated by state {owner.state!r} of topology {owner.topology!r}. State "
+            f"{self.own.state!r} of topology {self.own.topology!r} would mistake the other state's writes for its own, "
+            "and tuples would be lost or counted twice; another name does not help. Nothing was changed. Let one state "
+            "update it: merge the streams before that state. Or give this state its own table or topic; to query the "
+            "other one, use newStaticState. If the other state was renamed or will never run again, stop it and start "
+            f"with {self._setting(owner.name)}"
         )
 
     def _setting(self, name: str) -> str:
@@ -78,5 +78,5 @@ class Tenure:
 
 
 def _replaced(conf: Mapping[str, Any]) -> tuple[str, ...]:
-    told = conf.get(REPLACE) or ()
-    return (told,) if isinstance(told, str) else tuple(told)
+    names = conf.get(REPLACE) or ()
+    return (names,) if isinstance(names, str) else tuple(names)

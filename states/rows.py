@@ -61,8 +61,8 @@ def check_asked_behind(place: StatePlace, where: str) -> None:
     lists = any(isinstance(query, TupleCollectionGet) for query in place.queries)
     if lists and place.partitions > 1:
         raise DefinitionError(
-            f"{where}: TupleCollectionGet stands behind the update of state {place.state!r} in the same batch, and "
-            f"{place.partitions} partitions write its rows: it would show those that the others have committed so far. "
-            "Give the state one partition (parallelismHint(1)), ask by key (MapGet), or ask in a stream of its own "
-            "(newStaticState)"
+            f"{where}: TupleCollectionGet follows the update of state {place.state!r} in the same batch, and "
+            f"{place.partitions} partitions write its rows: the query would miss rows that other partitions have not "
+            "committed yet. Give the state one partition (parallelismHint(1)), query it by key (MapGet), or query it "
+            "in a separate stream (newStaticState)"
         )

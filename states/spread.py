@@ -27,23 +27,23 @@ class Spread(NamedTuple):
     @property
     def words(self) -> str:
         """The way for display: spouts, groupings, partitions."""
-        return self.way.partition(" ")[2] or "a way that was not recorded"
+        return self.way.partition(" ")[2] or "an unrecorded way"
 
 
 def check_whole(
-    who: str, txid: int, then: Spread, now: Spread, written: Sequence[int], receipts: Sequence[Any]
+    place: str, txid: int, then: Spread, now: Spread, written: Sequence[int], receipts: Sequence[Any]
 ) -> None:
     """Called on the driver when a batch begun under ``then`` was replayed under ``now`` and only counted. ``written``:
     the row counts of the written partitions. Raises StateError unless they are the whole batch."""
     counted = sum(receipt["rows"] for receipt in receipts)
     if len(written) == then.partitions or sum(written) == counted:
         return
-    back = f"with parallelismHint({then.partitions}) for this state", f"{now.partitions} partitions"
+    then_layout, now_layout = f"parallelismHint({then.partitions}) for this state", f"{now.partitions} partitions"
     if then.partitions == now.partitions:
-        back = "with the spouts, groupings and parallelismHints of before", "these"
+        then_layout, now_layout = "its previous spouts, groupings and parallelismHints", "the new ones"
     raise StateError(
-        f"{who}: batch {txid} was begun with {then.partitions} partitions, and {len(written)} of them have written "
-        f"{sum(written)} rows; it is replayed with {now.partitions} partitions and {counted} rows, which may not be "
-        f"told from those. The rows came by [{then.words}] then, and by [{now.words}] now. Nothing more is written. "
-        f"Start the topology once {back[0]}; when batch {txid} is committed, {back[1]} will do"
+        f"{place}: batch {txid} was begun with {then.partitions} partitions, and {len(written)} of them have written "
+        f"{sum(written)} rows; it is replayed with {now.partitions} partitions and {counted} rows, and nothing tells "
+        f"which of them are stored. The rows came by [{then.words}] then, and by [{now.words}] now. Nothing more is "
+        f"written. Start the topology once with {then_layout}; when batch {txid} is committed, return to {now_layout}"
     )

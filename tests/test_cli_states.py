@@ -137,7 +137,7 @@ def test_the_findings_as_json(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(f"states:\n  c: {{{KEYED}, url: 'sqlite:///{tmp_path}/no/c.db'}}\n")
     (found,) = json.loads(run("check", "--json", str(tmp_path / "s.yaml")).out)
     assert (found["state"], found["type"], found["stops"]) == ("c", "sql-map", True)
-    assert found["findings"] == [{"level": "error", "text": f"there is no folder {tmp_path}/no; make it"}]
+    assert found["findings"] == [{"level": "error", "text": f"the folder {tmp_path}/no does not exist; create it"}]
 
 
 # -- check: SQLite
@@ -209,11 +209,11 @@ def stored(files: dict[str, str]) -> dict[str, str]:
         ("TABLE counts (word TEXT PRIMARY KEY, txid BIGINT, count BIGINT)", KEYED,
          "has no column 'prev_count'; it has: "),
         ("TABLE counts (word TEXT PRIMARY KEY, txid BIGINT, count TEXT, prev_count BIGINT)", KEYED,
-         "has the column 'count' as TEXT, which does not hold bigint"),
+         "has the column 'count' as TEXT, which cannot hold bigint"),
         ("TABLE counts (word TEXT, txid BIGINT, count BIGINT, prev_count BIGINT)", KEYED,
          "has no primary key or unique constraint on exactly (word)"),
         ("TABLE counts (word TEXT PRIMARY KEY, txid BIGINT, count BIGINT, prev_count BIGINT, who TEXT NOT NULL)", KEYED,
-         "has the column 'who', which is NOT NULL without a default, and this state does not fill it"),
+         "has the NOT NULL column 'who' without a default, which this state does not fill"),
         ("VIEW counts AS SELECT 1 AS word", KEYED, "'counts' is a view"),
         ("TABLE other (id TEXT)", "type: insert-ignore, table: rows, key: id, columns: [id string, v]",
          "table 'rows' does not exist, and the type of v is not declared"),
@@ -322,7 +322,7 @@ def test_a_wrong_column_of_a_server_is_an_error(database: str, tmp_path: Path) -
     columns = "word VARCHAR(20) PRIMARY KEY, txid BIGINT, count DATE, prev_count BIGINT"
     statements(database, f"CREATE TABLE counts ({columns})")
     done = check(tmp_path, database)
-    assert done.code == 1 and "has the column 'count' as DATE, which does not hold bigint" in done.out
+    assert done.code == 1 and "has the column 'count' as DATE, which cannot hold bigint" in done.out
 
 
 @pytest.mark.parametrize("database", ["mariadb"], indirect=True)
@@ -335,7 +335,7 @@ def test_a_key_that_folds_texts_is_an_error(database: str, collation: str, code:
     statements(database, f"CREATE TABLE counts ({key}, txid BIGINT, count BIGINT, prev_count BIGINT)")
     done = check(tmp_path, database)
     assert done.code == code, done.out
-    assert ("takes different keys for one" in done.out and collation in done.out) == (code == 1)
+    assert ("treats different keys as equal" in done.out and collation in done.out) == (code == 1)
 
 
 @SERVERS

@@ -124,7 +124,7 @@ def _objects(values: Any) -> list[Any]:
             try:
                 values[index].as_py()
             except (ValueError, OverflowError):
-                raise Refused("its year is not from 1 to 9999", index) from None
+                raise Refused("its year is outside 1 to 9999", index) from None
     return to_list(values)
 
 

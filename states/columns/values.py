@@ -24,26 +24,26 @@ _FORBIDDEN = '"`?%\0'
 _LONGEST = 190
 
 
-def nameable(what: str, name: str) -> None:
+def nameable(thing: str, name: str) -> None:
     """Raises DefinitionError for a name that would end its quotes or look like a placeholder."""
     if not name or set(name) & set(_FORBIDDEN):
         raise DefinitionError(
-            f"{name!r} cannot name a {what}: a name has at least one character, and none of "
-            f"{' '.join(_FORBIDDEN[:-1])} or NUL. Call it something else"
+            f"{name!r} cannot name a {thing}: a name needs at least one character, and none of "
+            f"{' '.join(_FORBIDDEN[:-1])} or NUL. Choose another name"
         )
 
 
-def recordable(what: str, name: str) -> None:
+def recordable(thing: str, name: str) -> None:
     """Raises DefinitionError for a topology's or state's name that is too long for the ledger."""
     if len(name) > _LONGEST:
         raise DefinitionError(
-            f"{what} {name[:40] + '...'!r}: its name has {len(name)} characters, the ledger holds {_LONGEST}. "
-            "Give it a shorter one"
+            f"{thing} {name[:40] + '...'!r}: its name has {len(name)} characters, but the ledger holds at most "
+            f"{_LONGEST}. Choose a shorter name"
         )
 
 
 _NONE = type(None)
-_NUMBERED = "null would become a number of the database's own; give it one, or leave the column out of the fields"
+_NUMBERED = "null would become the next number of this auto-increment column; pass a number, or drop the field"
 _INTEGERS = {
     "tinyint": 8, "byte": 8, "smallint": 16, "short": 16, "int": 32, "integer": 32, "bigint": 64, "long": 64,
 }  # fmt: skip
@@ -136,7 +136,7 @@ class Column:
             try:
                 plain = _plain(value)
                 if plain is None and not self.nullable:
-                    raise Refused("a key column holds no null" if self.key else _NUMBERED)
+                    raise Refused("a key column cannot hold null" if self.key else _NUMBERED)
                 done.append(None if plain is None else encode(self, plain))
             except Refused as refused:
                 raise Refused(refused.reason, index) from None
@@ -152,7 +152,7 @@ class Column:
         zoned = [_plain(value).utcoffset() is not None for value in values]
         right = zoned[0] if self.zoned is None else self.zoned
         has, others = ("no", "one") if right else ("a", "none")
-        reason = f"it has {has} time zone, the others here have {others}, and the column would take both for one"
+        reason = f"it has {has} time zone, the others here have {others}, and the column would store both as one key"
         return {index: reason for index, own in enumerate(zoned) if own != right}
 
 
@@ -265,12 +265,12 @@ def _double(column: Column, value: Any) -> Any:
                 return float(value)
         except OverflowError:
             pass
-        raise Refused("a double has 53 bits")
+        raise Refused("a double has only 53 bits")
     _want(value, float, "a double")
     if value != value:
         raise Refused("NaN would become NULL")
     if "infinity" in column.without and value in (float("inf"), float("-inf")):
-        raise Refused("this database has no infinity")
+        raise Refused("this database cannot store infinity")
     if column.key and str(value) == "-0.0":
         raise Refused("it would become 0.0")
     return float(value)
@@ -279,9 +279,9 @@ def _double(column: Column, value: Any) -> Any:
 def _text(column: Column, value: Any) -> Any:
     _want(value, str, "text")
     if not encodable(value):
-        raise Refused("it holds half of a surrogate pair, which is no text")
+        raise Refused("it contains half of a surrogate pair, which is not text")
     if "NUL" in column.without and "\0" in value:
-        raise Refused("this database's text holds no NUL character")
+        raise Refused("a text of this database cannot contain NUL")
     if column.sizes and len(value) > column.sizes[0]:
         raise Refused(f"it is longer than {column.sizes[0]} characters")
     return _short_enough(column, str(value))
@@ -318,7 +318,7 @@ def _timestamp(column: Column, value: Any) -> Any:
         try:
             value = value.astimezone(datetime.UTC)
         except OverflowError:
-            raise Refused("its year is not from 1 to 9999") from None
+            raise Refused("its year is outside 1 to 9999") from None
         if "zone" in column.without:
             value = value.replace(tzinfo=None)
     return value.isoformat(sep=" ", timespec="microseconds")
@@ -327,14 +327,14 @@ def _timestamp(column: Column, value: Any) -> Any:
 def _decimal(column: Column, value: Any) -> Any:
     _want(value, (decimal.Decimal, int), "a decimal")
     if column.key and isinstance(value, int):
-        raise Refused("it is a whole number: 1 and Decimal(1) are two keys, and would be one here")
+        raise Refused("it is a whole number: 1 and Decimal(1) are two keys, but this column would store one")
     precision, scale = ([*column.sizes, 0] if column.sizes else [10, 0])[:2]
     number = decimal.Decimal(value)
     if not number.is_finite():
-        raise Refused("it is no number")
+        raise Refused("it is not a number")
     exact = number.quantize(decimal.Decimal(1).scaleb(-scale), context=decimal.Context(prec=precision + 400))
     if exact != number or len(exact.as_tuple().digits) > max(precision, scale):
-        raise Refused(f"it has more digits than {column.ddl}")
+        raise Refused(f"it has more digits than {column.ddl} holds")
     return str(exact if exact else exact.copy_abs())  # -0 is stored as 0
 
 
@@ -342,9 +342,9 @@ def _json(column: Column, value: Any) -> Any:
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:
-        raise Refused(f"it is no JSON: {error}") from None
+        raise Refused(f"it cannot be written as JSON: {error}") from None
     if identity(json.loads(text)) != identity(value) or not encodable(text):
-        raise Refused("it would come back from JSON as something else")
+        raise Refused("it would change in JSON")
     return _short_enough(column, text)
 
 

@@ -181,10 +181,10 @@ def _unfilled(described: list[Any], shape: Shape) -> list[str]:
     """Columns that require a value and get none from this state."""
     filled = {column.name for column in shape.columns}
     return [
-        f"has the column {each['name']!r}, which is NOT NULL without a default, and this state does not fill it"
-        for each in described
-        if each["name"] not in filled and not each["nullable"] and each.get("default") is None
-        and each.get("autoincrement") is not True and not each.get("identity") and not each.get("computed")
+        f"has the NOT NULL column {column['name']!r} without a default, which this state does not fill"
+        for column in described
+        if column["name"] not in filled and not column["nullable"] and column.get("default") is None
+        and column.get("autoincrement") is not True and not column.get("identity") and not column.get("computed")
     ]  # fmt: skip
 
 
@@ -202,8 +202,8 @@ def _layout(place: TablePlace, store: Store) -> Iterator[Finding]:
     if found is not None and tuple(found) != (place.files, ROUTING):
         yield Finding(
             "error",
-            f"table {place.table!r} lies in {found[0]} file(s) with routing {found[1]!r}, asked for are "
-            f"{place.files} with {ROUTING!r}; the number is fixed when a table is made",
+            f"table {place.table!r} lies in {found[0]} file(s) with routing {found[1]!r}, but the state declares "
+            f"{place.files} with {ROUTING!r}; the number is fixed when a table is created",
         )
 
 
@@ -211,7 +211,7 @@ def _privileges(store: Store, there: list[str], creates: bool, stages: bool) -> 
     with store.reading() as connection:
         gone = missing(store.dialect.name, connection, there, creates, stages)
     if gone:
-        yield Finding("error", f"the user {store.url.username or ''} lacks: {', '.join(gone)}; have them granted")
+        yield Finding("error", f"the user {store.url.username or ''} lacks: {', '.join(gone)}; grant these privileges")
 
 
 ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")

@@ -57,9 +57,9 @@ def key_problems(store: Store, connection: Connection, name: str, keys: Sequence
     """The problems of key columns that hold values of another kind."""
     found = _noted(connection, store.dialect.named(connection, name))
     return [
-        f"has the column {column.name!r} in its key, which holds values of the kind {there!r} ({TABLE} notes it). "
-        f"It is declared {column.ddl} now: a key of the one kind would pass for a key of the other, or an equal one "
-        f"for a new one. Declare it as before, or use another table; if its keys were written anew, remove the note"
+        f"has the key column {column.name!r}, which holds values of the kind {there!r} (recorded in {TABLE}). It is "
+        f"declared {column.ddl} now: different keys would be stored as one, or equal keys as two. Declare it as "
+        f"before, or use another table; if you have rewritten its keys, delete its row from {TABLE}"
         for column in keys
         if (there := found.get(column.name, column.kind)) != column.kind
     ]

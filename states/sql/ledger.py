@@ -123,6 +123,11 @@ class SqlFence:
         return self.topology, self.state
 
     @property
+    def shown(self) -> str:
+        """The state, for an error."""
+        return f"state {self.state!r} of topology {self.topology!r}"
+
+    @property
     def attempt(self) -> int:
         """The attempt that this task runs for."""
         return attempt_of(self.context)
@@ -131,15 +136,14 @@ class SqlFence:
         """Returns the state's row; ``lock`` is the SQL that locks it until the transaction ends. Raises ZombieError if
         a newer driver has taken over, StateError if the row is gone."""
         row = read(connection, *self.own, lock)
-        who = f"state {self.state!r} of topology {self.topology!r}"
         if row is None or row.generation < self.generation:
             raise StateError(
-                f"{who}: its row in trident_fence is gone or older than this driver; the store was replaced "
+                f"{self.shown}: its row in trident_fence is gone or older than this driver; the store was replaced "
                 "while the topology ran. Start the topology again"
             )
         if row.generation > self.generation:
             raise ZombieError(
-                f"{who}: this driver has generation {self.generation}, but a newer one with generation "
+                f"{self.shown}: this driver has generation {self.generation}, but a newer one with generation "
                 f"{row.generation} has taken over; nothing more is written. Stop this driver"
             )
         return row
@@ -148,22 +152,21 @@ class SqlFence:
         """Called first in the transaction that writes. Raises ZombieError for an older driver, batch or attempt, and
         StateError for another lineage; nothing is written then."""
         row = self.row(connection, lock)
-        who = f"state {self.state!r} of topology {self.topology!r}"
         if row.lineage != self.lineage:
             raise StateError(
-                f"{who}: the store still belongs to another checkpoint (lineage {row.lineage!r}); the driver's prepare "
-                "comes first. Run the topology on a cluster of trident_py"
+                f"{self.shown}: the store still belongs to another checkpoint (lineage {row.lineage!r}): the driver "
+                "has not called prepare() yet. Run the topology on a cluster of trident_py"
             )
         if txid is not None and txid < row.last:
             raise ZombieError(
-                f"{who}: batch {txid} is behind batch {row.last} of the store; nothing of it is written. It is the "
-                "batch of an older driver or task: if one still runs, stop it. If none does, start the topology again: "
-                "what is wrong between checkpoint and store is told then"
+                f"{self.shown}: batch {txid} is behind batch {row.last} of the store; nothing of it is written. It "
+                "comes from an older driver or task: if one still runs, stop it. If none does, start the topology "
+                "again: the start reports how checkpoint and store differ"
             )
         if txid is not None and txid == row.started and self.attempt < row.attempt:
             raise ZombieError(
-                f"{who}: attempt {self.attempt} of batch {txid} was given up, attempt {row.attempt} has taken over; "
-                "nothing of the older one is written"
+                f"{self.shown}: attempt {self.attempt} of batch {txid} was given up, attempt {row.attempt} has taken "
+                "over; nothing of the older one is written"
             )
         return row
 
@@ -248,7 +251,7 @@ class Ledger(BatchParticipant):
     @property
     def fence(self) -> SqlFence:
         if self._fence is None:
-            raise StateError("the ledger does not know its run: open comes first")
+            raise StateError("the ledger does not know its run: call open() first")
         return self._fence
 
     def remembered(self, conf: dict) -> Remembered:

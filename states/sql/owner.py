@@ -26,7 +26,7 @@ def table(options: dict[str, Any]) -> sa.Table:
 
 def check(tenure: Tenure, store: Store) -> None:
     """Called before a start, for each file. Only reads. Raises StateError if another state owns a table."""
-    with store.errors("ask whose the table is"):
+    with store.errors("look up the owner of the table"):
         if not sa.inspect(store.engine).has_table(TABLE):
             return
         with store.reading() as connection:

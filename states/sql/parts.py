@@ -81,12 +81,11 @@ class Claim(SqlFence):
 
     def _refuse(self, txid: int) -> NoReturn:
         raise StateError(
-            f"state {self.state!r} of topology {self.topology!r}: the ledger says that batch {txid} was begun, but "
-            "marks of its partitions are gone from trident_part: somebody removed rows, or only a part of the database "
-            "was restored. Which rows of the batch the table has cannot be told, and none is written. Restore the "
-            f"database as a whole. Or remove by hand the rows of batch {txid} from the table and its marks from "
-            "trident_part, set started = txid in the state's row of trident_fence, and start again: then it is "
-            "written anew"
+            f"{self.shown}: the ledger says that batch {txid} was begun, but marks of its partitions are gone from "
+            "trident_part: rows were deleted there, or only a part of the database was restored. It is unknown which "
+            "rows of the batch the table has, so none is written. Restore the whole database. Or delete the rows of "
+            f"batch {txid} from the table and its marks from trident_part, set started = txid in the state's row of "
+            "trident_fence, and start again: the batch is then written from the beginning"
         )
 
     def _insert(self, connection: Connection, txid: int, rows: list[tuple[int, int, str]]) -> None:

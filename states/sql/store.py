@@ -113,10 +113,10 @@ class Store:
             cause = getattr(error, "orig", None) or error
             text = f"{self.shown}: could not {doing}: {type(cause).__name__}: {hidden(str(cause), self.url)}"
             if self.dialect.is_lock(cause):
-                why = f"Another process has it locked (waited up to {LOCK_SECONDS:g} s)"
+                why = f"Another process holds a lock on it (waited up to {LOCK_SECONDS:g} s)"
                 raise FailedException(f"{text}. {why}") from cause
             if self.dialect.is_lost(cause):
-                why = "The server or the connection to it is gone, or it cannot do this now"
+                why = "The server or the connection to it is gone, or the server cannot do this now"
                 raise ConnectionLost(f"{text}. {why}") from cause
             advice = self.dialect.advice(self.url, cause)
             raise StateError(f"{text}: {advice}" if advice else text) from error
@@ -171,7 +171,7 @@ def parsed(url: str) -> URL:
     try:
         made = make_url(url)
     except Exception:
-        raise DefinitionError("not a database URL; SQLite's is sqlite:///counts.db") from None
+        raise DefinitionError("not a database URL; an example for SQLite is sqlite:///counts.db") from None
     return dialect_of(made).absolute(made)
 
 

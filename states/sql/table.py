@@ -105,7 +105,7 @@ def unknown_column(name: str, found: Mapping[str, str]) -> str:
         return f"has no column {name!r}; it has: {', '.join(found)}"
     if not found[name]:
         return f"has the column {name!r} without a type"
-    return f"has the column {name!r} as {found[name]}, for which no type here stands"
+    return f"has the column {name!r} as {found[name]}, which matches no type of a state"
 
 
 def _described(store: Store, table: str) -> dict[str, str] | None:
@@ -201,14 +201,14 @@ def _known_layout(store: Store, connection: Connection, place: TablePlace) -> bo
     found = connection.execute(read, (place.table,)).fetchone()
     if found is not None and not sa.inspect(store.engine).has_table(place.table):
         raise StateError(
-            f"table {place.table!r} in {store.shown} is gone: trident_layout says that it was there, and what it held "
-            "is not sent again. Restore it; or, to begin with an empty one, remove its row from trident_layout and "
+            f"table {place.table!r} in {store.shown} is gone: trident_layout has a row for it, and its rows will not "
+            "be sent again. Restore the table; or, to begin with an empty one, delete its row from trident_layout and "
             "the state's row from trident_fence"
         )
     if found is not None and tuple(found) != (place.files, ROUTING):
         raise StateError(
-            f"table {place.table!r} lies in {found[0]} file(s) with routing {found[1]!r}, asked for are "
-            f"{place.files} with {ROUTING!r}. The number is fixed when a table is made: use files={found[0]}"
+            f"table {place.table!r} lies in {found[0]} file(s) with routing {found[1]!r}, but the state declares "
+            f"{place.files} with {ROUTING!r}. The number is fixed when a table is created: use files={found[0]}"
         )
     return found is not None
 
@@ -248,7 +248,7 @@ def _unfit(store: Store, column: Column, type_name: str) -> str | None:
             return None
     except Refused as refused:
         return refused.reason
-    return f"does not hold {column.ddl}. Change the declaration, or use another table"
+    return f"cannot hold {column.ddl}. Change the declaration, or use another table"
 
 
 def key_problems(store: Store, table: str, shape: Shape) -> list[str]:
@@ -261,12 +261,12 @@ def key_problems(store: Store, table: str, shape: Shape) -> list[str]:
     with store.reading() as connection:
         if keys not in store.dialect.unique_keys(connection, table):
             problems.append(
-                f"has no primary key or unique constraint on exactly ({', '.join(sorted(keys))}), with whole columns "
-                "and over all rows; without it a replay would write rows twice"
+                f"has no primary key or unique constraint on exactly ({', '.join(sorted(keys))}) that covers whole "
+                "columns and all rows; without it a replay would write rows twice"
             )
         folded = store.dialect.inexact(connection, table, texts) if texts else {}
     for name, why in folded.items():
-        problems.append(f"takes different keys for one ('ok' and 'OK ', for example): column {name!r} {why}")
+        problems.append(f"treats different keys as equal ('ok' and 'OK ', for example): column {name!r} {why}")
     return problems
 
 
@@ -292,9 +292,9 @@ def one_key(place: TablePlace, shape: Shape) -> Shape:
     if others:
         keys = ", ".join(column.name for column in shape.keys)
         raise StateError(
-            f"table {place.table!r} in {store.shown} has a further unique index {', '.join(map(repr, others))} beside "
-            f"the key ({keys}): a row that is equal to another row in it would silently overwrite that row, whatever "
-            "its key. Drop the index or make it a plain one, or use another table"
+            f"table {place.table!r} in {store.shown} has another unique index, {', '.join(map(repr, others))}, besides "
+            f"the key ({keys}): a row with the same values in it would silently overwrite another row, whatever their "
+            "keys. Drop the index or make it non-unique, or use another table"
         )
     store.ready[asked] = True
     return shape

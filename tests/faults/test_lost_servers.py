@@ -100,7 +100,7 @@ def test_a_lock_that_does_not_come(url_on: Any, tmp_path: Path, kind: str, state
     driver = live_through(start, {2: hold, 4: hold}, heard=let_go)
     reasons = [event[3] for event in driver.of("replay")]
     assert len(reasons) >= 2
-    assert all("has it locked" in reason for reason in reasons), reasons
+    assert all("holds a lock on it" in reason for reason in reasons), reasons
     assert differences(url, Fold(Readings(SEED), 5), (state,)) == []
 
 

@@ -430,7 +430,7 @@ class AppendContract(PlainContract):
         for words in ("batch 2", "came by [shuffle] then, and by [batchGlobal] now", "groupings and parallelismHints"):
             assert words in str(told.value)
         assert factory.stored() == before
-        with pytest.raises(StateError, match="a way that was not recorded"):
+        with pytest.raises(StateError, match="an unrecorded way"):
             self.batch(self.driver(factory), 2)
         self.batch(self.coming(factory, "shuffle"), 2)
         self.batch(self.coming(factory, "batchGlobal"), 3)

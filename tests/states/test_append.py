@@ -134,10 +134,10 @@ class TestAnotherNumberOfPartitions:
 
     def test_a_task_without_a_recorded_number_writes_nothing(self, factory: AppendState) -> None:
         driver = Driver(factory, RowUpdater())
-        with pytest.raises(StateError, match="prepare comes first"):
+        with pytest.raises(StateError, match=r"has not called prepare\(\)"):
             driver.tasks(rows(*WORDS), 1)
         driver.participant.prepare(1, 0, 2)
-        with pytest.raises(FailedException, match="does not know batch 2"):
+        with pytest.raises(FailedException, match="has no record of batch 2"):
             driver.tasks(rows(*WORDS), 2)
         assert factory.stored() == {}
 
@@ -234,7 +234,7 @@ def test_columns_come_from_typed_tuples_or_from_the_table(database: str) -> None
 
 
 def test_what_is_not_there_is_refused_at_birth() -> None:
-    with pytest.raises(DefinitionError, match="onBadRow is one of"):
+    with pytest.raises(DefinitionError, match="onBadRow must be one of"):
         AppendState("sqlite:///x.db", "t", onBadRow="skip")
     with pytest.raises(TypeError, match="files"):
         AppendState("sqlite:///x.db", "t", files=2)  # type: ignore[call-arg]

@@ -114,10 +114,10 @@ def test_a_stage_that_is_not_whole_is_not_shown(factory: BatchState, database: s
     driver = Driver(factory, RowUpdater())
     receipts = driver.run(rows(("a", 1), ("b", 1), ("c", 1)), 1, of=1)
     run(database, "DELETE FROM rows_staged WHERE word = 'b'")
-    with pytest.raises(StateError, match="has 2 staged rows, its tasks have staged 3"):
+    with pytest.raises(StateError, match="has 2 staged rows, but its tasks staged 3"):
         driver.publish(1, 0, receipts)
     assert factory.stored() == {}
-    with pytest.raises(StateError, match="two receipts of one partition"):
+    with pytest.raises(StateError, match="two receipts from one partition"):
         driver.publish(1, 0, receipts * 2)
     driver.batch(rows(("a", 1)), 1, of=1, attempt=1)
     assert factory.stored() == {("a", 1): 1}
@@ -269,7 +269,7 @@ def test_a_table_that_has_changed_is_told(database: str) -> None:
     driver = Driver(BatchState(database, "rows", ["word string", "n bigint"]), RowUpdater())
     driver.batch(rows(("a", 1)), 1)
     run(database, "ALTER TABLE rows ADD COLUMN more BIGINT".replace("rows", '"rows"'))
-    with pytest.raises(StateError, match=r"'rows_staged' .* has no columns \['more'\]"):
+    with pytest.raises(StateError, match=r"'rows_staged' .* lacks the columns \['more'\]"):
         BatchState(database, "rows", ["word", "n", "more"]).makeState({}, None, 0, 1)
 
 
@@ -293,5 +293,5 @@ def test_in_a_topology(factory: BatchState) -> None:
 
 
 def test_what_cannot_be_is_refused_at_birth() -> None:
-    with pytest.raises(DefinitionError, match=r"the key \['k'\] is not among"):
+    with pytest.raises(DefinitionError, match=r"the key fields \['k'\] are not in columns"):
         BatchState("sqlite:///x.db", "t", "v bigint", "k")

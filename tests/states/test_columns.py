@@ -152,8 +152,8 @@ def test_minus_zero_is_the_key_zero(database: str) -> None:
         ("NCHAR(10)", "string", "pads or drops blanks; use VARCHAR"),
         ("CHAR(10)", "json", "pads or drops blanks; use VARCHAR"),
         ("BINARY(4)", "binary", "pads or drops zero bytes; use VARBINARY"),
-        ("SET('a','b')", "string", "changes the texts that it is given; use VARCHAR"),
-        ("ENUM('a','b')", "string", "changes the texts that it is given; use VARCHAR"),
+        ("SET('a','b')", "string", "may store another text; use VARCHAR"),
+        ("ENUM('a','b')", "string", "may store another text; use VARCHAR"),
     ],
 )
 def test_a_column_of_mysql_that_changes_values_is_refused(database: str, type_name: str, ddl: str, words: str) -> None:
@@ -311,7 +311,7 @@ def test_a_further_table_without_transactions_is_told(database: str) -> None:
     sql(database, "CREATE TABLE t_staged (v BIGINT) ENGINE = MyISAM")
     found = check(TablePlace(database, "t"), Fields(), Fields("v bigint"), ["t_staged", "t_rejected"])
     assert [each.text.partition(",")[0] for each in found if each.level == "error"] == [
-        "table 't_staged' has the engine MyISAM"
+        "table 't_staged' uses the engine MyISAM"
     ]
     assert "the state's further tables t_rejected" in [each.text for each in found]
 

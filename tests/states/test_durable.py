@@ -80,7 +80,7 @@ def test_a_record_that_a_failover_has_lost_fails_the_batch_and_not_the_run(datab
     with store.writing() as connection:
         connection.execute("DELETE FROM trident_part")
         connection.execute("UPDATE trident_fence SET started = txid")
-    with pytest.raises(FailedException, match="does not know batch 2"):
+    with pytest.raises(FailedException, match="has no record of batch 2"):
         driver.tasks(rows(2), 2)
     driver.batch(rows(2), 2, attempt=1)
     assert driver.factory.stored() == Counter([(word, n) for word in "abcd" for n in (1, 2)])

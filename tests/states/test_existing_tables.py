@@ -197,7 +197,7 @@ TABLES = {
         "CREATE VIEW t AS SELECT 1 AS v": "is a view", "CREATE MATERIALIZED VIEW t AS SELECT 1 AS v": "is a mat",
         "CREATE UNLOGGED TABLE t (v BIGINT)": "is UNLOGGED.*SET LOGGED",
         "CREATE TABLE t (v BIGINT); CREATE RULE r AS ON INSERT TO t DO INSTEAD NOTHING": "has rules",
-        "CREATE TABLE t (v BIGINT); CREATE TABLE child () INHERITS (t)": "inherit from it",
+        "CREATE TABLE t (v BIGINT); CREATE TABLE child () INHERITS (t)": "has child tables",
     },
 }  # fmt: skip
 
@@ -246,7 +246,7 @@ def test_no_number_is_made_of_a_null(database: str, typed: bool) -> None:
             tuples.append(Chunk.of_rows(tuples.fields, [tuple(row)]))
             state.beginCommit(None)
             if column != FREE[name] and row[1] is None:
-                with pytest.raises(StateError, match=r"null would become a number|null value"):
+                with pytest.raises(StateError, match=r"null would become the next number|null value"):
                     RowUpdater().updateState(state, tuples, SILENT)
                 state.rollback(None)
             else:
@@ -314,14 +314,14 @@ def test_dates_are_taken_where_a_column_is_called_date(database: str) -> None:
 @SQLITE
 def test_a_column_that_makes_numbers_of_texts_names_what_to_make_of_it(database: str) -> None:
     run(database, "CREATE TABLE t (k TEXT PRIMARY KEY, v DECIMAL(10,2))")
-    with pytest.raises(StateError, match=r"'v' as DECIMAL\(10,2\), which does not hold decimal\(10,2\).*make it TEXT"):
+    with pytest.raises(StateError, match=r"'v' as DECIMAL\(10,2\), which cannot hold decimal\(10,2\).*make it TEXT"):
         InsertIgnoreState(database, "t", "k", ["k string", "v decimal(10,2)"]).makeState({}, None, 0, 1)
 
 
 @pytest.mark.parametrize("columns", [["k string"], None])
 def test_a_file_that_cannot_be_opened_tells_why(tmp_path: Path, columns: Any) -> None:
     (tmp_path / "letter.txt").write_text("Dear Sir or Madam, " * 100)
-    reasons = {"no/such/x.db": f"no folder {tmp_path}/no/such; make", ".": "is a folder", "letter.txt": "another kind"}
+    reasons = {"no/such/x.db": f"{tmp_path}/no/such does not exist", ".": "is a folder", "letter.txt": "not a SQLite"}
     for path, why in reasons.items():
         factory = InsertIgnoreState(f"sqlite:///{tmp_path}/{path}", "t", "k", columns)
         with pytest.raises(StateError, match=re.escape(why)):

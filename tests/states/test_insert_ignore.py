@@ -84,9 +84,9 @@ def test_columns_come_from_typed_tuples_when_nothing_else_says(url: str) -> None
 
 def test_what_is_not_there_is_refused_at_birth(url: str) -> None:
     for options, words in (
-        ({"onConflict": "update"}, "onConflict is one of"),
-        ({"onBadRow": "skip"}, "onBadRow is one of"),
-        ({"columns": "v bigint"}, r"the key \['k'\] is not among"),
+        ({"onConflict": "update"}, "onConflict must be one of"),
+        ({"onBadRow": "skip"}, "onBadRow must be one of"),
+        ({"columns": "v bigint"}, r"the key fields \['k'\] are not in columns"),
     ):
         with pytest.raises(DefinitionError, match=words):
             InsertIgnoreState(url, "t", "k", **options)  # type: ignore[arg-type]

@@ -226,8 +226,8 @@ def test_no_secret_is_in_an_error(broken: str, tmp_path: Path, monkeypatch: pyte
         (f"c: {MAP}, files: 0}}", 2, "states.c.files: found '0': expected at least 1"),
         (f"c: {MAP}, files: yes}}", 2, "states.c.files: found 'yes': expected an integer"),
         ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: 5, key: a}", 2, "table: found '5': expected a string"),
-        ("c: {type: insert-ignore, url: 'oracle://a/b', table: t, key: a}", 2, "no dialect for 'oracle'"),
-        ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: t, key: a, columns: [b]}", 2, "the key ['a'] is not"),
+        ("c: {type: insert-ignore, url: 'oracle://a/b', table: t, key: a}", 2, "has no dialect for 'oracle'"),
+        ("c: {type: insert-ignore, url: 'sqlite:///a.db', table: t, key: a, columns: [b]}", 2, "the key fields ['a']"),
         (f"c: {MAP}, key: 2026-02-31}}", 2, "states.c.key: found '2026-02-31', which is not a valid timestamp"),
     ],
 )  # fmt: skip

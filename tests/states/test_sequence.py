@@ -103,7 +103,7 @@ class SequenceContract(KeyedContract):
     fields = Fields("who", "n", "v")
     updater = RowUpdater()
     bad_row = ("who0", 0, "v")
-    bad_words = ("row 15", "who='who0', n=0, v='v'", "'n'", "numbers of a sender begin with 1", "Nothing of the batch")
+    bad_words = ("row 15", "who='who0', n=0, v='v'", "'n'", "a sender's numbers begin with 1", "Nothing of the batch")
     onGap: ClassVar[str]
 
     def make(self, url: str) -> SequenceState:
@@ -181,8 +181,8 @@ def test_a_gap_is_written_down_and_closes_when_its_numbers_come_late(
         receipt = write(state, 7, ("a", 9, "x"), ("a", 2, "w"))
     assert counts(receipt) == {"applied": 2, "gaps": 2, "missing": 7}
     assert [record.getMessage() for record in caplog.records] == [
-        "table 't': number 1 of sender 'a' did not come before later ones",
-        "table 't': numbers 3 to 8 of sender 'a' did not come before later ones",
+        "table 't': number 1 of sender 'a' did not arrive before later ones",
+        "table 't': numbers 3 to 8 of sender 'a' did not arrive before later ones",
     ]
     assert [(key, row[:2]) for key, row in sorted(state.gaps().items())] == [(("a", 1), (1, 7)), (("a", 3), (8, 7))]
     assert counts(write(state, 8, ("a", 5, "v"), ("a", 1, "u"), ("a", 2, "w"))) == {
@@ -216,10 +216,10 @@ def test_of_two_rows_with_one_number_the_first_stands_and_the_other_is_counted(d
 def test_a_bad_number_or_sender_stops_the_batch(url: str, onGap: str) -> None:
     state = SequenceState(url, "t", "who", "n", COLUMNS, onGap, first=10)
     for bad, words in (
-        (("a", 9, "v"), "numbers of a sender begin with 10"), (("a", 1.0, "v"), "not a whole number"),
+        (("a", 9, "v"), "a sender's numbers begin with 10"), (("a", 1.0, "v"), "not a whole number"),
         (("a", True, "v"), "not a whole number"), (("a", "10", "v"), "not a whole number"),
-        (("a", None, "v"), "no null"), ((None, 10, "v"), "no null"), (("a", 1 << 63, "v"), "more than 64 bits"),
-        ((1, 10, "v"), "not text"),
+        (("a", None, "v"), "cannot hold null"), ((None, 10, "v"), "cannot hold null"),
+        (("a", 1 << 63, "v"), "more than 64 bits"), ((1, 10, "v"), "not text"),
     ):  # fmt: skip
         with pytest.raises(StateError, match=words) as told:
             write(state, 1, ("a", 10, "v"), bad)
@@ -245,10 +245,10 @@ def test_with_output_fields_the_applied_rows_are_emitted_in_order_also_those_tha
 
 def test_what_is_not_there_is_refused_at_birth(url: str) -> None:
     for options, words in (
-        ({"onGap": "skip"}, "onGap is one of"), ({"sender": []}, "needs the sender's fields"),
+        ({"onGap": "skip"}, "onGap must be one of"), ({"sender": []}, "needs the sender's fields"),
         ({"sequence": ["n", "m"]}, "one field for its number"), ({"columns": "v string"}, r"\['who', 'n'\] of sender"),
-        ({"sender": "last", "columns": None}, "cannot be called 'last'"), ({"first": True}, "first is a whole number"),
-        ({"sequence": "n string", "columns": None}, "is a whole one"),
+        ({"sender": "last", "columns": None}, "cannot be called 'last'"), ({"first": True}, "first must be a whole"),
+        ({"sequence": "n string", "columns": None}, "must be a whole number"),
         ({"sender": "n", "columns": None}, "duplicate field 'n'"), ({"table": 'a"b'}, "cannot name a table"),
     ):  # fmt: skip
         given = {"table": "t", "sender": "who", "sequence": "n", "columns": COLUMNS, **options}
@@ -275,12 +275,12 @@ def test_what_the_other_choice_left_behind_is_not_forgotten(database: str) -> No
     state = SequenceState(database, "t", "who", "n", COLUMNS, "hold")
     report = SequenceState(database, "t", "who", "n", COLUMNS, "report")
     write(state, 1, ("a", 2, "x"))
-    with pytest.raises(StateError, match=r"'t_held' in .* has rows that wait, written with onGap='hold'"):
+    with pytest.raises(StateError, match=r"'t_held' in .* has waiting rows, written with onGap='hold'"):
         write(report, 2, ("a", 3, "x"))
     write(state, 2, ("a", 1, "x"))
     write(report, 3, ("a", 4, "x"))
     store_of(parsed(database)).ready.clear()  # as another process
-    with pytest.raises(StateError, match=r"'t_gaps' in .* has gaps that may still close"):
+    with pytest.raises(StateError, match=r"'t_gaps' in .* has open gaps"):
         write(state, 4, ("a", 5, "x"))
 
 
@@ -288,7 +288,7 @@ def test_a_table_with_rows_that_its_senders_do_not_know_is_not_written(database:
     state = SequenceState(database, "t", "who", "n", COLUMNS)
     write(state, 1, ("a", 1, "x"), ("a", 2, "y"))
     execute(database, "DELETE FROM t_senders")
-    with pytest.raises(StateError, match="comes after the last number in 't_senders'"):
+    with pytest.raises(StateError, match="above the last number in 't_senders'"):
         write(state, 2, ("a", 1, "x"), ("b", 1, "x"))
     assert len(state.stored()) == 2
 

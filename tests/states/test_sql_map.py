@@ -122,7 +122,7 @@ def test_keys_is_an_older_name_of_key(url: str) -> None:
         assert make(url, "t", keys="w string") == make(url, "t", "w string") == made
         assert made.keys == made.key and "key=[w]" in repr(made)
         assert make(url, "t", keys=None) == make(url, "t")
-        with pytest.raises(DefinitionError, match="give key or keys, which are the same, not both"):
+        with pytest.raises(DefinitionError, match="give key or keys, which mean the same, but not both"):
             make(url, "t", "w string", keys="w string")
 
 
@@ -135,7 +135,7 @@ def test_several_keys_and_a_row_as_value(url: str) -> None:
     assert get(factory, *rows) == [(9.0, "new") if key == (1, "k1") else value for key, value in rows.items()]
     with pytest.raises(StateError, match=r"a value must be a row of \(x, y\)"):
         put(factory, 3, {(1, "k1"): 7})
-    with pytest.raises(StateError, match=r"has the keys \(a, b\), got the key \[1\]"):
+    with pytest.raises(StateError, match=r"has the key columns \(a, b\), got the key \[1\]"):
         put(factory, 3, {(1,): (1.0, "a")})
 
 
@@ -196,7 +196,7 @@ def test_a_table_of_another_shape_is_refused(url: str) -> None:
     put(SqlMapState.transactional(url, "t", "word string", "count bigint"), 1, {("a",): 1})
     for factory, words in (
         (SqlMapState.opaque(url, "t", "word string", "count bigint"), "no column 'prev_count'"),
-        (SqlMapState.transactional(url, "t", "word string", "count string"), "does not hold string"),
+        (SqlMapState.transactional(url, "t", "word string", "count string"), "cannot hold string"),
         (SqlMapState.transactional(url, "t", "count bigint", "word string"), "no primary key"),
         (SqlMapState.transactional(url, "t", "word string", "count bigint", files=2), "use files=1"),
     ):
@@ -249,7 +249,7 @@ def test_a_generation_from_another_store_is_refused(url: str) -> None:
         factory.makeState(conf, None, 0, 1).beginCommit(1)
     driver = factory.participant()
     conf["trident.generation"] = driver.open(conf)
-    with pytest.raises(StateError, match="prepare comes first"):
+    with pytest.raises(StateError, match=r"has not called prepare\(\) yet"):
         factory.makeState(conf, None, 0, 1).beginCommit(1)
     driver.prepare(1, 0, 1)
     state = factory.makeState(conf, None, 0, 1)

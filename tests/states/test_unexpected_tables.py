@@ -30,7 +30,7 @@ def test_a_dialect_names_an_engine_without_transactions(database: str) -> None:
         run(database, f"CREATE TABLE t{number} (a bigint PRIMARY KEY){f' ENGINE={engine}' if engine else ''}")
         with store.reading() as connection:
             found = store.dialect.unfit(connection, f"t{number}")
-        assert found is None if engine in (None, "InnoDB") else f"has the engine {engine}," in str(found)
+        assert found is None if engine in (None, "InnoDB") else f"uses the engine {engine}," in str(found)
     run(database, "CREATE VIEW seen AS SELECT a FROM t0")
     with store.reading() as connection:
         assert store.dialect.unfit(connection, "seen") == "is a view; a state needs a table"

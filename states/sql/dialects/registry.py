@@ -24,4 +24,4 @@ def dialect_of(url: URL) -> Dialect:
         from .postgresql.dialect import POSTGRESQL
 
         return POSTGRESQL
-    raise DefinitionError(f"no dialect for {name!r} in states.sql; there are: sqlite, mysql, mariadb, postgresql")
+    raise DefinitionError(f"states.sql has no dialect for {name!r}; it has: sqlite, mysql, mariadb, postgresql")

@@ -51,7 +51,7 @@ class ServerDialect:
 
     def part(self, url: URL, index: int) -> URL:
         if index > 0:
-            raise DefinitionError(f"files=N spreads SQLite tables only; a {self.title} table needs no more than one")
+            raise DefinitionError(f"files=N is for SQLite tables only; leave it out for a {self.title} table")
         return url
 
     def advice(self, url: URL, error: BaseException) -> str:

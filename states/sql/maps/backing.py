@@ -95,7 +95,7 @@ class SqlBackingMap(BackingMap):
             if key_of(other) != key_of(key):
                 columns = ", ".join(_names(self.keys))
                 raise StateError(
-                    f"table {self.table!r}: keys {list(other)!r} and {list(key)!r} are one in the columns "
+                    f"table {self.table!r}: keys {list(other)!r} and {list(key)!r} would be one key in the columns "
                     f"({columns}). Nothing of the batch is written. Give all keys one type and one time zone"
                 )
 
@@ -206,7 +206,7 @@ class SqlBackingMap(BackingMap):
         columns = transposed(keys, len(self.keys)) if whole is None else whole
         if columns is None or len(columns) != len(self.keys):
             names = ", ".join(_names(self.keys))
-            raise StateError(f"table {self.table!r} has the keys ({names}), got the key {list(keys[0])!r}")
+            raise StateError(f"table {self.table!r} has the key columns ({names}), got the key {list(keys[0])!r}")
         settled = self.transaction.settled(self.table, self.keys, columns if decides else None)
         return list(zip(settled, columns, strict=True))
 

@@ -106,7 +106,7 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
         if not self.single:
             keys = ", ".join(column.name for column in self.backing.keys)
             raise DefinitionError(
-                f"table {self.backing.table!r} has the key {keys}: a global aggregate needs key=None"
+                f"table {self.backing.table!r} has the key {keys}; a global aggregate needs key=None"
             )
 
 
@@ -249,6 +249,6 @@ class SqlMapState(StateFactory):
 def _key(table: str, key: FieldsLike | None, keys: FieldsLike | None) -> Fields | None:
     """The key's fields; ``keys`` is the older name of ``key``. Raises DefinitionError if both are given."""
     if key is not None and keys is not None:
-        raise DefinitionError(f"table {table!r}: give key or keys, which are the same, not both")
+        raise DefinitionError(f"table {table!r}: give key or keys, which mean the same, but not both")
     given = keys if key is None else key
     return None if given is None else Fields.of(given)

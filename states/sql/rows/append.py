@@ -97,7 +97,7 @@ class AppendRows(State, ITupleCollection):
             raise StateError(
                 f"table {self.factory.table!r}, row {position} of the batch ({row_text(batch.rows.columns, row)}): the "
                 f"table refuses it: {shortened(why)}. Nothing of the batch is written. Correct the row before the "
-                'state, change the table, or keep such rows aside with onBadRow="dead-letter"'
+                'state, change the table, or set such rows aside with onBadRow="dead-letter"'
             )
         self.inserted += len(batch.rows) - len(refused)
         if batch.positions is None:
@@ -130,8 +130,8 @@ class AppendRows(State, ITupleCollection):
         begun = self._fence.spread(connection, txid)
         if begun is None and not isinstance(self._fence, Unfenced):
             raise FailedException(  # a replica without the driver's record took over: the replay records it again
-                f"table {self.factory.table!r}: the ledger does not know batch {txid}; the driver's prepare comes "
-                "first. Run the topology on a cluster of trident_py"
+                f"table {self.factory.table!r}: the ledger has no record of batch {txid}: the driver has not called "
+                "prepare() for it. Run the topology on a cluster of trident_py"
             )
         return begun in (None, Spread(self.partitions, self._fence.way))
 
@@ -195,7 +195,7 @@ class AppendState(RowFactory):
         object.__setattr__(self, "columns", None if self.columns is None else Fields.of(self.columns))
         if self.onBadRow not in ("fail", "dead-letter"):
             raise DefinitionError(
-                f"table {self.table!r}: onBadRow is one of ['fail', 'dead-letter'], got {self.onBadRow!r}"
+                f"table {self.table!r}: onBadRow must be one of ['fail', 'dead-letter'], got {self.onBadRow!r}"
             )
 
     @property

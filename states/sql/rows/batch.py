@@ -52,8 +52,8 @@ class BatchRows(State, ITupleCollection):
         attempt or batch, FailedException if the store stays locked, StateError without a driver or a txid."""
         if self._fence is None or txid is None:
             raise StateError(
-                f"table {self.factory.table!r}: a batch state shows the rows of a txid when its driver says so; there "
-                "is no driver or no txid here. Run the topology on a cluster, outside of DRPC streams"
+                f"table {self.factory.table!r}: a BatchState shows the rows of a txid when its driver decides to, but "
+                "there is no driver or no txid here. Run the topology on a cluster, outside of DRPC streams"
             )
         self.count, self._names, self._done = 0, [], None
         self._token = f"{self.partition:06d}-{secrets.token_hex(16)}"
@@ -137,7 +137,7 @@ class BatchLedger(Ledger):
         """
         stages = [receipt for receipt in receipts if receipt is not None and receipt["count"] > 0]
         if len({stage["partition"] for stage in stages}) < len(stages):
-            raise StateError(f"table {self.factory.table!r}: batch {txid} has two receipts of one partition")
+            raise StateError(f"table {self.factory.table!r}: batch {txid} has two receipts from one partition")
         again_for(_SETTLE_SECONDS, 0.1, partial(self._unknown, txid), partial(self._flip, txid, stages))
 
     def abort(self, txid: int, attempt: int) -> None:
@@ -153,7 +153,8 @@ class BatchLedger(Ledger):
             self._staged.sweep(connection, self.fence, which, txid, self.fence.generation, attempt)
             connection.execute("COMMIT")
         except Exception as error:
-            log.info("batch %d: the staged rows of attempt %d are swept later: %s", txid, attempt, type(error).__name__)
+            reason = type(error).__name__
+            log.info("batch %d: the staged rows of attempt %d will be deleted later: %s", txid, attempt, reason)
             if connection is not None:
                 store.drop(connection)
         else:
@@ -164,7 +165,7 @@ class BatchLedger(Ledger):
         lock = error.__cause__ is not None and self._staged.store.dialect.is_lock(error.__cause__)
         unknown = isinstance(error, ConnectionLost) or (isinstance(error, FailedException) and lock)
         if unknown:
-            log.warning("batch %d: asking the ledger whether it is shown, after: %s", txid, error)
+            log.warning("batch %d: checking in the ledger whether its rows are visible, after: %s", txid, error)
         return unknown
 
     def _flip(self, txid: int, stages: list[dict]) -> None:
@@ -206,8 +207,8 @@ class BatchState(RowFactory):
         for name in ("columns", "key"):
             given = getattr(self, name)
             object.__setattr__(self, name, None if given is None else Fields.of(given))
-        if self.columns is not None and (gone := [n for n in self._key if n not in Fields.of(self.columns)]):
-            raise DefinitionError(f"table {self.table!r}: the key {gone} is not among {self.columns}")
+        if self.columns is not None and (missing := [n for n in self._key if n not in Fields.of(self.columns)]):
+            raise DefinitionError(f"table {self.table!r}: the key fields {missing} are not in columns: {self.columns}")
 
     @property
     def _key(self) -> Fields:
@@ -235,9 +236,9 @@ class BatchState(RowFactory):
         """Raises DefinitionError for a query behind the update: the rows are shown only when the batch is over."""
         if place.queries:
             raise DefinitionError(
-                f"table {self.table!r}: a query stands behind the update of state {place.state!r} in the same batch, "
-                "and must see what the batch has written; a batch state shows its rows when all partitions are done. "
-                "Ask in a stream of its own (newStaticState), or store into an AppendState or InsertIgnoreState"
+                f"table {self.table!r}: a query follows the update of state {place.state!r} in the same batch, and "
+                "must see the rows of the batch; but a BatchState shows its rows when all partitions are done. Query "
+                "it in a separate stream (newStaticState), or store into an AppendState or InsertIgnoreState"
             )
 
     def participant(self) -> BatchParticipant:

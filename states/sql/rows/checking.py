@@ -60,14 +60,13 @@ def transmissible(table: str, batch: Checked, most: int | None, keep_bad: bool) 
     long = too_long(batch.rows.columns, batch.rows.arrays, most)
     if not long:
         return batch
-    reasons = {
-        row: f"the row has {size} bytes, the server takes {most} (max_allowed_packet)" for row, size in long.items()
-    }
+    limit = f"the server takes at most {most} (max_allowed_packet)"
+    reasons = {row: f"the row has {size} bytes, {limit}" for row, size in long.items()}
     if not keep_bad:
         row, why = next(iter(reasons.items()))
         raise StateError(
             f"table {table!r}, row {batch.position(row)} of the batch: {why}. Nothing of the batch is written. Raise "
-            'the limit, allow LOAD DATA LOCAL (local_infile), or keep such rows aside with onBadRow="dead-letter"'
+            'the limit, allow LOAD DATA LOCAL (local_infile), or set such rows aside with onBadRow="dead-letter"'
         )
     names = [column.name for column in batch.rows.columns]
     rejects = [Reject(dict(zip(names, batch.rows.row(row), strict=True)), why) for row, why in reasons.items()]

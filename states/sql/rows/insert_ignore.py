@@ -157,7 +157,7 @@ class InsertIgnoreRows(State, ITupleCollection):
             raise StateError(
                 f"table {self.factory.table!r}, row {position(row)} of the batch "
                 f"({row_text(rows.columns, rows.row(row))}): the table refuses it: {shortened(why)}. Nothing of the "
-                "batch is written. Correct the row before the state, change the table, or keep such rows aside with "
+                "batch is written. Correct the row before the state, change the table, or set such rows aside with "
                 'onBadRow="dead-letter"'
             )
         names = [column.name for column in rows.columns]
@@ -174,8 +174,8 @@ class InsertIgnoreRows(State, ITupleCollection):
         texts = [conflict_text(table, rows, each, position(each.row)) for each in written.examples]
         if self.factory.onConflict == "fail":
             raise StateError(
-                f"{texts[0]}. Nothing of the batch is written ({written.conflicts} such rows). A key that names "
-                'different rows is no key: add a field to it, or choose onConflict="ignore" or "report"'
+                f"{texts[0]}. Nothing of the batch is written ({written.conflicts} such rows). A key must identify one "
+                'row: add a field to it, or choose onConflict="ignore" or "report"'
             )
         self.conflicts += written.conflicts
         for text in texts:
@@ -215,17 +215,16 @@ class InsertIgnoreState(RowFactory):
         object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
         object.__setattr__(self, "key", Fields.of(self.key))
         object.__setattr__(self, "columns", None if self.columns is None else Fields.of(self.columns))
-        for name, given, known in (
+        for name, value, choices in (
             ("onConflict", self.onConflict, ["ignore", "fail", "report"]),
             ("onBadRow", self.onBadRow, ["fail", "dead-letter"]),
         ):  # fmt: skip
-            if given not in known:
-                raise DefinitionError(f"table {self.table!r}: {name} is one of {known}, got {given!r}")
+            if value not in choices:
+                raise DefinitionError(f"table {self.table!r}: {name} must be one of {choices}, got {value!r}")
         if len(Fields.of(self.key)) == 0 or self.files < 1:
-            raise DefinitionError(f"table {self.table!r}: needs a key, and at least one file")
-        gone = [] if self.columns is None else [n for n in self.key if n not in Fields.of(self.columns)]
-        if gone:
-            raise DefinitionError(f"table {self.table!r}: the key {gone} is not among {self.columns}")
+            raise DefinitionError(f"table {self.table!r}: key needs at least one field, and files must be at least 1")
+        if self.columns is not None and (missing := [n for n in self.key if n not in Fields.of(self.columns)]):
+            raise DefinitionError(f"table {self.table!r}: the key fields {missing} are not in columns: {self.columns}")
 
     @property
     def _beside(self) -> tuple[str, ...]:

@@ -58,8 +58,9 @@ class Staged:
         known = existing(self.store, self.name) or {}
         if missing := [each.name for each in [*_OWN, *shape.columns] if each.name not in known]:
             raise StateError(
-                f"table {self.name!r} in {self.store.shown} has no columns {missing}; table {self.table!r} has changed "
-                "since it was made, or it is not ours. Drop it while the topology is stopped: it holds no committed row"
+                f"table {self.name!r} in {self.store.shown} lacks the columns {missing}: table {self.table!r} has "
+                "changed since it was created, or another program created it. Drop it while the topology is stopped: "
+                "it holds no committed rows"
             )
         self.store.ready[self.name, shape] = True
 
@@ -88,17 +89,17 @@ class Staged:
         which = f"{_MINE} AND trident_txid = ? AND trident_token IN ({marks(len(stages))})"
         parameters = (*fence.own, txid, *stages)
         text = f"SELECT trident_token, count(*) FROM \"{self.name}\" {which} GROUP BY trident_token"
-        found = dict(connection.execute(text, parameters).fetchall())
-        if found != stages:
+        counts = dict(connection.execute(text, parameters).fetchall())
+        if counts != stages:
             raise StateError(
-                f"table {self.name!r}: batch {txid} has {sum(found.values())} staged rows, its tasks have staged "
-                f"{sum(stages.values())}; somebody has changed the table. Nothing of the batch is shown. Restore it"
+                f"table {self.name!r}: batch {txid} has {sum(counts.values())} staged rows, but its tasks staged "
+                f"{sum(stages.values())}: the table was changed. Nothing of the batch is shown. Restore the table"
             )
         shown = connection.execute(self._insert(which, columns, keys), parameters).rowcount
         if not keys and shown != sum(stages.values()):
             raise StateError(
-                f"table {self.table!r}: it took {shown} of {sum(stages.values())} rows of batch {txid}; a trigger or "
-                "a rule keeps rows out. Nothing of the batch is shown. Remove it"
+                f"table {self.table!r} took only {shown} of {sum(stages.values())} rows of batch {txid}: a trigger or "
+                "a rule keeps rows out. Nothing of the batch is shown. Remove the trigger or rule"
             )
 
     def sweep(self, connection: Connection, fence: SqlFence, which: str, *values: int) -> None:

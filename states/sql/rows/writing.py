@@ -118,12 +118,11 @@ def _differ(one: pa.Array, other: pa.Array) -> pa.Array:
 
 def conflict_text(table: str, rows: KeyedRows, example: Conflict, position: int) -> str:
     """Describes a conflict."""
-    values = rows.row(example.row)
     key = row_text(rows.keys, rows.key(example.row))
-    comes = [value for value, column in zip(values, rows.columns, strict=True) if not column.key]
+    values = [value for value, column in zip(rows.row(example.row), rows.columns, strict=True) if not column.key]
     return (
         f"table {table!r}, row {position} of the batch: the key ({key}) is taken by a row with other values: "
-        f"{row_text(rows.others, example.stored)} stands, {row_text(rows.others, comes)} comes"
+        f"stored {row_text(rows.others, example.stored)}, new {row_text(rows.others, values)}"
     )
 
 

@@ -107,7 +107,7 @@ class MySqlBulk:
             return
         if loaded != (len(arrays[0]), 0, 0):
             why = _first_warning(connection)
-            raise StateError(f"the server changed values on their way into table {table!r}: {why}")
+            raise StateError(f"the server changed values while loading them into table {table!r}: {why}")
 
     def storage(self, column: Column) -> Any:
         return storage(column)
@@ -181,7 +181,7 @@ def _warnings(result: Any) -> int:
 
 def _first_warning(connection: Any) -> str:
     found = connection.execute("SHOW WARNINGS LIMIT 1").fetchone()
-    return str(found[2]) if found else "it read another number of rows"
+    return str(found[2]) if found else "it read a different number of rows"
 
 
 def _is_closed_to_files(error: BaseException) -> bool:
@@ -196,7 +196,7 @@ def _sent(raw: Any, text: str, data: Iterable[bytes]) -> list[int]:
     """
     raw._execute_command(_COM_QUERY, text)
     if not raw._read_packet().is_load_local_packet():
-        raise RuntimeError("the server did not ask for the data of LOAD DATA")
+        raise RuntimeError("the server did not request the data of LOAD DATA")
     try:
         for packet in data:
             raw.write_packet(packet)

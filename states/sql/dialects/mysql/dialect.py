@@ -36,12 +36,12 @@ _DECLARED = [
 _CHANGING = [
     (r"N?CHAR\b|(?:NATIONAL )?CHARACTER(?! VARYING)\b|NATIONAL CHAR\b", "pads or drops blanks; use VARCHAR"),
     (r"BINARY\b", "pads or drops zero bytes; use VARBINARY"),
-    (r"(?:ENUM|SET)\b", "changes the texts that it is given; use VARCHAR"),
+    (r"(?:ENUM|SET)\b", "may store another text; use VARCHAR"),
     (r"DATETIME(?:\([0-5]\))?$", "rounds times; use DATETIME(6)"),
-    (r"TIMESTAMP\b", "ends in 2038 and may make the present time of NULL; use DATETIME(6)"),
+    (r"TIMESTAMP\b", "ends in 2038 and may turn NULL into the current time; use DATETIME(6)"),
     (r"FLOAT\b", "rounds to 24 bits; use DOUBLE"),
     (r"DOUBLE ?\(", "rounds to its digits; use DOUBLE"),
-    (r"JSON\b", "writes JSON anew, and numbers may change; use LONGTEXT"),
+    (r"JSON\b", "reformats JSON, which may change numbers; use LONGTEXT"),
 ]  # fmt: skip
 _LOB = re.compile(r"(TINY|MEDIUM|LONG)?(?:TEXT|BLOB)")
 _LOB_BYTES = {"TINY": 2**8 - 1, "": 2**16 - 1, "MEDIUM": 2**24 - 1, "LONG": 0}

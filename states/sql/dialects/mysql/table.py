@@ -92,7 +92,7 @@ def unfit(connection: Any, table: str) -> str | None:
         return f"is a {kind.lower()}; a state needs a table"
     if engine != "InnoDB":
         return (
-            f"has the engine {engine}, which has no transactions: half a batch would stay. "
+            f"uses the engine {engine}, which has no transactions: half a batch could stay. "
             f'ALTER TABLE "{table}" ENGINE = InnoDB'
         )
     known = ", ".join(f"'{name}'" for name in _CHARACTERS)
@@ -102,7 +102,7 @@ def unfit(connection: Any, table: str) -> str | None:
         (table,),
     ).fetchone()
     return None if found is None else (
-        f"has the column {found[0]!r} in the character set {found[1]}, in which a text may change or not fit. "
+        f"has the column {found[0]!r} in the character set {found[1]}, which may change or refuse a text. "
         "Make it utf8mb4"
     )
 
@@ -130,7 +130,7 @@ def refuse_engine(connection: Any, table: str) -> bool:
     kind, engine = _kind_and_engine(connection, table)
     if kind == "BASE TABLE" and engine != "InnoDB":
         raise StateError(
-            f"table {table!r} has the engine {engine}, which has no transactions: half a batch would stay. "
+            f"table {table!r} uses the engine {engine}, which has no transactions: half a batch could stay. "
             f"ALTER TABLE {table} ENGINE = InnoDB"
         )
     return kind == "BASE TABLE"

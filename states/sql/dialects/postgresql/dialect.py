@@ -41,7 +41,7 @@ _DECLARED = [
 _CHANGING = [
     (r"N?CHAR\b|CHARACTER(?! VARYING)\b", "pads or drops blanks; use VARCHAR"),
     (r"TIMESTAMP ?\([0-5]\)", "rounds times; use TIMESTAMP"),
-    (r"CITEXT\b", "takes texts for one that differ in case; use TEXT"),
+    (r"CITEXT\b", "treats texts as equal that differ only in case; use TEXT"),
     (r"JSONB\b", "changes numbers such as 1e30 and -0.0; use JSON or TEXT"),
     (r"REAL\b", "rounds to 24 bits; use DOUBLE PRECISION"),
     (r"NUMERIC\(\d+, ?-", "rounds to tens or hundreds; use another scale"),

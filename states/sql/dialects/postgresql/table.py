@@ -39,22 +39,22 @@ def unfit(connection: Connection, table: str) -> str | None:
     found = connection.execute(_ABOUT, (f'"{table}"',)).fetchone()
     if found is None:
         return None
-    schema, own, kind, persistence, has_rules, has_children, hides_rows = found
+    schema, current, kind, persistence, has_rules, has_children, hides_rows = found
     if kind not in ("r", "p"):
         return f"is {_KINDS.get(kind, 'something else')}; a state needs a table"
-    if schema != own and persistence != "t":
+    if schema != current and persistence != "t":
         return (
-            f"is in the schema {schema!r}, while tables of this user are made in {own!r} (search_path): another user "
-            "would have another ledger for it. Name the one schema in the URL: "
+            f"is in the schema {schema!r}, while this user's tables are created in {current!r} (search_path): another "
+            "user would have another ledger for it. Name the one schema in the URL: "
             f"?options=-csearch_path%3D{schema}"
         )
     reasons = {
-        "is UNLOGGED: a server that dies empties it, and the ledger still says that its batches are done. "
+        "is UNLOGGED: a crash of the server empties it, while the ledger still has its batches as complete. "
         f'ALTER TABLE "{table}" SET LOGGED': persistence == "u",
-        "is temporary; a state needs a table that stays": persistence == "t",
-        "has rules, which may do something else than to write the row. Drop them, or use a trigger": has_rules,
-        "has tables that inherit from it, whose rows would be read as its own. Make it partitioned": has_children,
-        "hides rows from this user by row-level security. Grant BYPASSRLS, or switch it off": hides_rows,
+        "is temporary; a state needs a permanent table": persistence == "t",
+        "has rules, which may do something other than write the row. Drop them, or use a trigger": has_rules,
+        "has child tables, whose rows would be read as its own. Make it a partitioned table": has_children,
+        "hides rows from this user by row-level security. Grant BYPASSRLS, or turn it off": hides_rows,
     }
     return next((why for why, is_so in reasons.items() if is_so), None)
 

@@ -88,7 +88,7 @@ class Sqlite(SqliteMaps, SqliteBulk):
     def advice(self, url: URL, error: BaseException) -> str:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_NOTADB:
-            return "it is a file of another kind; name another one"
+            return "it is not a SQLite database; name another file"
         opens = code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
         return (unopenable(Path(url.database or "")) or "") if opens else ""
 
@@ -101,7 +101,7 @@ class Sqlite(SqliteMaps, SqliteBulk):
     def fits(self, column: Column, type_name: str) -> bool:
         if keeps(type_name, column.family):
             return True
-        raise Refused(f"does not hold {column.ddl} as it is; make it {STORAGE[column.family]}")
+        raise Refused(f"cannot hold {column.ddl} unchanged; make it {STORAGE[column.family]}")
 
     def type_names(self, engine: Engine, table: str) -> dict[str, str]:
         with engine.connect() as connection:

@@ -61,7 +61,7 @@ def unopenable(path: Path) -> str | None:
     """Why the file cannot be opened; None if no problem is found. SQLite also writes the folder, for the log beside the
     file."""
     if not path.parent.is_dir():
-        return f"there is no folder {path.parent}; make it"
+        return f"the folder {path.parent} does not exist; create it"
     if path.is_dir():
         return f"{path} is a folder; name a file in it"
     if not os.access(path.parent, os.W_OK | os.X_OK):
@@ -120,9 +120,9 @@ def unfit(connection: Connection, table: str) -> str | None:
     clause = _CONFLICT.search(_LITERALS.sub(" ", sql))
     if clause is None:
         return None
-    silent = {"REPLACE": "removes the older row", "IGNORE": "leaves the row out"}
-    what = silent.get(clause[1].upper(), "keeps half of a statement")
-    return f"has a constraint with {clause[0].upper()}, which {what} without a word. Make it without that clause"
+    effects = {"REPLACE": "removes the older row", "IGNORE": "leaves the row out"}
+    effect = effects.get(clause[1].upper(), "keeps half of a statement")
+    return f"has a constraint with {clause[0].upper()}, which silently {effect}. Create it without that clause"
 
 
 def numbered(connection: Connection, table: str) -> set[str]:

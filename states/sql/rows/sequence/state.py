@@ -183,12 +183,12 @@ def _conflicts(tables: Tables, old: list[tuple], stood: dict[Key, tuple], new: d
 def _check_numbers(numbers: Sequence[int], first: int) -> None:
     if min(numbers) < first:
         at = next(i for i, number in enumerate(numbers) if number < first)
-        raise Refused(f"the numbers of a sender begin with {first}", at)
+        raise Refused(f"a sender's numbers begin with {first}", at)
 
 
 def _words(table: str, sender: tuple, gap: Gap) -> str:
     numbers = f"number {gap.first}" if gap.first == gap.last else f"numbers {gap.first} to {gap.last}"
-    return f"table {table!r}: {numbers} of sender {', '.join(map(repr, sender))} did not come before later ones"
+    return f"table {table!r}: {numbers} of sender {', '.join(map(repr, sender))} did not arrive before later ones"
 
 
 @dataclass(frozen=True, repr=False)
@@ -238,16 +238,16 @@ class SequenceState(RowFactory):
         sender, columns = Fields.of(self.sender), Fields() if self.columns is None else Fields.of(self.columns)
         if len(sender) == 0 or len(Fields.of(self.sequence)) != 1:
             yield f"needs the sender's fields and one field for its number, got {sender} and {self.sequence}"
-        if self.columns is not None and (gone := [name for name in self.key if name not in columns]):
-            yield f"{gone} of sender and sequence are not among {columns}"
+        if self.columns is not None and (missing := [name for name in self.key if name not in columns]):
+            yield f"the fields {missing} of sender and sequence are not in columns: {columns}"
         if taken := [name for name in sender if name in RESERVED]:
-            yield f"a sender's field cannot be called {taken[0]!r}: {', '.join(RESERVED)} stand beside it"
+            yield f"a sender's field cannot be called {taken[0]!r}; reserved names: {', '.join(RESERVED)}"
         if self.onGap not in ("hold", "report"):
-            yield f'onGap is one of ["hold", "report"], got {self.onGap!r}'
+            yield f'onGap must be one of ["hold", "report"], got {self.onGap!r}'
         if not isinstance(self.first, int) or isinstance(self.first, bool) or self.first <= -(1 << 63):
-            yield f"first is a whole number of 64 bits, got {self.first!r}"
+            yield f"first must be a whole number of 64 bits, got {self.first!r}"
         if (ddl := self._number_type) is not None and Column(self.number, ddl).family != "integer":
-            yield f"the number {self.number!r} is a whole one, such as bigint; {ddl} is not"
+            yield f"the type of {self.number!r} must be a whole number such as bigint, got {ddl}"
 
     @property
     def key(self) -> Fields:

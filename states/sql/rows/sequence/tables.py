@@ -75,17 +75,17 @@ class Tables:
     def lock(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, Known]:
         """Locks the rows of these senders for this transaction and returns them; creates missing ones."""
         self._lock(connection, senders)
-        found = self._known(connection, senders)
-        if new := [sender for sender in senders if sender not in found]:
+        rows = self._known(connection, senders)
+        if new := [sender for sender in senders if sender not in rows]:
             self._make(connection, new)
             self._lock(connection, new)
-            found |= self._known(connection, new)
-        if gone := [sender for sender in senders if sender not in found]:
+            rows |= self._known(connection, new)
+        if missing := [sender for sender in senders if sender not in rows]:
             raise StateError(
-                f"table {self.senders!r}: the row of sender {gone[0]!r} cannot be found again under its own key; "
-                "a trigger or a rule changes what is inserted. Remove it"
+                f"table {self.senders!r}: the row of sender {missing[0]!r} cannot be read back by its key: a trigger "
+                "or a rule changes inserted rows. Remove the trigger or rule"
             )
-        return found
+        return rows
 
     def _lock(self, connection: Connection, senders: Sequence[tuple]) -> None:
         if self.dialect.exclusive == "":
@@ -166,8 +166,8 @@ class Tables:
             if not self.dialect.is_duplicate(error):
                 raise
             raise StateError(
-                f"table {table!r} has a row that comes after the last number in {self.senders!r}, or another unique "
-                f"key refuses one ({error}). Nothing of the batch is written. Only this state may write the table"
+                f"table {table!r} has a row above the last number in {self.senders!r}, or another unique key refuses a "
+                f"row ({error}). Nothing of the batch is written. Only this state may write the table"
             ) from error
 
     def _release(self, connection: Connection, senders: Sequence[tuple]) -> None:
@@ -193,13 +193,13 @@ def make_beside(place: TablePlace, tables: Tables, onGap: str) -> None:
         prepare(TablePlace(place.url, name), Shape(tuple(columns)))
     done = (place, "sequence", onGap)
     if done not in store.ready:
-        with store.errors(f"look for what onGap={onGap!r} does not read"):
+        with store.errors(f"look for rows that onGap={onGap!r} does not read"):
             _refuse_other(store, tables, onGap)
         store.ready[done] = True
 
 
 def _refuse_other(store: Store, tables: Tables, onGap: str) -> None:
-    other, words = ("hold", "rows that wait") if onGap == "report" else ("report", "gaps that may still close")
+    other, contents = ("hold", "waiting rows") if onGap == "report" else ("report", "open gaps")
     name = tables.held if onGap == "report" else tables.gaps
     if not sa.inspect(store.engine).has_table(name):
         return
@@ -207,8 +207,8 @@ def _refuse_other(store: Store, tables: Tables, onGap: str) -> None:
         found = connection.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()
     if found is not None:
         raise StateError(
-            f"table {name!r} in {store.shown} has {words}, written with onGap={other!r}; with onGap={onGap!r} "
-            f"they would be left there. Use onGap={other!r}, or empty that table if its rows are given up"
+            f"table {name!r} in {store.shown} has {contents}, written with onGap={other!r}; onGap={onGap!r} never "
+            f"reads them. Use onGap={other!r}, or empty that table if you give up its rows"
         )
 
 
