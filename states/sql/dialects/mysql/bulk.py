@@ -17,7 +17,7 @@ from ....columns.keyed import KeyedRows
 from ....columns.values import Column
 from ..base import names
 from ..bulk import BLOCK_BYTES, Loaded, blocks, insertions, packets
-from .table import numbered, other_unique, refuse_engine, storage, table_options, takes_every_row, unfit, unique_keys
+from .table import MySqlTable, refuse_engine, takes_every_row
 
 _COM_QUERY = 3
 ROOM = 4096  # bytes for the text around the values
@@ -28,7 +28,7 @@ _LOADED = re.compile(rb"(\d+)\D+(\d+)\D+(\d+)\D+(\d+)\D*$")  # not the words: th
 _INSERTED = re.compile(rb"(\d+)\D+(\d+)\D+(\d+)\D*$")
 
 
-class MySqlBulk:
+class MySqlBulk(MySqlTable):
     """The bulk methods of `MySql`."""
 
     temporary = "TEMPORARY TABLE"
@@ -49,7 +49,7 @@ class MySqlBulk:
         """
         binary = {c.name: f"@b{i}" for i, c in enumerate(columns) if c.family == "binary"}
         targets = ", ".join(binary.get(column.name, f'"{column.name}"') for column in columns)
-        turned = ", ".join(f'"{name}" = UNHEX(SUBSTRING({it}, 3))' for name, it in binary.items())
+        turned = ", ".join(f'"{name}" = UNHEX(SUBSTRING({variable}, 3))' for name, variable in binary.items())
         text = (
             f"LOAD DATA LOCAL INFILE 'trident' {'IGNORE ' if ignore else ''}INTO TABLE \"{table}\" "
             f"CHARACTER SET utf8mb4 ({targets}){' SET ' + turned if turned else ''}"
@@ -83,13 +83,13 @@ class MySqlBulk:
     def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
         """Creates a temporary table that accepts every row for ``table``; commits nothing."""
         wide = [Column(c.name, {"text": "string", "binary": "binary"}.get(c.family, c.ddl)) for c in columns]
-        made = [
-            sa.Column(c.name, storage(c), primary_key=i == 0, autoincrement=False)
+        stored = [
+            sa.Column(c.name, self.storage(c), primary_key=i == 0, autoincrement=False)
             for i, c in enumerate(wide)
         ]
         refuse_engine(connection, table)
-        options = table_options(connection, True)
-        temporary = sa.Table(name, sa.MetaData(), *made, prefixes=["TEMPORARY"], **options)
+        options = self.table_options(connection, True)
+        temporary = sa.Table(name, sa.MetaData(), *stored, prefixes=["TEMPORARY"], **options)
         connection.execute(str(CreateTable(temporary).compile(dialect=engine.dialect)))
 
     def fill(
@@ -108,25 +108,6 @@ class MySqlBulk:
         if loaded != (len(arrays[0]), 0, 0):
             why = _first_warning(connection)
             raise StateError(f"the server changed values while loading them into table {table!r}: {why}")
-
-    def storage(self, column: Column) -> Any:
-        return storage(column)
-
-    def table_options(self, connection: Any, keyed: bool) -> dict[str, Any]:
-        return table_options(connection, keyed)
-
-    def unfit(self, connection: Any, table: str) -> str | None:
-        return unfit(connection, table)
-
-    def unique_keys(self, connection: Any, table: str) -> list[set[str]]:
-        return unique_keys(connection, table)
-
-    def numbered(self, connection: Any, table: str) -> set[str]:
-        return numbered(connection, table)
-
-    def other_unique(self, connection: Any, table: str, keys: Sequence[Column]) -> list[str]:
-        """ON DUPLICATE KEY UPDATE names no key: it changes any row that conflicts in any unique index."""
-        return other_unique(connection, table, {key.name for key in keys})
 
     def unless_there(self, keys: Sequence[Column]) -> str:
         """None: INSERT IGNORE would ignore more than duplicate keys."""
@@ -175,13 +156,13 @@ def _insert_text(verb: str, table: str, columns: Sequence[Column]) -> bytes:
 
 def _warnings(result: Any) -> int:
     """The number of warnings, from the message: the server's warning count ends at 65535."""
-    found = _INSERTED.search(result.message or b"")
-    return int(found.group(3)) if found else int(result.warning_count)
+    counts = _INSERTED.search(result.message or b"")
+    return int(counts.group(3)) if counts else int(result.warning_count)
 
 
 def _first_warning(connection: Any) -> str:
-    found = connection.execute("SHOW WARNINGS LIMIT 1").fetchone()
-    return str(found[2]) if found else "it read a different number of rows"
+    warning = connection.execute("SHOW WARNINGS LIMIT 1").fetchone()
+    return str(warning[2]) if warning else "it read a different number of rows"
 
 
 def _is_closed_to_files(error: BaseException) -> bool:
@@ -205,7 +186,7 @@ def _sent(raw: Any, text: str, data: Iterable[bytes]) -> list[int]:
         raise
     raw.write_packet(b"")
     answer = raw._read_packet()
-    found = _LOADED.search(answer.get_all_data())
-    if found is None:
+    counts = _LOADED.search(answer.get_all_data())
+    if counts is None:
         raise RuntimeError("the server did not count the rows of LOAD DATA")
-    return [int(number) for number in found.groups()]
+    return [int(number) for number in counts.groups()]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -14,11 +16,13 @@ from trident_py.state import StateType
 
 from ....columns.arrow import arrow_array
 from ....columns.values import Column, transposed
+from ...connection import Connection
 from ...maps.combining import PartialResults, Recipe
 from ..base import insert_text, names
 from ..bulk import blocks, insertions
 from .bulk import ROOM, MySqlBulk, code_of
 
+_KEYS_PER_READ = 1_000
 _STAGED = "trident_staged"
 _ROWS_TO_STAGE = 2_000  # from so many rows on, staging is faster
 _ROWS_TO_WRITE_STAGED = 10_000
@@ -36,6 +40,24 @@ class MySqlMaps(MySqlBulk):
     """The methods of `MySql` for map states."""
 
     columnar = True
+
+    def read(
+        self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
+        asked: Sequence[tuple],
+    ) -> list[tuple | None]:  # fmt: skip
+        width = len(keys)
+        place = "?" if width == 1 else f"({', '.join('?' * width)})"
+        which = names(keys) if width == 1 else f"({names(keys)})"
+        decoders = [self.decoder(key) for key in keys]
+        rows: dict[tuple, tuple] = {}
+        for start in range(0, len(asked), _KEYS_PER_READ):
+            part = asked[start : start + _KEYS_PER_READ]
+            places = ", ".join([place] * len(part))
+            text = f'SELECT {names([*keys, *columns])} FROM "{table}" WHERE {which} IN ({places})'
+            for row in connection.execute(text, list(chain.from_iterable(part))).fetchall():
+                key = tuple(d(v) if d else v for d, v in zip(decoders, row, strict=False))
+                rows[_comparable(key)] = row[width:]
+        return [rows.get(_comparable(key)) for key in asked]
 
     def combine(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
         if recipe.value.family == "double" and _has_negative_zero(batch.columns[-1]):
@@ -55,21 +77,21 @@ class MySqlMaps(MySqlBulk):
     def write(
         self, connection: Any, table: str, keys: Sequence[Column], columns: Sequence[Column], rows: Sequence[tuple]
     ) -> None:
-        tail = self.instead([each.name for each in keys], [each.name for each in columns])
+        tail = self.instead([key.name for key in keys], [column.name for column in columns])
         if len(rows) < _ROWS_TO_BUILD:
             connection.executemany(insert_text(table, [*keys, *columns]) + tail, rows)
             return
-        whole = [*keys, *columns]
-        arrays = [_stored(arrow_array(c, v)) for c, v in zip(whole, transposed(rows, len(whole)) or [], strict=True)]
+        every = [*keys, *columns]
+        arrays = [_stored(arrow_array(c, v)) for c, v in zip(every, transposed(rows, len(every)) or [], strict=True)]
         if len(rows) >= _ROWS_TO_WRITE_STAGED and connection.stages:
             try:
-                with self._staged(connection, table, whole, arrays) as staged:
-                    text = f'INSERT INTO "{table}" ({names(whole)}) SELECT {names(whole)} FROM "{staged}"{tail}'
+                with self._staged(connection, table, every, arrays) as staged:
+                    text = f'INSERT INTO "{table}" ({names(every)}) SELECT {names(every)} FROM "{staged}"{tail}'
                     connection.execute(text)
                 return
             except NotStaged as error:
                 connection.stages = error.__cause__ is None  # a bad row does not mean that the server cannot stage
-        self._insert(connection, table, whole, arrays, tail)
+        self._insert(connection, table, every, arrays, tail)
 
     def _combine_staged(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
         """Combines with one load and one statement. The rows are loaded in key order and read in that order."""
@@ -94,8 +116,8 @@ class MySqlMaps(MySqlBulk):
         if not wanted:
             return []
         keys = zip(*(array.to_pylist() for array in batch.columns[:-1]), strict=True)
-        found = self.read(connection, recipe.table, recipe.keys, [recipe.value], list(keys))  # type: ignore[attr-defined]
-        return [row[0] for row in found]
+        rows = self.read(connection, recipe.table, recipe.keys, [recipe.value], list(keys))
+        return [row[0] for row in rows if row is not None]
 
     def _insert(
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array], tail: str
@@ -112,12 +134,12 @@ class MySqlMaps(MySqlBulk):
         _create(connection, table, columns)
         try:
             try:
-                done = self.load(connection, _STAGED, columns, blocks(columns, arrays))
+                loaded = self.load(connection, _STAGED, columns, blocks(columns, arrays))
             except Exception as error:
                 if code_of(error) in _NO_STAGE:
                     raise NotStaged from error
                 raise
-            if done.warnings or done.records != len(arrays[0]):  # writing into the table itself names the bad row
+            if loaded.warnings or loaded.records != len(arrays[0]):  # writing into the table itself names the bad row
                 raise NotStaged
             yield _STAGED
         finally:
@@ -125,13 +147,24 @@ class MySqlMaps(MySqlBulk):
                 connection.execute(f'DROP TEMPORARY TABLE IF EXISTS "{_STAGED}"')
 
 
+def _comparable(key: tuple) -> tuple:
+    """The key with dates, times and decimals as text, the form in which keys are asked."""
+    return tuple(v if isinstance(v, str | int | float | bytes) else _text(v) for v in key)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, datetime.datetime):
+        return value.isoformat(sep=" ", timespec="microseconds")
+    return str(value)
+
+
 def _create(connection: Any, table: str, columns: Sequence[Column]) -> None:
     """Creates the temporary table. MariaDB's Aria keeps no log for it and reads rows in insertion order, which halves
     the time."""
     engine = " ENGINE=Aria" if "mariadb" in connection.raw.get_server_info().lower() else ""
-    own = [f'"{c.name}"' if c.name != "trident_at" else 'CAST(0 AS SIGNED) AS "trident_at"' for c in columns]
+    selected = [f'"{c.name}"' if c.name != "trident_at" else 'CAST(0 AS SIGNED) AS "trident_at"' for c in columns]
     try:
-        text = f'SELECT {", ".join(own)} FROM "{table}" LIMIT 0'
+        text = f'SELECT {", ".join(selected)} FROM "{table}" LIMIT 0'
         connection.execute(f'CREATE TEMPORARY TABLE "{_STAGED}"{engine} AS {text}')
     except Exception as error:
         if code_of(error) in _NO_STAGE:

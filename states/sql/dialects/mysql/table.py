@@ -1,9 +1,10 @@
-"""Asks the server which rows a MySQL table could refuse."""
+"""What a MySQL table is like: its types and keys, and which rows it could refuse."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sqlalchemy.dialects import mysql as types
@@ -11,14 +12,37 @@ from sqlalchemy.dialects import mysql as types
 from trident_py.errors import StateError
 
 from ....columns.keyed import KeyedRows
-from ....columns.values import Column
+from ....columns.values import DECODERS, Column
 from ...connection import Connection
+from ..server import ServerDialect
 
-_KNOWN = 256
+_DEFINITIONS = 256
 _KEY_LENGTH = 190
 _NUMBERED = re.compile(r" AUTO_INCREMENT=\d+")
 _HERE = "table_schema = database() AND table_name = ?"
 _CHARACTERS = ("utf8mb4", "utf8mb3", "utf8", "latin1", "ascii", "binary")
+_WIDTH = r"(?:\(\d+\))?"
+_DECLARED = [
+    (r"TINYINT\(1\)|BOOL", "boolean"), (rf"TINYINT{_WIDTH}", "tinyint"), (rf"SMALLINT{_WIDTH}", "smallint"),
+    (rf"BIGINT{_WIDTH}", "bigint"), (rf"(?:INTEGER|INT){_WIDTH}", "int"),
+    (r"(?:NATIONAL )?VARCHAR\(\d+\)|NVARCHAR\(\d+\)|(?:TINY|MEDIUM|LONG)?TEXT(?:\(\d+\))?", "string"),
+    (r"VARBINARY\(\d+\)|(?:TINY|MEDIUM|LONG)?BLOB(?:\(\d+\))?", "binary"), (r"DOUBLE", "double"),
+    (r"DATETIME\(6\)", "timestamp"), (r"DATE", "date"),
+]  # fmt: skip
+
+_CHANGING = [
+    (r"N?CHAR\b|(?:NATIONAL )?CHARACTER(?! VARYING)\b|NATIONAL CHAR\b", "pads or drops blanks; use VARCHAR"),
+    (r"BINARY\b", "pads or drops zero bytes; use VARBINARY"),
+    (r"(?:ENUM|SET)\b", "may store another text; use VARCHAR"),
+    (r"DATETIME(?:\([0-5]\))?$", "rounds times; use DATETIME(6)"),
+    (r"TIMESTAMP\b", "ends in 2038 and may turn NULL into the current time; use DATETIME(6)"),
+    (r"FLOAT\b", "rounds to 24 bits; use DOUBLE"),
+    (r"DOUBLE ?\(", "rounds to its digits; use DOUBLE"),
+    (r"JSON\b", "reformats JSON, which may change numbers; use LONGTEXT"),
+]  # fmt: skip
+_LOB = re.compile(r"(TINY|MEDIUM|LONG)?(?:TEXT|BLOB)")
+_LOB_BYTES = {"TINY": 2**8 - 1, "": 2**16 - 1, "MEDIUM": 2**24 - 1, "LONG": 0}
+_LIMITS = {"double": ("infinity",), "timestamp": ("zone",)}
 _REASONS = {
     "foreign key": f"SELECT count(*) FROM information_schema.table_constraints WHERE {_HERE}"
     " AND constraint_type = 'FOREIGN KEY'",
@@ -31,28 +55,117 @@ _REASONS = {
 }
 
 
-def storage(column: Column) -> Any:
-    sizes = column.sizes
-    integers = {"tinyint": types.TINYINT, "byte": types.TINYINT, "smallint": types.SMALLINT,
-                "short": types.SMALLINT, "int": types.INTEGER, "integer": types.INTEGER}  # fmt: skip
-    made: dict[str, Callable[[], Any]] = {
-        "integer": lambda: integers.get(column.base, types.BIGINT)(),
-        "double": types.DOUBLE,
-        "text": lambda: types.VARCHAR(*sizes[:1] or [_KEY_LENGTH]) if column.key or sizes else types.LONGTEXT(),
-        "boolean": types.BOOLEAN,
-        "binary": lambda: types.VARBINARY(_KEY_LENGTH) if column.key else types.LONGBLOB(),
-        "date": types.DATE,
-        "timestamp": lambda: types.DATETIME(fsp=6),
-        "decimal": lambda: types.DECIMAL(*[*sizes, 0][:2] if sizes else (10, 0)),
-        "json": types.LONGTEXT,
-    }
-    return made[column.family]()
+class MySqlTable(ServerDialect):
+    """The methods of `MySql` about tables."""
 
+    families = _DECLARED
+    changing = _CHANGING
+    limits = _LIMITS
 
-def table_options(connection: Connection, keyed: bool) -> dict[str, Any]:
-    version = connection.execute("SELECT version()").fetchone()[0]
-    exact = "utf8mb4_nopad_bin" if "mariadb" in version.lower() else "utf8mb4_0900_bin"
-    return {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": exact}
+    def storage(self, column: Column) -> Any:
+        sizes = column.sizes
+        integers = {"tinyint": types.TINYINT, "byte": types.TINYINT, "smallint": types.SMALLINT,
+                    "short": types.SMALLINT, "int": types.INTEGER, "integer": types.INTEGER}  # fmt: skip
+        by_family: dict[str, Callable[[], Any]] = {
+            "integer": lambda: integers.get(column.base, types.BIGINT)(),
+            "double": types.DOUBLE,
+            "text": lambda: types.VARCHAR(*sizes[:1] or [_KEY_LENGTH]) if column.key or sizes else types.LONGTEXT(),
+            "boolean": types.BOOLEAN,
+            "binary": lambda: types.VARBINARY(_KEY_LENGTH) if column.key else types.LONGBLOB(),
+            "date": types.DATE,
+            "timestamp": lambda: types.DATETIME(fsp=6),
+            "decimal": lambda: types.DECIMAL(*[*sizes, 0][:2] if sizes else (10, 0)),
+            "json": types.LONGTEXT,
+        }
+        return by_family[column.family]()
+
+    def fits(self, column: Column, type_name: str) -> bool:
+        self.refuse_changing(type_name)
+        ddl = self.declared(type_name)
+        if ddl is None:
+            return False
+        stored = Column(column.name, ddl)
+        if column.family == "boolean":
+            return ddl in ("boolean", "tinyint")
+        if column.family == "json":
+            return stored.family in ("json", "text")
+        if column.family == stored.family == "integer":
+            return stored.bits >= column.bits
+        if column.family == "decimal":
+            return stored.family == "decimal" and stored.sizes == ([*column.sizes, 0] if column.sizes else [10, 0])[:2]
+        return column.family == stored.family
+
+    def narrowed(self, column: Column, type_name: str) -> Column:
+        """A TEXT or BLOB type's name decides its length. (MariaDB truncates a longer value in INSERT ... SELECT.)"""
+        column = super().narrowed(column, type_name)
+        lob = _LOB.match(type_name.upper())
+        most = 0 if lob is None else _LOB_BYTES[lob[1] or ""]
+        if column.family == "binary" and most:
+            return replace(column, ddl=f"{column.base}({min([most, *column.sizes[:1]])})")
+        return replace(column, most=most or column.most)
+
+    def decoder(self, column: Column) -> Callable[[Any], Any] | None:
+        return DECODERS[column.family] if column.family in ("boolean", "json") else None
+
+    def inexact(self, connection: Connection, table: str, names: Sequence[str]) -> dict[str, str]:
+        columns = connection.execute(
+            "SELECT column_name, collation_name FROM information_schema.columns"
+            " WHERE table_schema = database() AND table_name = ? AND collation_name IS NOT NULL",
+            (table,),
+        ).fetchall()
+        good = ("utf8mb4_nopad_bin", "utf8mb4_0900_bin", "binary")
+        return {
+            name: f"has the collation {collation}; change it to utf8mb4_0900_bin (MySQL) or utf8mb4_nopad_bin (MariaDB)"
+            for name, collation in columns
+            if name in names and collation not in good and not collation.endswith("_nopad_bin")
+        }
+
+    def table_options(self, connection: Connection, keyed: bool) -> dict[str, Any]:
+        version = connection.execute("SELECT version()").fetchone()[0]
+        exact = "utf8mb4_nopad_bin" if "mariadb" in version.lower() else "utf8mb4_0900_bin"
+        return {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": exact}
+
+    def unfit(self, connection: Connection, table: str) -> str | None:
+        """Why the table cannot hold a state; None for a plain or a missing table."""
+        kind, engine = _kind_and_engine(connection, table)
+        if kind == "":
+            return None
+        if kind != "BASE TABLE":  # view, sequence, system versioned
+            return f"is a {kind.lower()}; a state needs a table"
+        if engine != "InnoDB":
+            return _without_transactions(table, engine)
+        supported = ", ".join(f"'{name}'" for name in _CHARACTERS)
+        other = connection.execute(
+            f"SELECT column_name, character_set_name FROM information_schema.columns WHERE {_HERE}"
+            f" AND character_set_name NOT IN ({supported}) LIMIT 1",
+            (table,),
+        ).fetchone()
+        return None if other is None else (
+            f"has the column {other[0]!r} in the character set {other[1]}, which may change or refuse a text. "
+            "Make it utf8mb4"
+        )
+
+    def numbered(self, connection: Connection, table: str) -> set[str]:
+        text = f"SELECT column_name FROM information_schema.columns WHERE {_HERE} AND extra LIKE '%auto_increment%'"
+        return {row[0] for row in connection.execute(text, (table,)).fetchall()}
+
+    def unique_keys(self, connection: Connection, table: str) -> list[set[str]]:
+        """The columns of each unique index without prefixes or expressions."""
+        keys: dict[str, set[str]] = {}
+        partial: set[str] = set()
+        for index, column, part in _unique_columns(connection, table):
+            if part is not None or column is None:  # a prefix, an expression
+                partial.add(index)
+            else:
+                keys.setdefault(index, set()).add(column)
+        return [columns for index, columns in keys.items() if index not in partial]
+
+    def other_unique(self, connection: Connection, table: str, keys: Sequence[Column]) -> list[str]:
+        """Those that lack a whole column of the key. ON DUPLICATE KEY UPDATE changes a row that conflicts in any."""
+        columns: dict[str, set[str]] = {}
+        for index, column, part in _unique_columns(connection, table):
+            columns.setdefault(index, set()).update([column] if part is None and column is not None else [])
+        return [index for index, names in columns.items() if not {key.name for key in keys} <= names]
 
 
 class _Definition(NamedTuple):
@@ -69,10 +182,9 @@ _definitions: dict[str, _Definition] = {}
 def takes_every_row(connection: Any, table: str, rows: KeyedRows) -> bool:
     """Whether the table can refuse nothing but a value or its one key. Holds until the transaction ends."""
     connection.execute(f'SELECT 1 FROM "{table}" LIMIT 0')  # locks the table's definition until the end
-    found = connection.execute(f'SHOW CREATE TABLE "{table}"').fetchone()
-    text = _NUMBERED.sub("", found[1])
+    text = _NUMBERED.sub("", connection.execute(f'SHOW CREATE TABLE "{table}"').fetchone()[1])
     if text not in _definitions:
-        if len(_definitions) >= _KNOWN:
+        if len(_definitions) >= _DEFINITIONS:
             _definitions.clear()
         _definitions[text] = _Definition(_is_plain(connection, table), _needed(connection, table))
     definition = _definitions[text]
@@ -83,65 +195,19 @@ def takes_every_row(connection: Any, table: str, rows: KeyedRows) -> bool:
     ).fetchone()
 
 
-def unfit(connection: Any, table: str) -> str | None:
-    """Why the table cannot hold a state; None for a plain or a missing table."""
-    kind, engine = _kind_and_engine(connection, table)
-    if kind == "":
-        return None
-    if kind != "BASE TABLE":  # view, sequence, system versioned
-        return f"is a {kind.lower()}; a state needs a table"
-    if engine != "InnoDB":
-        return (
-            f"uses the engine {engine}, which has no transactions: half a batch could stay. "
-            f'ALTER TABLE "{table}" ENGINE = InnoDB'
-        )
-    known = ", ".join(f"'{name}'" for name in _CHARACTERS)
-    found = connection.execute(
-        f"SELECT column_name, character_set_name FROM information_schema.columns WHERE {_HERE}"
-        f" AND character_set_name NOT IN ({known}) LIMIT 1",
-        (table,),
-    ).fetchone()
-    return None if found is None else (
-        f"has the column {found[0]!r} in the character set {found[1]}, which may change or refuse a text. "
-        "Make it utf8mb4"
-    )
-
-
-def unique_keys(connection: Any, table: str) -> list[set[str]]:
-    """The columns of each unique index without prefixes or expressions."""
-    whole: dict[str, set[str]] = {}
-    partial: set[str] = set()
-    for index, column, part in _unique_columns(connection, table):
-        if part is not None or column is None:  # a prefix, an expression
-            partial.add(index)
-        else:
-            whole.setdefault(index, set()).add(column)
-    return [columns for index, columns in whole.items() if index not in partial]
-
-
-def numbered(connection: Any, table: str) -> set[str]:
-    """The auto-increment columns, in which NULL becomes the next number."""
-    text = f"SELECT column_name FROM information_schema.columns WHERE {_HERE} AND extra LIKE '%auto_increment%'"
-    return {row[0] for row in connection.execute(text, (table,)).fetchall()}
-
-
 def refuse_engine(connection: Any, table: str) -> bool:
     """Whether this is a base table (not a view). Raises StateError if its engine has no transactions."""
     kind, engine = _kind_and_engine(connection, table)
     if kind == "BASE TABLE" and engine != "InnoDB":
-        raise StateError(
-            f"table {table!r} uses the engine {engine}, which has no transactions: half a batch could stay. "
-            f"ALTER TABLE {table} ENGINE = InnoDB"
-        )
+        raise StateError(f"table {table!r} {_without_transactions(table, engine)}")
     return kind == "BASE TABLE"
 
 
-def other_unique(connection: Any, table: str, keys: set[str]) -> list[str]:
-    """Unique indexes in which rows of different keys can conflict: those that lack a whole column of the key."""
-    whole: dict[str, set[str]] = {}
-    for index, column, part in _unique_columns(connection, table):
-        whole.setdefault(index, set()).update([column] if part is None and column is not None else [])
-    return [index for index, columns in whole.items() if not keys <= columns]
+def _without_transactions(table: str, engine: str) -> str:
+    return (
+        f"uses the engine {engine}, which has no transactions: half a batch could stay. "
+        f'ALTER TABLE "{table}" ENGINE = InnoDB'
+    )
 
 
 def _unique_columns(connection: Any, table: str) -> list[tuple[str, str | None, int | None]]:
@@ -161,31 +227,31 @@ def _kind_and_engine(connection: Any, table: str) -> tuple[str, str]:
 def _is_plain(connection: Any, table: str) -> bool:
     if not refuse_engine(connection, table):
         return False
-    text = f"SELECT {', '.join(f'({each})' for each in _REASONS.values())}"
+    text = f"SELECT {', '.join(f'({query})' for query in _REASONS.values())}"
     return not any(connection.execute(text, (table,) * len(_REASONS)).fetchone())
 
 
 def _needed(connection: Any, table: str) -> frozenset[str]:
-    found = connection.execute(
+    columns = connection.execute(
         f"SELECT column_name FROM information_schema.columns WHERE {_HERE} AND is_nullable = 'NO'"
         " AND column_default IS NULL AND extra NOT LIKE '%auto_increment%'",
         (table,),
     )
-    return frozenset(row[0] for row in found.fetchall())
+    return frozenset(row[0] for row in columns.fetchall())
 
 
 def _shows_triggers(connection: Any, table: str) -> bool:
     """Whether the server shows this user the table's triggers: it needs the privilege TRIGGER. Asked once for each
     connection."""
-    known = connection.__dict__.setdefault("shows_triggers", {})
-    if table not in known:
-        known[table] = _may_see_triggers(connection, table)
-    return bool(known[table])
+    tables = connection.__dict__.setdefault("shows_triggers", {})
+    if table not in tables:
+        tables[table] = _may_see_triggers(connection, table)
+    return bool(tables[table])
 
 
 def _may_see_triggers(connection: Any, table: str) -> bool:
     user, _, host = connection.execute("SELECT current_user()").fetchone()[0].rpartition("@")
-    who = f"'{user}'@'{host}'"
+    grantee = f"'{user}'@'{host}'"
     text = (
         "SELECT (SELECT count(*) FROM information_schema.user_privileges WHERE grantee = ?"
         " AND privilege_type = 'TRIGGER')"
@@ -194,4 +260,4 @@ def _may_see_triggers(connection: Any, table: str) -> bool:
         f" + (SELECT count(*) FROM information_schema.table_privileges WHERE grantee = ?"
         f" AND privilege_type = 'TRIGGER' AND {_HERE})"
     )
-    return bool(connection.execute(text, (who, who, who, table)).fetchone()[0])
+    return bool(connection.execute(text, (grantee, grantee, grantee, table)).fetchone()[0])

@@ -17,6 +17,7 @@ from ....columns.keyed import KeyedRows
 from ....columns.values import Column
 from ..base import OnConflict, names
 from ..bulk import Loaded, blocks, packets
+from .table import PostgreSqlTable
 
 _OBJECTIONS = ("22", "23", "44")
 _RAISED = "P0001"
@@ -26,7 +27,7 @@ _KEYS = "trident_keys"
 _UNSUPPORTED = "0A000"
 
 
-class PostgreSqlBulk(OnConflict):
+class PostgreSqlBulk(OnConflict, PostgreSqlTable):
     """The bulk methods of `PostgreSql`."""
 
     temporary = "TABLE"
@@ -111,11 +112,11 @@ def _missing_lines(dialect: PostgreSqlBulk, connection: Any, table: str, rows: K
     )
     dialect.load(connection, _KEYS, keys, blocks(keys, arrays), temporary=True)
     same = " AND ".join(f't."{key.name}" = k."{key.name}"' for key in rows.keys)
-    found = connection.execute(
+    packed = connection.execute(
         f"SELECT string_agg(int8send(trident_row), ''::bytea) FROM pg_temp.{_KEYS} AS k"
         f' WHERE NOT EXISTS (SELECT 1 FROM "{table}" AS t WHERE {same})'
     ).fetchone()[0]
-    numbers = array("q", bytes(found or b""))
+    numbers = array("q", bytes(packed or b""))
     if sys.byteorder == "little":
         numbers.byteswap()
     missing = pa.array(numbers, pa.int64())

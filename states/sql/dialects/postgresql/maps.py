@@ -14,12 +14,13 @@ from trident_py.state import StateType
 
 from ....columns.arrow import arrow_array
 from ....columns.values import Column, transposed
+from ...connection import Connection
 from ...maps.combining import PartialResults, Recipe
 from ..base import names, upsert_text
 from ..bulk import blocks
 from .bulk import PostgreSqlBulk
 
-CASTS = {
+_CASTS = {
     "integer": "bigint[]", "double": "float8[]", "text": "text[]", "boolean": "bool[]", "binary": "bytea[]",
     "date": "text[]::date[]", "timestamp": "text[]::timestamp[]", "decimal": "text[]::numeric[]",
 }  # fmt: skip
@@ -32,6 +33,23 @@ class PostgreSqlMaps(PostgreSqlBulk):
     """The methods of `PostgreSql` for map states."""
 
     columnar = True
+
+    def read(
+        self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
+        asked: Sequence[tuple],
+    ) -> list[tuple | None]:  # fmt: skip
+        if not asked:
+            return []
+        arrays = ", ".join(f"?::{_CASTS[key.family]}" for key in keys)
+        same = " AND ".join(f't."{key.name}" = q.k{i}' for i, key in enumerate(keys))
+        wanted = ", ".join(f't."{column.name}"' for column in [keys[0], *columns])
+        columns_of_q = ", ".join([*(f"k{i}" for i in range(len(keys))), "at"])
+        text = (
+            f"SELECT {wanted} FROM unnest({arrays}) WITH ORDINALITY AS q({columns_of_q})"
+            f' LEFT JOIN "{table}" AS t ON {same} ORDER BY q.at'
+        )
+        rows = connection.execute(text, [list(values) for values in zip(*asked, strict=True)]).fetchall()
+        return [None if row[0] is None else row[1:] for row in rows]
 
     def combine(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
         try:
@@ -49,8 +67,8 @@ class PostgreSqlMaps(PostgreSqlBulk):
         if not wanted:
             return []
         keys = zip(*(array.to_pylist() for array in batch.columns[:-1]), strict=True)
-        found = self.read(connection, recipe.table, recipe.keys, [recipe.value], list(keys))  # type: ignore[attr-defined]
-        return [row[0] for row in found]
+        rows = self.read(connection, recipe.table, recipe.keys, [recipe.value], list(keys))
+        return [row[0] for row in rows if row is not None]
 
     def write(
         self, connection: Any, table: str, keys: Sequence[Column], columns: Sequence[Column], rows: Sequence[tuple]
@@ -59,20 +77,19 @@ class PostgreSqlMaps(PostgreSqlBulk):
             connection.executemany(upsert_text(table, keys, columns), rows)
             return
         last = {row[: len(keys)]: row for row in rows}
-        whole = [*keys, *columns]
-        lists = transposed(list(last.values()), len(whole)) or []
-        arrays = [arrow_array(c, v) for c, v in zip(whole, lists, strict=True)]
-        tail = self.instead([each.name for each in keys], [each.name for each in columns])
-        with self._staged(connection, table, whole, arrays) as staged:
-            text = f'INSERT INTO "{table}" ({names(whole)}) SELECT {names(whole)} FROM {staged}{tail}'
+        every = [*keys, *columns]
+        lists = transposed(list(last.values()), len(every)) or []
+        arrays = [arrow_array(c, v) for c, v in zip(every, lists, strict=True)]
+        tail = self.instead([key.name for key in keys], [column.name for column in columns])
+        with self._staged(connection, table, every, arrays) as staged:
+            text = f'INSERT INTO "{table}" ({names(every)}) SELECT {names(every)} FROM {staged}{tail}'
             connection.execute(text)
 
     def _combine_rows(self, connection: Any, recipe: Recipe, batch: PartialResults) -> int:
-        arrays = ", ".join(f"?::{CASTS[each.family]}" for each in recipe.columns)
+        arrays = ", ".join(f"?::{_CASTS[column.family]}" for column in recipe.columns)
         source = f"unnest({arrays}) AS q({names(recipe.columns)})"
         values = [_texts(array).to_pylist() for array in batch.columns]
-        found: int = connection.execute(_text(recipe, source), (*_txid(recipe, batch), *values)).rowcount
-        return found
+        return int(connection.execute(_text(recipe, source), (*_txid(recipe, batch), *values)).rowcount)
 
     @contextlib.contextmanager
     def _staged(
@@ -100,16 +117,16 @@ def _text(recipe: Recipe, source: str) -> str:
     """The statement; its first parameter is the txid, if the table has one. The row count leaves out rows that may not
     be changed."""
     value = recipe.value.name
-    made = recipe.changes(f'excluded."{value}"', "excluded.txid")
-    changes = ", ".join(f'"{name}" = {change}' for name, change in made.items())
-    conditions = [recipe.allowed("excluded.txid"), *_bounds(recipe, made[value])]
-    where = " AND ".join(each for each in conditions if each is not None)
-    into, given = names(recipe.columns), names(recipe.columns)
+    changes = recipe.changes(f'excluded."{value}"', "excluded.txid")
+    assignments = ", ".join(f'"{name}" = {change}' for name, change in changes.items())
+    conditions = [recipe.allowed("excluded.txid"), *_bounds(recipe, changes[value])]
+    where = " AND ".join(condition for condition in conditions if condition is not None)
+    into, selected = names(recipe.columns), names(recipe.columns)
     if recipe.kind is not StateType.NON_TRANSACTIONAL:
-        into, given = f"{into}, txid", f"{given}, ?::bigint"
+        into, selected = f"{into}, txid", f"{selected}, ?::bigint"
     return (
-        f'INSERT INTO "{recipe.table}" ({into}) SELECT {given} FROM {source} '
-        f"ON CONFLICT ({names(recipe.keys)}) DO UPDATE SET {changes}{f' WHERE {where}' if where else ''}"
+        f'INSERT INTO "{recipe.table}" ({into}) SELECT {selected} FROM {source} '
+        f"ON CONFLICT ({names(recipe.keys)}) DO UPDATE SET {assignments}{f' WHERE {where}' if where else ''}"
     )
 
 

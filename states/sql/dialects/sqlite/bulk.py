@@ -14,10 +14,10 @@ from sqlalchemy.schema import CreateTable
 from ....columns.keyed import KeyedRows
 from ....columns.values import Column
 from ..base import OnConflict, insert_text
-from .table import storage
+from .table import SqliteTable
 
 
-class SqliteBulk(OnConflict):
+class SqliteBulk(OnConflict, SqliteTable):
     """The bulk methods of `Sqlite`."""
 
     temporary = "TABLE"
@@ -44,12 +44,9 @@ class SqliteBulk(OnConflict):
 
     def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
         """Creates a temporary table that accepts every row for ``table``."""
-        made = [sa.Column(c.name, storage(c), primary_key=i == 0) for i, c in enumerate(columns)]
-        temporary = sa.Table(name, sa.MetaData(), *made, prefixes=["TEMPORARY"])
+        stored = [sa.Column(c.name, self.storage(c), primary_key=i == 0) for i, c in enumerate(columns)]
+        temporary = sa.Table(name, sa.MetaData(), *stored, prefixes=["TEMPORARY"])
         connection.execute(str(CreateTable(temporary).compile(dialect=engine.dialect)))
-
-    def storage(self, column: Column) -> Any:
-        return storage(column)
 
     def fill(
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],

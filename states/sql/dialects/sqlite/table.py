@@ -1,20 +1,22 @@
-"""Properties of a SQLite table: its columns' affinities, its keys, its behaviour in a conflict."""
+"""What a SQLite table is like: its columns' affinities, its keys, its behaviour in a conflict."""
 
 from __future__ import annotations
 
 import os
 import re
 import sqlite3
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.engine import Engine
 from sqlalchemy.types import UserDefinedType
 
-from ....columns.values import Column
+from ....columns.values import DECODERS, Column, Refused
 from ...connection import Connection
 
 # date, timestamp, decimal and json are stored as text: any other affinity would turn them into floats
-STORAGE = {
+_STORAGE = {
     "integer": "BIGINT", "double": "DOUBLE", "text": "TEXT", "boolean": "BOOLEAN", "binary": "BLOB",
     "date": "TEXT", "timestamp": "TEXT", "decimal": "TEXT", "json": "TEXT",
 }  # fmt: skip
@@ -51,10 +53,10 @@ class FileConnection(sqlite3.Connection):
 
 def _file_at(path: str) -> tuple[int, int] | None:
     try:
-        found = Path(path).stat()
+        file = Path(path).stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return file.st_dev, file.st_ino
 
 
 def unopenable(path: Path) -> str | None:
@@ -86,63 +88,85 @@ _LITERALS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`[^`]*`|\[[^\]]*\]|-
 _CONFLICT = re.compile(r"\bON\s+CONFLICT\s+(REPLACE|IGNORE|FAIL|ROLLBACK)\b", re.IGNORECASE)
 
 
-def affinity(type_name: str) -> str:
+class SqliteTable:
+    """The methods of `Sqlite` about tables."""
+
+    def storage(self, column: Column) -> Any:
+        sized = column.family == "text" and column.sizes
+        return _Declared(f"VARCHAR({column.sizes[0]})" if sized else _STORAGE[column.family])
+
+    def declared(self, type_name: str) -> str | None:
+        named = [ddl for pattern, ddl, _ in _NAMED if pattern.fullmatch(type_name.upper())]
+        return named[0] if named else _DDL.get(_affinity(type_name))
+
+    def fits(self, column: Column, type_name: str) -> bool:
+        if _keeps(type_name, column.family):
+            return True
+        raise Refused(f"cannot hold {column.ddl} unchanged; make it {_STORAGE[column.family]}")
+
+    def type_names(self, engine: Engine, table: str) -> dict[str, str]:
+        with engine.connect() as connection:
+            columns = connection.exec_driver_sql(f'PRAGMA table_xinfo("{table}")').fetchall()
+        return {column[1]: column[2].upper() for column in columns}
+
+    def narrowed(self, column: Column, type_name: str) -> Column:
+        return column
+
+    def decoder(self, column: Column) -> Callable[[Any], Any] | None:
+        return DECODERS.get(column.family)
+
+    def table_options(self, connection: Connection, keyed: bool) -> dict[str, Any]:
+        return {"sqlite_with_rowid": False} if keyed else {}  # the key itself is the tree: one look-up instead of two
+
+    def inexact(self, connection: Connection, table: str, names: Sequence[str]) -> dict[str, str]:
+        bad = {}
+        for index in connection.execute(f'PRAGMA index_list("{table}")').fetchall():
+            for row in connection.execute(f'PRAGMA index_xinfo("{index[1]}")').fetchall():
+                if row[2] in names and row[4] != "BINARY":
+                    bad[row[2]] = f"collates {row[4]}; make the table with that column COLLATE BINARY"
+        return bad
+
+    def unfit(self, connection: Connection, table: str) -> str | None:
+        text = "SELECT type, sql FROM sqlite_master WHERE lower(name) = lower(?) AND type IN ('table', 'view')"
+        entry = connection.execute(text, (table,)).fetchone()
+        if entry is None:
+            return None
+        kind, sql = entry
+        if kind == "view" or re.match(r"CREATE\s+VIRTUAL", sql, re.IGNORECASE):
+            return f"is a {'view' if kind == 'view' else 'virtual table'}; a state needs a table"
+        clause = _CONFLICT.search(_LITERALS.sub(" ", sql))
+        if clause is None:
+            return None
+        effects = {"REPLACE": "removes the older row", "IGNORE": "leaves the row out"}
+        effect = effects.get(clause[1].upper(), "keeps half of a statement")
+        return f"has a constraint with {clause[0].upper()}, which silently {effect}. Create it without that clause"
+
+    def numbered(self, connection: Connection, table: str) -> set[str]:
+        """The column that is an alias of the rowid: INTEGER PRIMARY KEY, without an index of its own."""
+        keys = [row for row in connection.execute(f'PRAGMA table_info("{table}")').fetchall() if row[5] > 0]
+        indexes = connection.execute(f'PRAGMA index_list("{table}")').fetchall()
+        alias = len(keys) == 1 and keys[0][2].upper() == "INTEGER" and "pk" not in [row[3] for row in indexes]
+        return {keys[0][1]} if alias else set()
+
+    def unique_keys(self, connection: Connection, table: str) -> list[set[str]]:
+        columns = connection.execute(f'PRAGMA table_xinfo("{table}")').fetchall()
+        keys = [{row[1] for row in columns if row[5] > 0}]
+        for _, index, is_unique, _, is_partial in connection.execute(f'PRAGMA index_list("{table}")').fetchall():
+            if is_unique and not is_partial:  # None stands for an expression
+                keys.append({row[2] for row in connection.execute(f'PRAGMA index_info("{index}")').fetchall()})
+        return [key for key in keys if None not in key]
+
+
+def _affinity(type_name: str) -> str:
     """SQLite's rule (https://sqlite.org/datatype3.html, 3.1); "" for a column without a type, which changes nothing."""
     kind = type_name.upper()
     rules = {"INTEGER": ("INT",), "TEXT": ("CHAR", "CLOB", "TEXT"), "BLOB": ("BLOB",), "REAL": ("REAL", "FLOA", "DOUB")}
     if not kind:
         return ""
-    return next((found for found, parts in rules.items() if any(part in kind for part in parts)), "NUMERIC")
+    return next((name for name, parts in rules.items() if any(part in kind for part in parts)), "NUMERIC")
 
 
-def keeps(type_name: str, family: str) -> bool:
+def _keeps(type_name: str, family: str) -> bool:
     """Whether a column of this type returns the values of a family unchanged."""
-    found = affinity(type_name)
     named = [kept for pattern, _, kept in _NAMED if pattern.fullmatch(type_name.upper())]
-    return family in (named[0] if named else _KEPT.get(found, set()))
-
-
-def declared(type_name: str) -> str | None:
-    """The DDL type for a column of this type; None if the type does not tell, or keeps no family unchanged."""
-    named = [ddl for pattern, ddl, _ in _NAMED if pattern.fullmatch(type_name.upper())]
-    return named[0] if named else _DDL.get(affinity(type_name))
-
-
-def unfit(connection: Connection, table: str) -> str | None:
-    """Why the table cannot hold a state; None for a plain or a missing table."""
-    text = "SELECT type, sql FROM sqlite_master WHERE lower(name) = lower(?) AND type IN ('table', 'view')"
-    found = connection.execute(text, (table,)).fetchone()
-    if found is None:
-        return None
-    kind, sql = found
-    if kind == "view" or re.match(r"CREATE\s+VIRTUAL", sql, re.IGNORECASE):
-        return f"is a {'view' if kind == 'view' else 'virtual table'}; a state needs a table"
-    clause = _CONFLICT.search(_LITERALS.sub(" ", sql))
-    if clause is None:
-        return None
-    effects = {"REPLACE": "removes the older row", "IGNORE": "leaves the row out"}
-    effect = effects.get(clause[1].upper(), "keeps half of a statement")
-    return f"has a constraint with {clause[0].upper()}, which silently {effect}. Create it without that clause"
-
-
-def numbered(connection: Connection, table: str) -> set[str]:
-    """The column that is an alias of the rowid: INTEGER PRIMARY KEY, without an index of its own."""
-    keys = [row for row in connection.execute(f'PRAGMA table_info("{table}")').fetchall() if row[5] > 0]
-    indexes = connection.execute(f'PRAGMA index_list("{table}")').fetchall()
-    alias = len(keys) == 1 and keys[0][2].upper() == "INTEGER" and "pk" not in [row[3] for row in indexes]
-    return {keys[0][1]} if alias else set()
-
-
-def unique_keys(connection: Connection, table: str) -> list[set[str]]:
-    """The columns of the primary key, and of each unique index over all rows."""
-    columns = connection.execute(f'PRAGMA table_xinfo("{table}")').fetchall()
-    found = [{row[1] for row in columns if row[5] > 0}]
-    for _, index, is_unique, _, is_partial in connection.execute(f'PRAGMA index_list("{table}")').fetchall():
-        if is_unique and not is_partial:  # None stands for an expression
-            found.append({row[2] for row in connection.execute(f'PRAGMA index_info("{index}")').fetchall()})
-    return [each for each in found if None not in each]
-
-
-def storage(column: Column) -> Any:
-    sized = column.family == "text" and column.sizes
-    return _Declared(f"VARCHAR({column.sizes[0]})" if sized else STORAGE[column.family])
+    return family in (named[0] if named else _KEPT.get(_affinity(type_name), set()))
