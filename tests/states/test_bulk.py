@@ -11,7 +11,7 @@ import pytest
 
 from states.columns.arrow import arrow_array
 from states.columns.values import Column
-from states.sql.dialects.bulk import blocks, insertions, lines
+from states.sql.dialects.bulk import blocks, insertions
 from states.sql.store import parsed, store_of
 from states.sql.table import create, data_table
 
@@ -44,6 +44,10 @@ def values(as_arrow: bool) -> list[Any]:
         plain = as_arrow and ddl != "json"
         made.append(pa.array(whole, ARROW.get(ddl)) if plain else column.encode(whole))
     return made
+
+
+def lines(columns: list[Column], values: list[Any]) -> list[bytes]:
+    return list(blocks(columns, [arrow_array(c, v) for c, v in zip(columns, values, strict=True)]))
 
 
 def wanted() -> list[tuple]:
@@ -107,5 +111,5 @@ def test_blocks_are_the_lines_in_parts() -> None:
     arrays = [pa.array([f"t\t{i}" for i in some]), pa.array([b"%d" % i for i in some]), pa.array(some)]
     parts = list(blocks(columns, [array.slice(7, 900) for array in arrays], size=1000))
     assert len(parts) > 10 and all(part.endswith(b"\n") for part in parts)
-    assert b"".join(parts) == lines(columns, [array.slice(7, 900) for array in arrays])
+    assert b"".join(parts) == b"".join(lines(columns, [array.slice(7, 900) for array in arrays]))
     assert parts[0].startswith(b"t\\t7\t\\\\x37\t7\nt\\t8\t\\\\x38\t8\n")

@@ -219,4 +219,4 @@ def test_settings_of_the_url_are_taken_and_rows_still_loaded(database: str) -> N
     with store.reading() as connection:
         assert connection.execute("SELECT @@wait_timeout").fetchone()[0] == 77
         connection.execute("CREATE TABLE t (a bigint PRIMARY KEY)")
-        assert store.dialect.load(connection, "t", A, b"1\n2\n") == (2, 0, 0)  # type: ignore[attr-defined]
+        assert store.dialect.load(connection, "t", A, [b"1\n2\n"]) == (2, 0, 0)  # type: ignore[attr-defined]

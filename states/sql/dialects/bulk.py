@@ -6,13 +6,12 @@ Columns stay Arrow arrays until they become text: no row becomes a Python object
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...columns.arrow import arrow_array
 from ...columns.values import Column
 
 BLOCK_BYTES = 1 << 20
@@ -28,20 +27,15 @@ class Loaded(NamedTuple):
     warnings: int
 
 
-def lines(columns: Sequence[Column], values: Sequence[Any]) -> bytes:
-    r"""Rows in the text form that LOAD DATA and COPY share: tabs, newlines, backslash escapes, ``\N`` for NULL.
-
-    ``values`` are the columns: Arrow arrays, or lists in the form of `Column.encode`. Bytes are written as ``\x`` and
-    hexadecimal digits, PostgreSQL's own form; MySQL's `load` converts it back.
-    """
-    return b"".join(blocks(columns, [arrow_array(c, v) for c, v in zip(columns, values, strict=True)]))
-
-
 def blocks(columns: Sequence[Column], arrays: Sequence[pa.Array], size: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """Like `lines`; yields blocks of about ``size`` bytes."""
+    r"""Rows in the text form that LOAD DATA and COPY share, in blocks of about ``size`` bytes: tabs, newlines,
+    backslash escapes, ``\N`` for NULL.
+
+    Bytes are written as ``\x`` and hexadecimal digits, PostgreSQL's own form; MySQL's `load` converts it back.
+    """
     for part in slices(_without_zone(columns, arrays), size):
         texts = [_line_text(array) for array in part]
-        texts[-1] = pc.binary_join_element_wise(pc.fill_null(texts[-1], "\\N"), _one(""), _one("\n"))
+        texts[-1] = pc.binary_join_element_wise(pc.fill_null(texts[-1], "\\N"), _scalar(""), _scalar("\n"))
         yield _bytes(_joined(texts, "\t", "\\N"))
 
 
@@ -52,41 +46,45 @@ def insertions(
 
     No block has more than ``most`` bytes, unless it is a single row.
     """
+
+    def text_of(part: list[pa.Array]) -> bytes | None:
+        text = _insertion(part)
+        return text if len(text) <= most or len(part[0]) == 1 else None
+
     for part in slices(_without_zone(columns, arrays), min(size, most)):
-        yield from _short_enough(part, most)
-
-
-def _short_enough(arrays: list[pa.Array], most: int) -> Iterator[bytes]:
-    block, rows = _insertion(arrays), len(arrays[0])
-    if len(block) <= most or rows == 1:
-        yield block
-        return
-    for at, count in ((0, rows // 2), (rows // 2, rows - rows // 2)):
-        yield from _short_enough([array.slice(at, count) for array in arrays], most)
-
-
-def _insertion(arrays: Sequence[pa.Array]) -> bytes:
-    texts = [_literal(array) for array in arrays]
-    texts[0] = pc.binary_join_element_wise(_one("("), pc.fill_null(texts[0], "NULL"), _one(""))
-    texts[-1] = pc.binary_join_element_wise(pc.fill_null(texts[-1], "NULL"), _one("),"), _one(""))
-    return _bytes(_joined(texts, ",", "NULL"))[:-1]
+        yield from (text for _, text in _halved(part, text_of))
 
 
 def too_long(columns: Sequence[Column], arrays: Sequence[pa.Array], most: int) -> dict[int, int]:
     """The rows whose text in an INSERT has more than ``most`` bytes, with the length of that text."""
-    return dict(_too_long(_without_zone(columns, arrays), 0, len(arrays[0]), most))
+
+    def text_of(part: list[pa.Array]) -> bytes | None:
+        if 2 * sum(array.nbytes for array in part) < most:
+            return b""  # no row is too long: escapes and digits make at most twice as many bytes of it
+        return _insertion(part) if len(part[0]) == 1 else None
+
+    texts = _halved(_without_zone(columns, arrays), text_of)
+    return {at: len(text) for at, text in texts if len(text) > most}
 
 
-def _too_long(arrays: Sequence[pa.Array], at: int, count: int, most: int) -> Iterator[tuple[int, int]]:
-    """Halves the rows until a part is short: escapes and digits make at most twice as many bytes of it."""
-    part = [array.slice(at, count) for array in arrays]
-    if count == 0 or 2 * sum(array.nbytes for array in part) < most:
+def _halved(
+    arrays: list[pa.Array], text_of: Callable[[list[pa.Array]], bytes | None], at: int = 0
+) -> Iterator[tuple[int, bytes]]:
+    """Halves the rows until each part has a text; yields it with the number of the part's first row."""
+    text = text_of(arrays)
+    if text is not None:
+        yield at, text
         return
-    if count > 1:
-        yield from _too_long(arrays, at, count // 2, most)
-        yield from _too_long(arrays, at + count // 2, count - count // 2, most)
-    elif (size := len(_insertion(part))) > most:
-        yield at, size
+    half = len(arrays[0]) // 2
+    yield from _halved([array.slice(0, half) for array in arrays], text_of, at)
+    yield from _halved([array.slice(half) for array in arrays], text_of, at + half)
+
+
+def _insertion(arrays: Sequence[pa.Array]) -> bytes:
+    texts = [_literal(array) for array in arrays]
+    texts[0] = pc.binary_join_element_wise(_scalar("("), pc.fill_null(texts[0], "NULL"), _scalar(""))
+    texts[-1] = pc.binary_join_element_wise(pc.fill_null(texts[-1], "NULL"), _scalar("),"), _scalar(""))
+    return _bytes(_joined(texts, ",", "NULL"))[:-1]
 
 
 def slices(arrays: Sequence[pa.Array], size: int) -> Iterator[list[pa.Array]]:
@@ -98,9 +96,9 @@ def slices(arrays: Sequence[pa.Array], size: int) -> Iterator[list[pa.Array]]:
         yield [array.slice(at, rows) for array in arrays]
 
 
-def packets(data: bytes | Iterable[bytes], size: int = BLOCK_BYTES) -> Iterator[bytes]:
+def packets(data: Iterable[bytes], size: int = BLOCK_BYTES) -> Iterator[bytes]:
     """The data in parts that a connection can send at once."""
-    for block in [data] if isinstance(data, bytes) else data:
+    for block in data:
         for at in range(0, len(block), size):
             yield block[at : at + size]
 
@@ -113,14 +111,14 @@ def _without_zone(columns: Sequence[Column], arrays: Sequence[pa.Array]) -> list
     ]
 
 
-def _one(text: str) -> pa.Scalar:
+def _scalar(text: str) -> pa.Scalar:
     return pa.scalar(text, pa.large_string())
 
 
 def _joined(texts: Sequence[pa.Array], separator: str, null: str) -> pa.Array:
     if len(texts) == 1:
         return texts[0]
-    return pc.binary_join_element_wise(*texts, _one(separator), null_handling="replace", null_replacement=null)
+    return pc.binary_join_element_wise(*texts, _scalar(separator), null_handling="replace", null_replacement=null)
 
 
 def _bytes(texts: pa.Array) -> bytes:
@@ -147,7 +145,7 @@ def _line_text(array: pa.Array) -> pa.Array:
     if plain is not None:
         return plain
     if _is_binary(array.type):
-        return pc.binary_join_element_wise(_one("\\\\x"), _hex(array), _one(""))
+        return pc.binary_join_element_wise(_scalar("\\\\x"), _hex(array), _scalar(""))
     return _replaced(array, _ESCAPES)
 
 
@@ -156,13 +154,13 @@ def _literal(array: pa.Array) -> pa.Array:
     if plain is not None and not pa.types.is_temporal(array.type):
         return plain
     if _is_binary(array.type):
-        return pc.binary_join_element_wise(_one("x'"), _hex(array), _one("'"), _one(""))
+        return pc.binary_join_element_wise(_scalar("x'"), _hex(array), _scalar("'"), _scalar(""))
     text = _replaced(array, _QUOTES) if plain is None else plain
-    return pc.binary_join_element_wise(_one("'"), text, _one("'"), _one(""))
+    return pc.binary_join_element_wise(_scalar("'"), text, _scalar("'"), _scalar(""))
 
 
 def _replaced(array: pa.Array, changes: Iterable[tuple[str, str]]) -> pa.Array:
-    array = _own(array.cast(pa.large_string()))
+    array = _compact(array.cast(pa.large_string()))
     data = memoryview(array.buffers()[2] or b"").tobytes()
     for old, new in changes:
         if old.encode() in data:
@@ -172,7 +170,7 @@ def _replaced(array: pa.Array, changes: Iterable[tuple[str, str]]) -> pa.Array:
 
 def _hex(array: pa.Array) -> pa.Array:
     """Bytes as hexadecimal digits; converts the whole buffer at once."""
-    array = _own(array.cast(pa.large_binary()))
+    array = _compact(array.cast(pa.large_binary()))
     valid, offsets, data = array.buffers()
     digits = pa.py_buffer(memoryview(data or b"").hex().encode())
     ends = pa.Array.from_buffers(pa.int64(), len(array) + 1, [None, offsets])
@@ -180,7 +178,7 @@ def _hex(array: pa.Array) -> pa.Array:
     return pa.LargeStringArray.from_buffers(len(array), ends.buffers()[1], digits, valid)
 
 
-def _own(array: pa.Array) -> pa.Array:
+def _compact(array: pa.Array) -> pa.Array:
     """Copies a slice into an array whose buffers hold nothing else."""
     return pa.concat_arrays([array, array.slice(0, 0)])
 

@@ -39,10 +39,10 @@ class MySqlBulk(MySqlTable):
     stage_order = " ORDER BY trident_row"
 
     def load(
-        self, connection: Any, table: str, columns: Sequence[Column], data: bytes | Iterable[bytes],
+        self, connection: Any, table: str, columns: Sequence[Column], data: Iterable[bytes],
         ignore: bool = False,
     ) -> Loaded:  # fmt: skip
-        """Sends text in the form of `bulk.lines` by LOAD DATA LOCAL.
+        """Sends text in the form of `bulk.blocks` by LOAD DATA LOCAL.
 
         LOCAL turns every refusal (not only of duplicate keys) into a warning, with or without ``ignore``, so the caller
         compares the counts. Raises the driver's error if the server allows no local files.

@@ -38,10 +38,10 @@ class PostgreSqlBulk(OnConflict, PostgreSqlTable):
     stage_order = ""  # a temporary table is read in insertion order
 
     def load(
-        self, connection: Any, table: str, columns: Sequence[Column], data: bytes | Iterable[bytes],
+        self, connection: Any, table: str, columns: Sequence[Column], data: Iterable[bytes],
         ignore: bool = False, temporary: bool = False,
     ) -> Loaded:  # fmt: skip
-        """Sends text in the form of `bulk.lines` by COPY; a refused row is an error. ``ignore`` is not supported."""
+        """Sends text in the form of `bulk.blocks` by COPY; a refused row is an error. ``ignore`` is not supported."""
         if ignore:
             raise NotImplementedError("COPY ignores no rows; load into a temporary table")
         where = self.aside if temporary else ""
