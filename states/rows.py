@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from trident_py.errors import DefinitionError
 from trident_py.operations.base import TridentCollector
@@ -21,12 +21,18 @@ class RowState(Protocol):
         ...
 
 
+@runtime_checkable
+class Reports(Protocol):
+    """A row state that has found problems in its batch, such as gaps, which do not fail it."""
+
+    def reports(self) -> Sequence[Exception]: ...
+
+
 class RowUpdater(StateUpdater):
     """Writes each tuple as a row; the fields of the tuple name the columns.
 
     Runs in the task that has the tuples. With output fields, it emits the rows that the state returns as new; on a
-    replay, rows that the state recognizes as stored are not. The errors that a state's ``reports()`` returns, such as
-    gaps, become events of kind "reported".
+    replay, rows that the state recognizes as stored are not. What a state `Reports` becomes events of kind "reported".
     """
 
     calls = ("insert",)
@@ -35,7 +41,7 @@ class RowUpdater(StateUpdater):
         rows: RowState = state
         for row in rows.insert(tuples, tell=not isinstance(collector, SilentCollector)):
             collector.emit(tuple(row))
-        for error in getattr(state, "reports", list)():
+        for error in state.reports() if isinstance(state, Reports) else ():
             collector.reportError(error)
 
 

@@ -110,7 +110,7 @@ class Store:
         except Exception as error:
             if isinstance(error, StateError | FailedException | DefinitionError):
                 raise
-            cause = getattr(error, "orig", None) or error
+            cause = driver_error(error) or error
             text = f"{self.shown}: could not {doing}: {type(cause).__name__}: {hidden(str(cause), self.url)}"
             if self.dialect.is_lock(cause):
                 why = f"Another process holds a lock on it (waited up to {LOCK_SECONDS:g} s)"
@@ -185,11 +185,16 @@ def hidden(text: str, url: URL) -> str:
     return secrets.hidden(text, secrets.secrets_in(url.render_as_string(hide_password=False)))
 
 
+def driver_error(error: BaseException) -> BaseException | None:
+    """The error of the database driver that SQLAlchemy has wrapped; None if it has wrapped none."""
+    return error.orig if isinstance(error, sa.exc.StatementError) else None
+
+
 def patiently(store: Store, work: Callable[[], T]) -> T:
     """Repeats set-up work while another process holds the store or creates the same table."""
 
     def passes(error: Exception) -> bool:
-        cause = getattr(error, "orig", None) or error.__cause__ or error  # ``orig``: an error of SQLAlchemy
+        cause = driver_error(error) or error.__cause__ or error
         return store.dialect.is_lock(cause) or store.dialect.is_duplicate(cause)
 
     return again_for(LOCK_SECONDS, 0.005, passes, work)

@@ -11,6 +11,8 @@ from functools import partial
 from operator import itemgetter
 from typing import Any
 
+import pyarrow as pa
+
 from trident_py.canonical import key_of
 from trident_py.chunks import to_list
 from trident_py.errors import StateError
@@ -152,7 +154,7 @@ class SqlBackingMap(BackingMap):
         order = self._sorted(keys, decides=True)
         if len(set(order.encoded)) != len(keys):
             return None
-        numbers = amounts.to_pylist() if hasattr(amounts, "to_pylist") else amounts
+        numbers = amounts.to_pylist() if isinstance(amounts, pa.Array | pa.ChunkedArray) else amounts
         made = {}
         for index, positions in order.files.items():
             columns = transposed([order.encoded[i] for i in positions], len(self.keys)) or []

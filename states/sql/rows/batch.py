@@ -204,9 +204,8 @@ class BatchState(RowFactory):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
-        for name in ("columns", "key"):
-            given = getattr(self, name)
-            object.__setattr__(self, name, None if given is None else Fields.of(given))
+        object.__setattr__(self, "columns", None if self.columns is None else Fields.of(self.columns))
+        object.__setattr__(self, "key", None if self.key is None else Fields.of(self.key))
         if self.columns is not None and (missing := [n for n in self._key if n not in Fields.of(self.columns)]):
             raise DefinitionError(f"table {self.table!r}: the key fields {missing} are not in columns: {self.columns}")
 

@@ -226,8 +226,8 @@ class SequenceState(RowFactory):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
-        for name in ("sender", "sequence"):
-            object.__setattr__(self, name, Fields.of(getattr(self, name)))
+        object.__setattr__(self, "sender", Fields.of(self.sender))
+        object.__setattr__(self, "sequence", Fields.of(self.sequence))
         object.__setattr__(self, "columns", None if self.columns is None else Fields.of(self.columns))
         for name in [self.table, *self.key, *(self.columns or ())]:
             nameable("table or column", name)
