@@ -276,7 +276,7 @@ def test_without_source_an_operation_is_not_seen_and_counts_as_not_deterministic
     exec("def made(word): return [uuid4()]", namespace)
     verdict = judge(namespace["made"])
     assert (verdict.kind, verdict.deterministic) == (UNSEEN, False)
-    assert "no source of made is found" in verdict.why
+    assert "no source found for made" in verdict.why
 
 
 @pytest.mark.parametrize("name", CHANGING_CASES)
@@ -438,5 +438,5 @@ def test_a_decorated_operation_is_the_same_object() -> None:
 
 
 def test_what_is_no_operation_cannot_be_declared() -> None:
-    with pytest.raises(DefinitionError, match="42 is no operation"):
+    with pytest.raises(DefinitionError, match="42 is not an operation"):
         nondeterministic(42)

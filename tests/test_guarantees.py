@@ -298,7 +298,7 @@ def hidden() -> Any:
 def test_an_operation_without_source_counts_as_not_deterministic_and_is_named() -> None:
     stream = stream_of(transactional()).each("n", hidden(), "x")
     found = into(stream, "transactional")
-    told = "hidden not seen: no source of hidden is found (<string>:1)"
+    told = "hidden not seen: no source found for hidden (<string>:1)"
     assert (found.guarantee, found.unseen, found.verdict) == (WRONG, (told,), "not seen")
     assert told in found.reason
     assert found.raise_by == "declare hidden @deterministic if it is, or make the state opaque"
@@ -755,7 +755,7 @@ def test_run_refuses_before_there_is_a_cluster(tmp_path: Path) -> None:
 
 def test_explain_tells_what_it_could_not_read(tmp_path: Path) -> None:
     done = trident(tmp_path, "explain", "timed")
-    assert "hidden not seen: no source of hidden is found (<string>:1): it counts as not deterministic" in done.stdout
+    assert "hidden not seen: no source found for hidden (<string>:1): it counts as not deterministic" in done.stdout
     assert "hidden was found" not in trident(tmp_path, "run", "timed", "--local").stderr
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ..errors import DefinitionError
 from .base import CombinerAggregator, Operation, ReducerAggregator
-from .reading import CHANGING, DECLARED, UNSEEN, nearest, read
+from .reading import CHANGING, DECLARED, UNSEEN, nearest, own_declaration, read
 
 DETERMINISTIC = "deterministic"
 
@@ -79,18 +79,18 @@ def judge(operation: Any, trusted: Iterable[str] = ()) -> Verdict:
 
     ``trusted``: modules, classes and functions to take as deterministic; "*" takes everything unseen as deterministic.
     """
-    found = read(operation, trusted)
+    findings = read(operation, trusted)
     for kind in (CHANGING, UNSEEN) if "*" not in trusted else (CHANGING,):
-        told = [each.what for each in found if each.kind == kind]
-        if told:
-            more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-            return Verdict(kind, f"{'not seen: ' if kind == UNSEEN else ''}{told[0]}{more}")
+        reasons = [finding.what for finding in findings if finding.kind == kind]
+        if reasons:
+            more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+            return Verdict(kind, f"{'not seen: ' if kind == UNSEEN else ''}{reasons[0]}{more}")
     return Verdict(DETERMINISTIC)
 
 
 def follows_hash_seed(operation: Any, trusted: Iterable[str] = ()) -> str:
     """Returns what in the operation depends on Python's hash seed: a set's order, or `hash`; "" if nothing does."""
-    return next((each.what for each in read(operation, trusted) if each.seeded), "")
+    return next((finding.what for finding in read(operation, trusted) if finding.seeded), "")
 
 
 class Verdicts:
@@ -98,23 +98,25 @@ class Verdicts:
 
     def __init__(self, trusted: Iterable[str] = ()) -> None:
         self.trusted = tuple(trusted)
-        self._known: dict[int, tuple[Any, Verdict]] = {}
+        self._verdicts: dict[int, tuple[Any, Verdict]] = {}
 
     def __call__(self, operation: Any) -> Verdict:
-        if id(operation) not in self._known:
-            self._known[id(operation)] = operation, judge(operation, self.trusted)
-        return self._known[id(operation)][1]
+        if id(operation) not in self._verdicts:
+            self._verdicts[id(operation)] = operation, judge(operation, self.trusted)
+        return self._verdicts[id(operation)][1]
 
 
 def is_declared(operation: Any) -> bool:
     """Whether the object or its class is declared deterministic or not."""
-    told = getattr(operation, "__dict__", {}).get(DECLARED)
-    return bool(told if told is not None else nearest(type(operation)))
+    declaration = own_declaration(operation)
+    return bool(declaration if declaration is not None else nearest(type(operation)))
 
 
 def _declare(operation: Any, value: bool) -> Any:
     if not (callable(operation) or isinstance(operation, Operation | CombinerAggregator | ReducerAggregator)):
-        raise DefinitionError(f"{operation!r} is no operation; declare a class, a function or an operation's object")
+        raise DefinitionError(
+            f"{operation!r} is not an operation; declare a class, a function or an instance of an operation"
+        )
     try:
         if isinstance(operation, type):
             setattr(operation, DECLARED, value)

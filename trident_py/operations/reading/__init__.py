@@ -6,6 +6,6 @@ known name is a finding too.
 """
 
 from .findings import CHANGING, UNSEEN, CodeFinding
-from .reader import DECLARED, nearest, read
+from .reader import DECLARED, nearest, own_declaration, read
 
-__all__ = ["CHANGING", "DECLARED", "UNSEEN", "CodeFinding", "nearest", "read"]
+__all__ = ["CHANGING", "DECLARED", "UNSEEN", "CodeFinding", "nearest", "own_declaration", "read"]

@@ -11,7 +11,7 @@ import re
 import types
 import uuid
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -61,7 +61,7 @@ class KnownObject:
 
 
 @dataclass(frozen=True)
-class Made:
+class NewObject:
     """An object made in the call that is read; ``held`` if it outlives the call. Reading fills ``attributes``."""
 
     kind: type
@@ -109,7 +109,7 @@ class Argument:
     role: str
 
 
-Atom = Data | KnownObject | Made | Bound | Method | Local | Super | Argument
+Atom = Data | KnownObject | NewObject | Bound | Method | Local | Super | Argument
 Value = frozenset[Atom]
 
 PLAIN: Value = frozenset([Data()])
@@ -151,9 +151,28 @@ def known(value: Any) -> Value:
     return frozenset([KnownObject(value)])
 
 
+def attribute_of(thing: Any, name: str) -> Any:
+    """Reads an attribute that Python gives to functions, classes and their like; None for other objects."""
+    return getattr(thing, name, None)
+
+
+def attributes_of(thing: Any) -> Mapping[str, Any]:
+    """Returns the object's own attributes; objects of many library classes have none."""
+    return getattr(thing, "__dict__", {})
+
+
+def union(values: Iterable[Value]) -> Value:
+    return frozenset().union(*values)
+
+
+def kind_of(atom: Atom) -> type | None:
+    """Returns the class of an object; None if it is not known."""
+    return type(atom.value) if isinstance(atom, KnownObject) else atom.kind if isinstance(atom, NewObject) else None
+
+
 def held(value: Value) -> Value:
     """Returns the value as it is read back from a place that outlives the call."""
-    return frozenset(replace(each, held=True) if isinstance(each, Data | Made) else each for each in value)
+    return frozenset(replace(atom, held=True) if isinstance(atom, Data | NewObject) else atom for atom in value)
 
 
 def inside(atom: Atom) -> Value:
@@ -166,32 +185,40 @@ def inside(atom: Atom) -> Value:
         return elements(atom.value)
     if isinstance(atom, KnownObject):
         return frozenset([Data(held=not isinstance(atom.value, IMMUTABLE))])
-    if isinstance(atom, Made) and ENTRIES in atom.attributes:
+    if isinstance(atom, NewObject) and ENTRIES in atom.attributes:
         return held(atom.attributes[ENTRIES]) if atom.held else atom.attributes[ENTRIES]
-    return frozenset([Data(held=isinstance(atom, Made) and atom.held)])
+    return frozenset([Data(held=isinstance(atom, NewObject) and atom.held)])
 
 
 def elements(container: Any) -> Value:
     """Returns the contents of an existing container: a dict's values, or the items."""
     items = container.values() if isinstance(container, dict | types.MappingProxyType) else container
-    found = [each for each in items if not isinstance(each, IMMUTABLE) or isinstance(each, enum.Enum)]
-    if len(found) > MOST_ELEMENTS:
+    objects = [item for item in items if not isinstance(item, IMMUTABLE) or isinstance(item, enum.Enum)]
+    if len(objects) > MOST_ELEMENTS:
         return frozenset([Data(held=True, inner=True, container=True, callables=True)])
-    return frozenset([*map(KnownObject, found), *(PLAIN if len(found) < len(container) or not found else ())])
+    return frozenset([*map(KnownObject, objects), *(PLAIN if len(objects) < len(container) or not objects else ())])
 
 
-def container(found: Value) -> Value:
+def container(contents: Value) -> Value:
     """Returns a list, tuple or dict with these contents, made in the call that is read."""
-    holds = frozenset(_cut(each) for each in found if holds_more(each))
-    inner = any(outlives(each) and not callable(getattr(each, "value", None)) for each in found)
-    callables = any(not isinstance(each, Data) or each.callables for each in found)
-    return frozenset([Data(container=True, inner=inner, callables=callables, holds=holds)])
+    holds = frozenset(_cut(atom) for atom in contents if holds_more(atom))
+    inner = any(outlives(atom) and not (isinstance(atom, KnownObject) and callable(atom.value)) for atom in contents)
+    return frozenset([Data(container=True, inner=inner, callables=any(map(may_be_called, contents)), holds=holds)])
 
 
 def pair(values: Value) -> Value:
     """Returns a pair of key and value from a dict."""
-    made = frozenset(each for each in container(values) if isinstance(each, Data))
-    return frozenset(replace(each, keyed=((0, PLAIN), (1, values))) for each in made)
+    return marked(container(values), keyed=((0, PLAIN), (1, values)))
+
+
+def marked(value: Value, **marks: Any) -> Value:
+    """Returns the plain values among these with other marks."""
+    return frozenset(replace(atom, **marks) for atom in value if isinstance(atom, Data))
+
+
+def may_be_called(atom: Atom) -> bool:
+    """Whether it may be called, or its contents may: all but plain values that were not read."""
+    return not isinstance(atom, Data) or atom.callables
 
 
 def holds_more(atom: Atom) -> bool:
@@ -205,7 +232,7 @@ def _cut(atom: Atom, depth: int = MOST_DEEP) -> Atom:
     """Returns the atom without contents that are nested too deeply to distinguish."""
     if not isinstance(atom, Data) or not atom.holds:
         return atom
-    holds = frozenset(_cut(each, depth - 1) for each in atom.holds) if depth else frozenset()
+    holds = frozenset(_cut(inner, depth - 1) for inner in atom.holds) if depth else frozenset()
     return replace(atom, holds=holds, keyed=() if depth < MOST_DEEP else atom.keyed)
 
 
@@ -213,7 +240,7 @@ def outlives(atom: Atom) -> bool:
     """Whether a change of it is visible in the next call."""
     if isinstance(atom, KnownObject):
         return not isinstance(atom.value, IMMUTABLE)
-    return isinstance(atom, Data | Made) and atom.held
+    return isinstance(atom, Data | NewObject) and atom.held
 
 
 def unordered(atom: Atom) -> bool:
@@ -224,10 +251,10 @@ def unordered(atom: Atom) -> bool:
 
 def deep(value: Value) -> Iterator[Atom]:
     """Yields the atoms and their contents."""
-    for each in value:
-        yield each
-        if isinstance(each, Data):
-            yield from deep(each.holds)
+    for atom in value:
+        yield atom
+        if isinstance(atom, Data):
+            yield from deep(atom.holds)
 
 
 def settled(atom: Atom) -> Atom:

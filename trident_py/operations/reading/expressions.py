@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,7 @@ from .atoms import (
     Data,
     KnownObject,
     Local,
-    Made,
-    Method,
+    NewObject,
     Super,
     Value,
     container,
@@ -29,13 +28,16 @@ from .atoms import (
     held,
     holds_more,
     inside,
+    kind_of,
     known,
+    marked,
     outlives,
     settled,
+    union,
     unordered,
 )
-from .binding import Names
 from .findings import CodePlace
+from .sources import Names
 from .tables import MUTATORS, ORDERLESS, name_of
 
 _SET_OPERATORS = ast.BitAnd | ast.BitOr | ast.BitXor | ast.Sub
@@ -63,13 +65,13 @@ class Expressions(ast.NodeVisitor):
             return self._named(node)
         if isinstance(node, ast.Attribute):
             owners = self.raw(node.value)
-            return _union(self.reader.attribute(settled(atom), node.attr, self.place(node)) for atom in owners)
+            return union(self.reader.attribute(settled(atom), node.attr, self.place(node)) for atom in owners)
         return self.visit(node)
 
     def _named(self, node: ast.Name) -> Value:
-        found = self.look_up(node.id)
-        if found is not None:
-            return found
+        value = self.look_up(node.id)
+        if value is not None:
+            return value
         name, names = node.id, self.names
         if name in names.closure:
             self.reader.origin_in_closure(names, name)
@@ -77,9 +79,9 @@ class Expressions(ast.NodeVisitor):
         if name in names.globals:
             self.reader.origin_in_module(names, name, self.place(node))
             return known(names.globals[name])
-        if hasattr(builtins, name):
-            return known(getattr(builtins, name))
-        self.reader.unnamed(name, self.place(node))
+        if name in vars(builtins):
+            return known(vars(builtins)[name])
+        self.reader.report(findings.unseen(name, self.place(node)))
         return PLAIN
 
     def mention(self, value: Value, node: ast.AST) -> Value:
@@ -106,37 +108,36 @@ class Expressions(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> Value:
         function = self.raw(node.func)
-        special = self._special(function, node)
-        if special is not None:
-            return special
+        result = self._special(function, node)
+        if result is not None:
+            return result
         args = self._args(node, function)
         self._put(node.func, args)
-        return _union(self.reader.call(atom, args, self.place(node)) for atom in function)
+        return union(self.reader.call(atom, args, self.place(node)) for atom in function)
 
     def _put(self, function: ast.expr, args: Args) -> None:
         """Records objects that a method such as `append` puts into a variable of this call."""
         if not isinstance(function, ast.Attribute) or not isinstance(function.value, ast.Name):
             return
-        if function.attr not in MUTATORS:
-            return
-        if function.attr not in ("add", "update"):
-            self.put(function.value, _union(args.values))
+        if function.attr in MUTATORS and function.attr not in ("add", "update"):
+            self.put(function.value, union(args.values))
 
     def put(self, variable: ast.Name, value: Value) -> None:
         """Adds a value to the container in a variable of this call."""
         before = self.look_up(variable.id)
-        more = frozenset(each for each in value if isinstance(each, Made | Data) and holds_more(each))
-        if before and more and all(isinstance(each, Data) for each in before):
-            data = [each for each in before if isinstance(each, Data)]
-            self.store(variable, frozenset(replace(each, holds=each.holds | more, keyed=()) for each in data))
+        more = frozenset(atom for atom in value if isinstance(atom, NewObject | Data) and holds_more(atom))
+        data = [atom for atom in before or () if isinstance(atom, Data)]
+        if before and more and len(data) == len(before):
+            self.store(variable, frozenset(replace(atom, holds=atom.holds | more, keyed=()) for atom in data))
 
     def _args(self, node: ast.Call, function: Value) -> Args:
         anyhow = any(isinstance(atom, KnownObject) and name_of(atom.value) in ORDERLESS for atom in function)
-        positional = tuple(self._argument(each, anyhow) for each in node.args)
-        named = [(each.arg or "**", self.visit(each.value)) for each in node.keywords]
-        starred = any(isinstance(each, ast.Starred) for each in node.args) or any(n == "**" for n, _ in named)
-        nodes = tuple(node.args) or tuple(each.value for each in node.keywords)
-        return Args(positional, tuple((name, v) for name, v in named if name != "**"), nodes, starred, node)
+        positional = tuple(self._argument(argument, anyhow) for argument in node.args)
+        keywords = [(keyword.arg, self.visit(keyword.value)) for keyword in node.keywords]
+        starred = any(isinstance(argument, ast.Starred) for argument in node.args)
+        unknown = starred or any(name is None for name, _ in keywords)
+        nodes = tuple(node.args) or tuple(keyword.value for keyword in node.keywords)
+        return Args(positional, tuple((name, v) for name, v in keywords if name is not None), nodes, unknown, node)
 
     def _argument(self, node: ast.expr, anyhow: bool) -> Value:
         if anyhow and isinstance(node, ast.GeneratorExp | ast.ListComp):
@@ -147,9 +148,8 @@ class Expressions(ast.NodeVisitor):
         atom = next(iter(function)) if len(function) == 1 else None
         if not isinstance(atom, KnownObject):
             return None
-        name = name_of(atom.value)
-        special = getattr(self, f"_call_{name[9:]}", None) if name.startswith("builtins.") else None
-        return special(node) if special is not None else None
+        special = _SPECIAL.get(name_of(atom.value))
+        return special(self, node) if special is not None else None
 
     def _call_super(self, node: ast.Call) -> Value | None:
         after = self.names.closure.get("__class__")
@@ -158,16 +158,14 @@ class Expressions(ast.NodeVisitor):
         return frozenset([Super(after, self.names.owner)])
 
     def _call_isinstance(self, node: ast.Call) -> Value:
-        for each in node.args[:1]:
-            self.visit(each)
+        for argument in node.args[:1]:
+            self.visit(argument)
         return PLAIN
-
-    _call_issubclass = _call_isinstance
 
     def _call_type(self, node: ast.Call) -> Value | None:
         if len(node.args) != 1:
             return None
-        return _union(map(_kind_of, self.raw(node.args[0])))
+        return union(map(_type_of, self.raw(node.args[0])))
 
     def _call_getattr(self, node: ast.Call) -> Value | None:
         if len(node.args) < 2 or node.keywords:
@@ -176,56 +174,45 @@ class Expressions(ast.NodeVisitor):
         name, owners = node.args[1], self.raw(node.args[0])
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
             place = self.place(node)
-            return default | _union(self.reader.attribute(settled(each), name.value, place) for each in owners)
+            return default | union(self.reader.attribute(settled(owner), name.value, place) for owner in owners)
         self.visit(name)
-        self.reader.report(findings.unseen(self.place(node).text, self.place(node)))
+        self.reader.unseen("getattr", self.place(node))
         return default | frozenset([Data(callables=True)])
 
     def _call_setattr(self, node: ast.Call) -> Value | None:
         for owner in self.raw(node.args[0]) if node.args else ():
             if outlives(settled(owner)):
                 self.reader.report(findings.keeps(self.place(node).text, self.place(node)))
-        return _union(map(self.visit, node.args[1:])) and PLAIN
-
-    _call_delattr = _call_setattr
+        return union(map(self.visit, node.args[1:])) and PLAIN
 
     def _call_hasattr(self, node: ast.Call) -> Value:
-        for each in node.args:
-            self.raw(each)
+        for argument in node.args:
+            self.raw(argument)
         return PLAIN
 
     # -- values made here -------------------------------------------------------------------------------------------
 
     def visit_List(self, node: ast.List | ast.Tuple) -> Value:
-        return self._container([self._element(each) for each in node.elts])
+        return container(union(map(self.visit, node.elts)))
 
     def visit_Tuple(self, node: ast.Tuple) -> Value:
-        values = [self._element(each) for each in node.elts]
-        if any(isinstance(each, ast.Starred) for each in node.elts):
-            return self._container(values)
-        return frozenset(replace(each, keyed=tuple(enumerate(values))) for each in self._container(values))  # type: ignore[arg-type]
+        values = [self.visit(element) for element in node.elts]
+        whole = container(union(values))
+        starred = any(isinstance(element, ast.Starred) for element in node.elts)
+        return whole if starred else marked(whole, keyed=tuple(enumerate(values)))
 
     def visit_Dict(self, node: ast.Dict) -> Value:
         for key in filter(None, node.keys):
             self.visit(key)
-        values = [self.visit(each) for each in node.values]
-        made = self._container(values)
-        if not all(isinstance(key, ast.Constant) for key in node.keys):
-            return made
-        keyed = tuple((key.value, value) for key, value in zip(node.keys, values, strict=True))  # type: ignore[union-attr]
-        return frozenset(replace(each, keyed=keyed) for each in made if isinstance(each, Data))
-
-    def _element(self, node: ast.expr) -> Value:
-        if isinstance(node, ast.Starred):
-            return self.iterate(self.visit(node.value), node)
-        return self.visit(node)
-
-    def _container(self, values: Iterable[Value]) -> Value:
-        return container(_union(values))
+        values = [self.visit(value) for value in node.values]
+        whole = container(union(values))
+        pairs = zip(node.keys, values, strict=True)
+        keyed = tuple((key.value, value) for key, value in pairs if isinstance(key, ast.Constant))
+        return marked(whole, keyed=keyed) if len(keyed) == len(values) else whole
 
     def visit_Set(self, node: ast.Set) -> Value:
-        for each in node.elts:
-            self.visit(each.value if isinstance(each, ast.Starred) else each)
+        for element in node.elts:
+            self.visit(element.value if isinstance(element, ast.Starred) else element)
         return SET
 
     def visit_Starred(self, node: ast.Starred) -> Value:
@@ -251,11 +238,8 @@ class Expressions(ast.NodeVisitor):
                 self.visit(condition)
         if isinstance(node, ast.DictComp):
             self.visit(node.key)
-            made = self.visit(node.value)
-        else:
-            made = self.visit(node.elt)
-        found = self._container([made])
-        return frozenset([Data(iterator=True)]) if isinstance(node, ast.GeneratorExp) and found == FRESH else found
+        items = container(self.visit(node.value if isinstance(node, ast.DictComp) else node.elt))
+        return frozenset([Data(iterator=True)]) if isinstance(node, ast.GeneratorExp) and items == FRESH else items
 
     def iterate(self, value: Value, node: ast.AST) -> Value:
         """Returns the items in order; reports a set, whose items have none."""
@@ -265,7 +249,7 @@ class Expressions(ast.NodeVisitor):
         return self._within(value)
 
     def _within(self, value: Value) -> Value:
-        return _union(inside(settled(atom)) for atom in value)
+        return union(inside(settled(atom)) for atom in value)
 
     def visit_Subscript(self, node: ast.Subscript) -> Value:
         self.visit(node.slice)
@@ -274,13 +258,12 @@ class Expressions(ast.NodeVisitor):
             self.reader.touch(atom, self.place(node))
             self._fill(atom, node)
             self.reader.item_of_class(atom, self.place(node))
-        return self.mention(_union(_entry(settled(atom), node.slice) for atom in owners), node)
+        return self.mention(union(_entry(settled(atom), node.slice) for atom in owners), node)
 
     def _fill(self, owner: Atom, node: ast.Subscript) -> None:
         """Reports a read of a defaultdict that adds an entry."""
-        made = owner.kind if isinstance(owner, Made) else object
-        kind = type(owner.value) if isinstance(owner, KnownObject) else made
-        if issubclass(kind, defaultdict) and outlives(owner) and isinstance(node.ctx, ast.Load):
+        kind = kind_of(owner)
+        if kind is not None and issubclass(kind, defaultdict) and outlives(owner) and isinstance(node.ctx, ast.Load):
             self.reader.report(findings.keeps(CodePlace("", node.value).text, self.place(node)))
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Value:
@@ -293,19 +276,18 @@ class Expressions(ast.NodeVisitor):
         return self.visit(node.body) | self.visit(node.orelse)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Value:
-        return _union([self.visit(each) for each in node.values])
+        return union(map(self.visit, node.values))
 
     def visit_BinOp(self, node: ast.BinOp) -> Value:
         left, right = self.visit(node.left), self.visit(node.right)
         both = left | right
         if isinstance(node.op, _SET_OPERATORS):
-            views = any(isinstance(each, Data) and each.view for each in both)
-            if views or any(map(unordered, both)):
+            if any(unordered(atom) or (isinstance(atom, Data) and atom.view) for atom in both):
                 return SET
         elif any(map(unordered, deep(right) if isinstance(node.op, ast.Mod) else right)):
             self.reader.report(findings.set_order(self.place(node)))
-        data = [each for each in both if isinstance(each, Data)]
-        return container(both) if any(each.container or each.callables for each in data) else PLAIN
+        containers = any(isinstance(atom, Data) and (atom.container or atom.callables) for atom in both)
+        return container(both) if containers else PLAIN
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> Value:
         value = self.visit(node.value)
@@ -316,28 +298,35 @@ class Expressions(ast.NodeVisitor):
         return PLAIN
 
 
+# The built-in functions that are read in a way of their own.
+_SPECIAL: dict[str, Callable[[Expressions, ast.Call], Value | None]] = {
+    "builtins.super": Expressions._call_super,
+    "builtins.isinstance": Expressions._call_isinstance,
+    "builtins.issubclass": Expressions._call_isinstance,
+    "builtins.type": Expressions._call_type,
+    "builtins.getattr": Expressions._call_getattr,
+    "builtins.setattr": Expressions._call_setattr,
+    "builtins.delattr": Expressions._call_setattr,
+    "builtins.hasattr": Expressions._call_hasattr,
+}
+
+
 def nth(value: Value, place: int) -> Value:
     """Returns the value at this place of a tuple; nothing if it is not known."""
-    found = [entry for each in value if isinstance(each, Data) for name, entry in each.keyed if name is place]
-    return _union(found) if len(found) == len(value) else NOTHING
+    entries = [entry for atom in value if isinstance(atom, Data) for key, entry in atom.keyed if key is place]
+    return union(entries) if len(entries) == len(value) else NOTHING
 
 
 def _entry(owner: Atom, key: ast.expr) -> Value:
     """Returns the value under a key; for a constant key its own entry, if that is known."""
     keyed = owner.keyed if isinstance(owner, Data) else ()
-    found = [value for name, value in keyed if isinstance(key, ast.Constant) and name == key.value]
-    if not found:
+    entries = [value for name, value in keyed if isinstance(key, ast.Constant) and name == key.value]
+    if not entries:
         return inside(owner)
-    return held(_union(found)) if outlives(owner) else _union(found)
+    return held(union(entries)) if outlives(owner) else union(entries)
 
 
-def _union(values: Iterable[Value]) -> Value:
-    return frozenset().union(*values)
-
-
-def _kind_of(atom: Any) -> Value:
-    """Returns the class of an object, known or made here."""
-    atom = settled(atom) if isinstance(atom, Method) else atom
-    if isinstance(atom, KnownObject):
-        return known(type(atom.value))
-    return known(atom.kind) if isinstance(atom, Made) else PLAIN
+def _type_of(atom: Atom) -> Value:
+    """Returns the class of an object, if it is known."""
+    kind = kind_of(atom)
+    return known(kind) if kind is not None else PLAIN

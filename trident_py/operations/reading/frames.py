@@ -7,11 +7,25 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import findings
-from .atoms import FRESH, PLAIN, READ, Data, KnownObject, Local, Made, Value, holds_more, inside, outlives, settled
-from .binding import Names
+from .atoms import (
+    FRESH,
+    PLAIN,
+    READ,
+    Data,
+    KnownObject,
+    Local,
+    NewObject,
+    Value,
+    holds_more,
+    inside,
+    may_be_called,
+    outlives,
+    settled,
+    union,
+)
 from .expressions import Expressions, nth
 from .findings import CodePlace
-from .sources import FunctionNode
+from .sources import FunctionNode, Names
 
 
 class Frame(Expressions):
@@ -33,8 +47,8 @@ class Frame(Expressions):
             return self.visit(self.node.body)
         self.body(self.node.body)
         if self.generates:
-            holds = frozenset(each for each in self.returns if holds_more(each))
-            return frozenset([Data(iterator=True, callables=any(map(_calls, self.returns)), holds=holds)])
+            holds = frozenset(filter(holds_more, self.returns))
+            return frozenset([Data(iterator=True, callables=any(map(may_be_called, self.returns)), holds=holds)])
         return self.returns or PLAIN
 
     def body(self, statements: Iterable[ast.stmt]) -> None:
@@ -53,8 +67,8 @@ class Frame(Expressions):
             self._store_name(target, value)
         elif isinstance(target, ast.Tuple | ast.List):
             items = self.iterate(value, target)
-            for place, each in enumerate(target.elts):
-                self.store(each, FRESH if isinstance(each, ast.Starred) else nth(value, place) or items)
+            for place, element in enumerate(target.elts):
+                self.store(element, FRESH if isinstance(element, ast.Starred) else nth(value, place) or items)
         elif isinstance(target, ast.Starred):
             self.store(target.value, value)
         elif isinstance(target, ast.Attribute):
@@ -80,7 +94,7 @@ class Frame(Expressions):
 
     def _store_attribute(self, target: ast.Attribute, value: Value) -> None:
         for owner in map(settled, self.raw(target.value)):
-            if isinstance(owner, Made) and not owner.held:
+            if isinstance(owner, NewObject) and not owner.held:
                 owner.attributes[target.attr] = owner.attributes.get(target.attr, frozenset()) | value
             elif isinstance(owner, KnownObject) and owner == self.reader.starting:
                 self.reader.remember(owner, target.attr, value)
@@ -90,7 +104,7 @@ class Frame(Expressions):
     def change(self, owners: Value, node: ast.expr) -> None:
         """Reports an in-place change of values that outlive the call."""
         for owner in map(settled, owners):
-            starting = self.reader.starting and isinstance(owner, Data | Made)  # `prepare` itself has made it
+            starting = self.reader.starting and isinstance(owner, Data | NewObject)  # `prepare` itself has made it
             if outlives(owner) and not starting:
                 self.reader.report(findings.keeps(CodePlace("", node).text, self.place(node)))
 
@@ -145,7 +159,7 @@ class Frame(Expressions):
 
     def visit_Try(self, node: ast.Try) -> None:
         self._branches([lambda: self.body(node.body), lambda: None])
-        handlers = [lambda each=each: self._handle(each) for each in node.handlers]
+        handlers = [lambda handler=handler: self._handle(handler) for handler in node.handlers]
         self._branches([lambda: self.body(node.orelse), *handlers])
         self.body(node.finalbody)
 
@@ -165,7 +179,7 @@ class Frame(Expressions):
             names = [part.name] if isinstance(part, ast.MatchAs | ast.MatchStar) else []
             names += [part.rest] if isinstance(part, ast.MatchMapping) else []
             for name in filter(None, names):
-                self.env[name] = value | frozenset(each for atom in value for each in inside(atom))
+                self.env[name] = value | union(map(inside, value))
         if case.guard is not None:
             self.visit(case.guard)
         self.body(case.body)
@@ -179,13 +193,13 @@ class Frame(Expressions):
             after.append(self.env)
         names = {name for env in after for name in env}
         self.env = before
-        self.env.update({name: frozenset().union(*(env.get(name, frozenset()) for env in after)) for name in names})
+        self.env.update({name: union(env.get(name, frozenset()) for env in after) for name in names})
 
     def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
         for item in node.items:
             value = self.visit(item.context_expr)
             if Data() in value:  # no value in a tuple is a context manager
-                self.reader.report(findings.unseen(self.place(item.context_expr).text, self.place(item.context_expr)))
+                self.reader.unseen("with", self.place(item.context_expr))
             if item.optional_vars is not None:
                 self.store(item.optional_vars, value)
         self.body(node.body)
@@ -207,8 +221,8 @@ class Frame(Expressions):
         return PLAIN
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        made: Value = frozenset([Local(node, self)])
-        self.env[node.name] = self.mention(made, node) | READ if node.decorator_list else made
+        function: Value = frozenset([Local(node, self)])
+        self.env[node.name] = self.mention(function, node) | READ if node.decorator_list else function
         for decorator in node.decorator_list:
             self.visit(decorator)
 
@@ -226,22 +240,18 @@ class Frame(Expressions):
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
-            whole = alias.name if alias.asname else alias.name.partition(".")[0]
-            self.env[alias.asname or whole] = self.reader.module(whole, self.place(node))
+            name = alias.name if alias.asname else alias.name.partition(".")[0]
+            self.env[alias.asname or name] = self.reader.module(name, self.place(node))
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         for alias in node.names:
-            module = self.reader.module(node.module or "", self.place(node), node.level, self.names.globals)
-            found = frozenset(
-                each for atom in module for each in self.reader.attribute(atom, alias.name, self.place(node))
-            )
-            self.env[alias.asname or alias.name] = found
+            place = self.place(node)
+            modules = self.reader.module(node.module or "", place, node.level, self.names.globals)
+            values = (self.reader.attribute(atom, alias.name, place) for atom in modules)
+            self.env[alias.asname or alias.name] = union(values)
 
     def visit_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
             if isinstance(target, ast.Subscript | ast.Attribute):
                 self.store(target, PLAIN)
 
-
-def _calls(atom: Any) -> bool:
-    return not isinstance(atom, Data) or atom.callables

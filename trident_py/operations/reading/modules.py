@@ -11,7 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .sources import Source, is_users, tree_of
+from .atoms import attribute_of
+from .sources import Source, is_users, tree_of, walk
 from .tables import MUTATORS
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -31,66 +32,57 @@ def assigned(text: str, name: str) -> list[ast.expr]:
     return _assignments(text).get(name, [])
 
 
+def _top_level(text: str) -> Iterator[ast.stmt]:
+    tree = tree_of(text)
+    return _statements(tree.body if tree else [])
+
+
 @lru_cache(maxsize=64)
 def _assignments(text: str) -> dict[str, list[ast.expr]]:
-    found: dict[str, list[ast.expr]] = {}
-    tree = tree_of(text)
-    for statement in _statements(tree.body if tree else []):
+    expressions: dict[str, list[ast.expr]] = {}
+    for statement in _top_level(text):
         for name, value in _targets(statement):
-            found.setdefault(name, []).append(value)
+            expressions.setdefault(name, []).append(value)
         if isinstance(statement, ast.For):
-            gone_through = ast.copy_location(ast.Starred(statement.iter, ast.Load()), statement.iter)
-            for name in _roots(statement.target):
-                found.setdefault(name, []).append(gone_through)
-            for name in {name for each in _statements([statement]) for name, _ in _targets(each)}:
-                found.setdefault(name, []).append(gone_through)
-    return found
+            items = ast.copy_location(ast.Starred(statement.iter, ast.Load()), statement.iter)
+            within = {name for inner in _statements([statement]) for name, _ in _targets(inner)}
+            for name in (*_roots(statement.target), *within):
+                expressions.setdefault(name, []).append(items)
+    return expressions
 
 
-def given(text: str, name: str) -> list[ast.expr]:
+def sole_assignments(text: str, name: str) -> list[ast.expr]:
     """Returns the expressions assigned to a global, if nothing else changes it while its module is imported."""
-    tree = tree_of(text)
-    plain = [each for each in _statements(tree.body if tree else []) if isinstance(each, ast.Assign | ast.AnnAssign)]
-    values = [each.value for each in plain for target in _written(each) if _is_name(target, name) and each.value]
+    values = []
+    for statement in _top_level(text):
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            values += [statement.value for target in targets if isinstance(target, ast.Name) and target.id == name]
     return values if len(values) == len(assigned(text, name)) else []
-
-
-def _written(statement: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
-    return statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
 
 
 def assigned_in_class(text: str, kind: str, name: str) -> list[ast.expr]:
     """Returns the expressions that the body of a class assigns to one of its names."""
-    return [value for body in _bodies(text, kind) for n, value in _in_class(body) if n == name]
+    return [value for body in _bodies(text, kind) for value in _assigned_in(body, name)]
 
 
-def says(text: str, kind: str, name: str) -> bool:
+def mentions(text: str, kind: str, name: str) -> bool:
     """Whether the body of a class names this attribute."""
-    named = {each.name for body in _bodies(text, kind) for each in body if isinstance(each, Function | ast.ClassDef)}
-    told = {each.target.id for body in _bodies(text, kind) for each in body if _is_annotation(each)}  # type: ignore[attr-defined]
-    return name in named | told or bool(assigned_in_class(text, kind, name))
-
-
-def _is_annotation(node: ast.stmt) -> bool:
-    return isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
-
-
-def _in_class(body: list[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
-    for each in _statements(body):
-        yield from _targets(each)
+    for node in (node for body in _bodies(text, kind) for node in body):
+        if isinstance(node, Function | ast.ClassDef) and node.name == name:
+            return True
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+            return True
+    return bool(assigned_in_class(text, kind, name))
 
 
 @lru_cache(maxsize=64)
 def _classes(text: str) -> dict[str, list[list[ast.stmt]]]:
-    found: dict[str, list[list[ast.stmt]]] = {}
-    for node in ast.walk(tree_of(text) or ast.Module([], [])):
+    bodies: dict[str, list[list[ast.stmt]]] = {}
+    for node in walk(text):
         if isinstance(node, ast.ClassDef):
-            found.setdefault(node.name, []).append(node.body)
-    return found
+            bodies.setdefault(node.name, []).append(node.body)
+    return bodies
 
 
 def _bodies(text: str, kind: str) -> list[list[ast.stmt]]:
@@ -99,8 +91,7 @@ def _bodies(text: str, kind: str) -> list[list[ast.stmt]]:
 
 def imported_from(text: str, name: str) -> tuple[str, str] | None:
     """Returns module and original name of a global from ``from module import name``."""
-    tree = tree_of(text)
-    for statement in _statements(tree.body if tree else []):
+    for statement in _top_level(text):
         if isinstance(statement, ast.ImportFrom) and statement.module and not statement.level:
             for alias in statement.names:
                 if (alias.asname or alias.name) == name:
@@ -111,21 +102,25 @@ def imported_from(text: str, name: str) -> tuple[str, str] | None:
 # -- arguments of functions and classes -----------------------------------------------------------------------------
 
 
-def around(source: Source) -> list[Function]:
+def enclosing(source: Source) -> list[Function]:
     """Returns the surrounding functions of this one."""
-    functions = [node for node in ast.walk(tree_of(source.text) or ast.Module([], [])) if isinstance(node, Function)]
-    return [f for f in functions if f is not source.node and any(each is source.node for each in ast.walk(f))]
+    functions = [node for node in walk(source.text) if isinstance(node, Function) and node is not source.node]
+    return [function for function in functions if any(node is source.node for node in ast.walk(function))]
 
 
 def assigned_in(function: Function, name: str) -> list[ast.expr]:
     """Returns the expressions that a function assigns to one of its variables."""
-    return [value for each in _statements(function.body) for n, value in _targets(each) if n == name]
+    return _assigned_in(function.body, name)
+
+
+def _assigned_in(body: list[ast.stmt], name: str) -> list[ast.expr]:
+    return [value for statement in _statements(body) for target, value in _targets(statement) if target == name]
 
 
 def parameters(function: Function) -> set[str]:
-    wanted = function.args
-    rest = [each for each in (wanted.vararg, wanted.kwarg) if each is not None]
-    return {each.arg for each in (*wanted.posonlyargs, *wanted.args, *wanted.kwonlyargs, *rest)}
+    signature = function.args
+    rest = [parameter for parameter in (signature.vararg, signature.kwarg) if parameter is not None]
+    return {p.arg for p in (*signature.posonlyargs, *signature.args, *signature.kwonlyargs, *rest)}
 
 
 def calls_of(text: str, name: str) -> list[tuple[ast.Call, Function | None]]:
@@ -135,17 +130,17 @@ def calls_of(text: str, name: str) -> list[tuple[ast.Call, Function | None]]:
 
 @lru_cache(maxsize=64)
 def _calls(text: str) -> dict[str, list[tuple[ast.Call, Function | None]]]:
-    found: dict[str, list[tuple[ast.Call, Function | None]]] = {}
+    calls: dict[str, list[tuple[ast.Call, Function | None]]] = {}
     todo: list[tuple[ast.AST, Function | None]] = [(tree_of(text) or ast.Module([], []), None)]
     while todo:
         node, within = todo.pop()
         if isinstance(node, ast.Call):
             name = _last(node.func)
             name = _last(node.args[0]) if name == "partial" and node.args else name
-            found.setdefault(name, []).append((node, within))
+            calls.setdefault(name, []).append((node, within))
         within = node if isinstance(node, Function) else within
-        todo += [(each, within) for each in ast.iter_child_nodes(node)]
-    return found
+        todo += [(child, within) for child in ast.iter_child_nodes(node)]
+    return calls
 
 
 def _last(node: ast.expr) -> str:
@@ -160,9 +155,10 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     for statement in body:
         yield statement
         if not isinstance(statement, Function | ast.ClassDef):
+            parts = dict(ast.iter_fields(statement))
             for part in ("body", "orelse", "finalbody"):
-                yield from _statements(getattr(statement, part, []))
-            for handler in getattr(statement, "handlers", []):
+                yield from _statements(parts.get(part, []))
+            for handler in parts.get("handlers", []):
                 yield from _statements(handler.body)
 
 
@@ -175,29 +171,23 @@ def _targets(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
         yield from ((name, statement.value) for name in _roots(statement.target))
     elif isinstance(statement, ast.With | ast.AsyncWith):
         for item in statement.items:
-            named = _roots(item.optional_vars) if item.optional_vars else ()
-            yield from ((name, item.context_expr) for name in named)
+            names = _roots(item.optional_vars) if item.optional_vars else ()
+            yield from ((name, item.context_expr) for name in names)
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
         changes = isinstance(call.func, ast.Attribute) and call.func.attr in MUTATORS
-        handed = [name for each in call.args for name in _roots(each)]
-        yield from ((name, call) for name in [*(_roots(call.func) if changes else ()), *handed])
-    for node in _own_expressions(statement):
+        yield from ((name, call) for node in [*([call.func] if changes else []), *call.args] for name in _roots(node))
+    expressions = [child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.expr)]
+    for node in (node for expression in expressions for node in ast.walk(expression)):
         if isinstance(node, ast.NamedExpr):
             yield node.target.id, node.value
-
-
-def _own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
-    for each in ast.iter_child_nodes(statement):
-        if isinstance(each, ast.expr):
-            yield from ast.walk(each)
 
 
 def _roots(node: ast.expr) -> Iterator[str]:
     """Yields the names at the root of an expression: for ``a.b[c], d`` a and d."""
     if isinstance(node, ast.Tuple | ast.List):
-        for each in node.elts:
-            yield from _roots(each)
+        for element in node.elts:
+            yield from _roots(element)
         return
     while isinstance(node, ast.Subscript | ast.Attribute | ast.Starred):
         node = node.value
@@ -211,20 +201,20 @@ def _roots(node: ast.expr) -> Iterator[str]:
 @lru_cache(maxsize=64)
 def changed_by(text: str) -> dict[str, str]:
     """Returns the globals that functions of a module change, each with the name of such a function."""
-    found: dict[str, str] = {}
-    for function in ast.walk(tree_of(text) or ast.Module([], [])):
+    functions: dict[str, str] = {}
+    for function in walk(text):
         if isinstance(function, Function):
-            own = _own_names(function)
+            local = _local_names(function)
             for name in _changed(function):
-                if name not in own:
-                    found.setdefault(name, function.name)
-    return found
+                if name not in local:
+                    functions.setdefault(name, function.name)
+    return functions
 
 
-def _own_names(function: Function) -> set[str]:
+def _local_names(function: Function) -> set[str]:
     declared = {name for node in ast.walk(function) if isinstance(node, ast.Global) for name in node.names}
     stored = {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    return ({each.arg for each in ast.walk(function) if isinstance(each, ast.arg)} | stored) - declared
+    return ({node.arg for node in ast.walk(function) if isinstance(node, ast.arg)} | stored) - declared
 
 
 def _changed(function: ast.AST) -> Iterator[str]:
@@ -255,9 +245,9 @@ def changed_elsewhere(home: str, owner: Any, name: str, value: Any) -> str | Non
         if module.__name__ == home:
             continue
         text = text_of(vars(module))[1]
-        if name in text and (last in text or getattr(owner, "__name__", "\n") in text):
-            found = _foreign(text, vars(module))
-            if (id(owner), name) in found or (id(value), "") in found:
+        if name in text and (last in text or (attribute_of(owner, "__name__") or "\n") in text):
+            objects = _foreign(text, vars(module))
+            if (id(owner), name) in objects or (id(value), "") in objects:
                 return module.__name__
     return None
 
@@ -269,24 +259,25 @@ def users_modules() -> list[types.ModuleType]:
 
 @lru_cache(maxsize=1)
 def _modules(count: int) -> list[types.ModuleType]:
-    return [each for each in list(sys.modules.values()) if isinstance(each, types.ModuleType) and is_users(each)]
+    modules = [module for module in list(sys.modules.values()) if isinstance(module, types.ModuleType)]
+    return list(filter(is_users, modules))
 
 
 def _foreign(text: str, names: dict[str, Any]) -> set[tuple[int, str]]:
     """Returns the objects that a module's code changes: (owner, attribute), or (container, "")."""
-    found = set()
+    objects = set()
     for target in _targets_anywhere(text):
         stored = isinstance(target, ast.Attribute) and not isinstance(target.ctx, ast.Load)
         within = stored or isinstance(target, ast.Subscript)
         owner = _resolved(target.value if within else target, names)  # type: ignore[attr-defined]
         if owner is not None:
-            found.add((id(owner), target.attr if stored else ""))  # type: ignore[attr-defined]
-    return found
+            objects.add((id(owner), target.attr if stored else ""))  # type: ignore[attr-defined]
+    return objects
 
 
 @lru_cache(maxsize=64)
 def _targets_anywhere(text: str) -> list[ast.expr]:
-    return [target for node in ast.walk(tree_of(text) or ast.Module([], [])) for target in _changes(node)]
+    return [target for node in walk(text) for target in _changes(node)]
 
 
 def _resolved(node: ast.expr, names: dict[str, Any]) -> Any:

@@ -8,7 +8,6 @@ import enum
 import functools
 import types
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,23 +27,19 @@ from .atoms import (
     Data,
     KnownObject,
     Local,
-    Made,
     Method,
+    NewObject,
     Value,
+    attribute_of,
+    attributes_of,
     elements,
     known,
 )
-from .binding import Names, bound_names, cells, positional
-from .calling import shown
+from .calling import CallReader
 from .findings import CodeFinding, CodePlace
 from .frames import Frame
-from .origins import Lenient, Origins
-from .sources import (
-    generated,
-    is_ours,
-    is_users,
-    source_of,
-)
+from .origins import Lenient
+from .sources import Names, bound_names, cells, generated, is_ours, is_users, positional, source_of
 
 DECLARED = "__trident_deterministic__"
 MOST_CALLS = 4_000
@@ -54,7 +49,7 @@ _NO_RESULT = ("cleanup", "__repr__", "__str__", "__del__", "__getattr__", "__get
 _ROLES = {"collector": "collector", "batchId": "attempt", "context": "context"}
 _STATE_METHODS = ("updateState", "batchRetrieve")
 _ACCUMULATED = ("value", "curr", "val1", "val2", "state")
-_RETURNED = ("execute", "__call__")
+
 
 
 def read(operation: Any, trusted: Iterable[str] = ()) -> list[CodeFinding]:
@@ -68,35 +63,30 @@ def read(operation: Any, trusted: Iterable[str] = ()) -> list[CodeFinding]:
         reader.root(operation)
     except Exception as error:
         reader.report(findings.unseen(f"reading it ended with {error!r}", None))
-    return list(reader.found)
+    return list(reader.findings)
 
 
-class Reader(Origins):
+class Reader(CallReader):
     """One pass over an operation. Reads a function once for each combination of arguments."""
 
     def __init__(self, trusted: Iterable[str]) -> None:
         super().__init__(trusted)
-        self.found: dict[CodeFinding, None] = {}
-        self.done: dict[Any, Value] = {}
         self.used: dict[int, Any] = {}
         self.accumulated: Value = NOTHING
-
-    def report(self, finding: CodeFinding) -> None:
-        self.found.setdefault(finding)
 
     def declared(self, thing: Any, place: CodePlace | None) -> bool:
         """Whether the author has declared it. Reports a declaration as non-deterministic."""
         kind = type(thing)
-        told = getattr(thing, "__dict__", {}).get(DECLARED)
-        if told is None and isinstance(thing, type):
-            told = nearest(thing)
-        if told is None and not isinstance(thing, type | types.FunctionType) and nearest(kind) is False:
-            told = False
-        if told is False:
-            what = "declared non-deterministic"
-            name = getattr(thing, "__qualname__", kind.__qualname__)
-            self.report(findings.CodeFinding(findings.CHANGING, f"calls {name}, {what} ({place})" if place else what))
-        return told is not None
+        declaration = own_declaration(thing)
+        if declaration is None and isinstance(thing, type):
+            declaration = nearest(thing)
+        if declaration is None and not isinstance(thing, type | types.FunctionType) and nearest(kind) is False:
+            declaration = False
+        if declaration is False:
+            text = "declared non-deterministic"
+            name = attribute_of(thing, "__qualname__") or kind.__qualname__
+            self.report(findings.CodeFinding(findings.CHANGING, f"calls {name}, {text} ({place})" if place else text))
+        return declaration is not None
 
     # -- the operation ----------------------------------------------------------------------------------------------
 
@@ -104,14 +94,14 @@ class Reader(Origins):
         if self.declared(operation, None):
             return
         if isinstance(operation, types.FunctionType) and is_users(operation):
-            self._returned(self.function(operation, UNKNOWN, entry=True), operation)
+            self._check_result(self.function(operation, UNKNOWN, entry=True), operation)
         elif isinstance(operation, types.MethodType) and isinstance(operation.__func__, types.FunctionType):
             self.use(KnownObject(operation.__self__), None)
             self.function(operation.__func__, UNKNOWN, KnownObject(operation.__self__), entry=True)
         else:
             self.use(KnownObject(operation), None)
 
-    def _returned(self, value: Value, function: types.FunctionType) -> None:
+    def _check_result(self, value: Value, function: types.FunctionType) -> None:
         """Checks a function's result, whose items are emitted."""
         source = source_of(function)
         if source is not None:
@@ -121,23 +111,23 @@ class Reader(Origins):
         """Reads an object that a cluster calls: its methods, in the order of their calls."""
         kind = type(thing)
         owner = KnownObject(thing)
-        entries = sorted(_entries(kind), key=lambda each: each[0] not in _FIRST)
+        entries = sorted(_entries(kind), key=lambda entry: entry[0] not in _FIRST)
         for name, function in entries:
             if self.declared(function, None):
                 continue
             self.preparing = name == "prepare"
             with self.starts(owner if name in _STARTS else None):
-                returned = self.function(function, UNKNOWN, owner, roles=self._roles(kind, name, function), entry=True)
-            if name in ("init", "zero") and returned != PLAIN:
-                self.accumulated |= returned
-            if name in _RETURNED:
-                self._returned(returned, function)
+                result = self.function(function, UNKNOWN, owner, roles=self._roles(kind, name, function), entry=True)
+            if name in ("init", "zero") and result != PLAIN:
+                self.accumulated |= result
+            if name in ("execute", "__call__"):
+                self._check_result(result, function)
         self._factories(kind)
 
     def _roles(self, kind: type, name: str, function: types.FunctionType) -> dict[int, Value]:
         """Returns the roles of a method's parameters by position. The interface names them."""
-        interface = next((vars(each)[name] for each in kind.__mro__ if is_ours(each) and name in vars(each)), function)
-        code = getattr(interface, "__code__", function.__code__)
+        ours = next((vars(base)[name] for base in kind.__mro__ if is_ours(base) and name in vars(base)), None)
+        code = ours.__code__ if isinstance(ours, types.FunctionType) else function.__code__
         roles: dict[int, Value] = {}
         for position, parameter in enumerate(code.co_varnames[: code.co_argcount]):
             if name in _STATE_METHODS and parameter == "state":
@@ -148,17 +138,10 @@ class Reader(Origins):
                 roles[position] = self.accumulated
         return roles
 
-    @contextmanager
-    def starts(self, owner: KnownObject | Made | None) -> Iterator[None]:
-        before, self.starting = self.starting, owner
-        yield
-        self.starting = before
-
     def _factories(self, kind: type) -> None:
-        if dataclasses.is_dataclass(kind):
-            for each in dataclasses.fields(kind):
-                if each.default_factory is not dataclasses.MISSING:
-                    self.use(KnownObject(each.default_factory), CodePlace(f"{kind.__qualname__}.{each.name}"))
+        for field in dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ():
+            if field.default_factory is not dataclasses.MISSING:
+                self.use(KnownObject(field.default_factory), CodePlace(f"{kind.__qualname__}.{field.name}"))
 
     # -- mentions ---------------------------------------------------------------------------------------------------
 
@@ -172,7 +155,7 @@ class Reader(Origins):
             self.call(atom, UNKNOWN, place)
         elif isinstance(atom, Method):
             plain = isinstance(atom.owner, Data) and atom.name not in tables.data_methods() | set(tables.CLOCK)
-            if not plain and not isinstance(atom.owner, Made):
+            if not plain and not isinstance(atom.owner, NewObject):
                 self.method(atom.owner, atom.name, UNKNOWN, place)
 
     def _use_known(self, value: Any, place: CodePlace | None) -> None:
@@ -181,14 +164,15 @@ class Reader(Origins):
             return
         self.used[id(value)] = value
         if isinstance(value, CONTAINERS):
-            for each in elements(value):
-                self.use(each, place)
+            for atom in elements(value):
+                self.use(atom, place)
         elif isinstance(value, type | types.FunctionType | types.MethodType | functools.partial):
             self.call(KnownObject(value), UNKNOWN, place)
         elif is_ours(type(value)):
             self._parts(value, place)
         elif is_users(type(value)):
-            self._instance(value, place)
+            if not isinstance(value, enum.Enum) and not self.declared(value, place):
+                self.operation(value)
         elif callable(value):
             self.call(KnownObject(value), UNKNOWN, place)
 
@@ -196,16 +180,12 @@ class Reader(Origins):
         """Reads the callables and operations in an object of ours."""
         if self.declared(value, place):
             return
-        for each in getattr(value, "__dict__", {}).values():
-            if callable(each) or isinstance(each, Operation | CombinerAggregator | ReducerAggregator):
-                self.use(KnownObject(each), place)
-
-    def _instance(self, value: Any, place: CodePlace | None) -> None:
-        if not isinstance(value, enum.Enum) and not self.declared(value, place):
-            self.operation(value)
+        for part in attributes_of(value).values():
+            if callable(part) or isinstance(part, Operation | CombinerAggregator | ReducerAggregator):
+                self.use(KnownObject(part), place)
 
     def touch(self, atom: Atom, place: CodePlace | None) -> None:
-        """Handles an access: reports values that are kept from call to call or belong to the machine."""
+        """Handles an access: reports values that are kept from call to call or belong to the tables."""
         if isinstance(atom, Data) and atom.held and atom.iterator and place is not None:
             self.report(findings.keeps(place.text, place))
         if not isinstance(atom, KnownObject) or place is None:
@@ -215,13 +195,14 @@ class Reader(Origins):
             self.report(findings.reads(environment, place))
         elif isinstance(value, (*IMMUTABLE, *CONTAINERS, types.ModuleType)) or callable(value) or self._trusts(value):
             return
-        elif hasattr(value, "__next__"):
+        elif attribute_of(value, "__next__"):
             self.report(findings.keeps(place.text, place))
         elif not (is_ours(type(value)) or is_users(type(value))):
             name = tables.name_of(type(value))
-            if not tables.same_again(name) and not tables.draws(value):
-                asked = tables.outside(name)
-                self.report(findings.reads(shown(name), place) if asked else findings.unseen(place.text, place))
+            if tables.same_again(name) or tables.is_random(type(value)):
+                return
+            outside = tables.outside(name)
+            self.report(findings.reads(tables.shown(name), place) if outside else findings.unseen(place.text, place))
 
     # -- functions --------------------------------------------------------------------------------------------------
 
@@ -240,7 +221,7 @@ class Reader(Origins):
         self.done[key] = NOTHING
         source = source_of(function)
         if source is None or len(self.done) > MOST_CALLS:
-            why = f"no source of {function.__qualname__} is found" if source is None else "more than can be read"
+            why = f"no source found for {function.__qualname__}" if source is None else "too much code to read"
             code = function.__code__
             self.report(findings.unseen(why, CodePlace(f"{Path(code.co_filename).name}:{code.co_firstlineno}")))
             return READ
@@ -249,16 +230,16 @@ class Reader(Origins):
             Lenient(self, Names(source.file, function.__globals__), None, {}).visit(default)
         frame = Frame(self, names, source.node, {})
         frame.env = self._bind(source.node.args, function, args, owner, roles or {}, entry)
-        itself = KnownObject(getattr(owner, "value", None))
+        itself = owner if isinstance(owner, KnownObject) else KnownObject(None)
         for name, value in frame.env.items():
-            if any(isinstance(each, KnownObject) for each in value) and itself not in value:
+            if any(isinstance(atom, KnownObject) for atom in value) and itself not in value:
                 frame.mention(value, ast.copy_location(ast.Name(name, ast.Load()), source.node))
-        self.done[key] = found = frame.run()
-        return found
+        self.done[key] = result = frame.run()
+        return result
 
     def _bind(
         self,
-        wanted: ast.arguments,
+        signature: ast.arguments,
         function: types.FunctionType,
         args: Args,
         owner: Atom | None,
@@ -267,26 +248,26 @@ class Reader(Origins):
     ) -> dict[str, Value]:
         defaults = {
             name: known(value)
-            for name, value in zip(reversed(positional(wanted)), reversed(function.__defaults__ or ()), strict=False)
+            for name, value in zip(reversed(positional(signature)), reversed(function.__defaults__ or ()), strict=False)
         }
         defaults.update((name, known(value)) for name, value in (function.__kwdefaults__ or {}).items())
-        given = ((frozenset([owner]),) if owner is not None else ()) + args.positional
+        arguments = ((frozenset([owner]),) if owner is not None else ()) + args.positional
         anything = PLAIN if entry else READ
-        env = bound_names(wanted, given, dict(args.keywords), defaults, anything if args.unknown else None)
+        env = bound_names(signature, arguments, dict(args.keywords), defaults, anything if args.unknown else None)
         for position, value in roles.items():
-            if position < len(positional(wanted)):
-                env[positional(wanted)[position]] = value
+            if position < len(positional(signature)):
+                env[positional(signature)[position]] = value
         if entry:
-            self._annotated(wanted, function, env)
+            self._annotated(signature, function, env)
         return env
 
-    def _annotated(self, wanted: ast.arguments, function: types.FunctionType, env: dict[str, Value]) -> None:
+    def _annotated(self, signature: ast.arguments, function: types.FunctionType, env: dict[str, Value]) -> None:
         """Takes plain parameters annotated with a user's class as objects of that class."""
-        for each in wanted.args:
-            if isinstance(each.annotation, ast.Name) and env[each.arg] == PLAIN:
-                kind = function.__globals__.get(each.annotation.id)
+        for parameter in signature.args:
+            if isinstance(parameter.annotation, ast.Name) and env[parameter.arg] == PLAIN:
+                kind = function.__globals__.get(parameter.annotation.id)
                 if isinstance(kind, type) and is_users(kind):
-                    env[each.arg] = frozenset([Made(kind, each)])
+                    env[parameter.arg] = frozenset([NewObject(kind, parameter)])
 
     def local(self, atom: Local, args: Args) -> Value:
         """Reads a function inside the function that is read, with the present values of the surrounding names."""
@@ -294,73 +275,74 @@ class Reader(Origins):
         if self.done.get(key) is NOTHING or len(self.done) > MOST_CALLS:
             return NOTHING
         self.done[key] = NOTHING
-        wanted, frame = atom.node.args, atom.frame
-        values = [frame.visit(each) for each in wanted.defaults]
-        defaults = dict(zip(reversed(positional(wanted)), reversed(values), strict=False))
-        keywords = zip(wanted.kwonlyargs, wanted.kw_defaults, strict=True)
-        defaults.update((each.arg, frame.visit(value)) for each, value in keywords if value is not None)
-        env = bound_names(wanted, args.positional, dict(args.keywords), defaults, READ if args.unknown else None)
-        found = Frame(self, frame.names, atom.node, env, frame).run()
-        self.done[key] = found or PLAIN
-        return found
+        signature, frame = atom.node.args, atom.frame
+        values = [frame.visit(default) for default in signature.defaults]
+        defaults = dict(zip(reversed(positional(signature)), reversed(values), strict=False))
+        keywords = zip(signature.kwonlyargs, signature.kw_defaults, strict=True)
+        defaults.update((parameter.arg, frame.visit(value)) for parameter, value in keywords if value is not None)
+        env = bound_names(signature, args.positional, dict(args.keywords), defaults, READ if args.unknown else None)
+        result = Frame(self, frame.names, atom.node, env, frame).run()
+        self.done[key] = result or PLAIN
+        return result
 
     def construct_users(self, kind: type, args: Args, place: CodePlace | None) -> Value:
         """Returns a new object of a user's class."""
-        made = Made(kind, place.node if place else None)
+        instance = NewObject(kind, place.node if place else None)
         if issubclass(kind, enum.Enum):
-            return frozenset([made])
-        made.attributes.update(_generated_attributes(kind, args))
+            return frozenset([instance])
+        instance.attributes.update(_generated_attributes(kind, args))
         for name in _STARTS[:3]:
-            found = next((vars(each)[name] for each in kind.__mro__ if name in vars(each) and is_users(each)), None)
-            found = getattr(found, "__func__", found)
-            if isinstance(found, types.FunctionType) and not generated(found, kind):
-                owner: Atom = KnownObject(kind) if name == "__new__" else made
-                with self.starts(made):
-                    self.function(found, args if name != "__post_init__" else Args(), owner)
+            method = next((vars(base)[name] for base in kind.__mro__ if name in vars(base) and is_users(base)), None)
+            method = method.__func__ if isinstance(method, staticmethod | classmethod) else method
+            if isinstance(method, types.FunctionType) and not generated(method, kind):
+                owner: Atom = KnownObject(kind) if name == "__new__" else instance
+                with self.starts(instance):
+                    self.function(method, args if name != "__post_init__" else Args(), owner)
         self._factories(kind)
-        for function in _operators(kind):
-            self.function(function, UNKNOWN, made)
-        return frozenset([made])
+        for name, function in _methods(kind):
+            if name[:2] == "__" and name not in (*_STARTS, "__call__"):  # operators
+                self.function(function, UNKNOWN, instance)
+        return frozenset([instance])
+
+
+def own_declaration(thing: Any) -> bool | None:
+    """Returns the declaration of the object itself."""
+    return attributes_of(thing).get(DECLARED)
 
 
 def nearest(kind: type) -> bool | None:
     """Returns the declaration of the nearest class; it does not cover methods that a subclass adds."""
-    return next((vars(each)[DECLARED] for each in kind.__mro__ if DECLARED in vars(each)), None)
+    return next((vars(base)[DECLARED] for base in kind.__mro__ if DECLARED in vars(base)), None)
 
 
 def _methods(kind: type) -> Iterator[tuple[str, types.FunctionType]]:
     """Yields the methods that users wrote, up to the first class with a declaration."""
     names: set[str] = set(_NO_RESULT)
-    for each in kind.__mro__:
-        if DECLARED in vars(each):
+    for base in kind.__mro__:
+        if DECLARED in vars(base):
             return
-        if not is_users(each):
+        if not is_users(base):
             continue
-        for name, value in vars(each).items():
-            if isinstance(value, types.FunctionType) and name not in names and not generated(value, each):
+        for name, value in vars(base).items():
+            if isinstance(value, types.FunctionType) and name not in names and not generated(value, base):
                 names.add(name)
                 yield name, value
 
 
 def _entries(kind: type) -> list[tuple[str, types.FunctionType]]:
     """Returns the methods called from outside: those of our interfaces, `__call__`, operators."""
-    found = list(_methods(kind))
-    ours = {name for each in kind.__mro__ if is_ours(each) for name in vars(each)}
+    methods = list(_methods(kind))
+    ours = {name for base in kind.__mro__ if is_ours(base) for name in vars(base)}
     names = {*ours, *_FIRST, "__call__", "executeBatch"}
-    if not ours and "__call__" not in dict(found) and any(name in ("execute", "isKeep") for name, _ in found):
-        return found
-    return [(name, each) for name, each in found if name in names or name[:2] == "__"]
+    if not ours and "__call__" not in dict(methods) and any(name in ("execute", "isKeep") for name, _ in methods):
+        return methods
+    return [(name, method) for name, method in methods if name in names or name[:2] == "__"]
 
 
 def _generated_attributes(kind: type, args: Args) -> dict[str, Value]:
     """Returns the attributes that the generated `__init__` of a dataclass, or `__new__` of a named tuple, stores."""
-    names = [each.name for each in dataclasses.fields(kind) if each.init] if dataclasses.is_dataclass(kind) else []
-    own = isinstance(kind.__init__, types.FunctionType) and generated(kind.__init__, kind)  # type: ignore[misc]
-    names = names if own else list(getattr(kind, "_fields", ()))
+    names = list(attribute_of(kind, "_fields") or ())
+    if isinstance(kind.__init__, types.FunctionType) and generated(kind.__init__, kind):  # type: ignore[misc]
+        fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+        names = [field.name for field in fields if field.init]
     return {**dict(zip(names, args.positional, strict=False)), **{n: v for n, v in args.keywords if n in names}}
-
-
-def _operators(kind: type) -> Iterator[types.FunctionType]:
-    for name, function in _methods(kind):
-        if name[:2] == "__" and name not in (*_STARTS, "__call__"):
-            yield function

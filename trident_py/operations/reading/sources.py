@@ -1,17 +1,21 @@
-"""Finds the source of a function, checks that it is the code that runs, and tells user code from other code."""
+"""The functions that are read: whose code it is, its source if that is the code that runs, and its names."""
 
 from __future__ import annotations
 
 import ast
 import builtins
+import dataclasses
 import linecache
 import sys
 import sysconfig
 import types
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from .atoms import NOTHING, PLAIN, Data, Value, attribute_of, may_be_called
 from .tables import OURS
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -22,9 +26,13 @@ _OF_C = types.MethodDescriptorType | types.WrapperDescriptorType
 _MADE_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE; a class from exec without __name__ claims to be of builtins
 
 
+def _module_name(thing: Any) -> str:
+    name = thing.__name__ if isinstance(thing, types.ModuleType) else attribute_of(thing, "__module__")
+    return str(name or "")
+
+
 def is_ours(thing: Any) -> bool:
-    name = thing.__name__ if isinstance(thing, types.ModuleType) else getattr(thing, "__module__", "")
-    return str(name).partition(".")[0] in OURS
+    return _module_name(thing).partition(".")[0] in OURS
 
 
 def is_users(thing: Any) -> bool:
@@ -34,26 +42,25 @@ def is_users(thing: Any) -> bool:
     if isinstance(thing, types.FunctionType):
         file = thing.__code__.co_filename
         return not (file.startswith((*_LIBRARIES, "<frozen ")) or "site-packages" in file)
-    module = str((thing.__name__ if isinstance(thing, types.ModuleType) else getattr(thing, "__module__", "")) or "")
+    module = _module_name(thing)
     root = module.partition(".")[0]
-    made = root == "builtins" and isinstance(thing, type) and getattr(builtins, thing.__name__, None) is not thing
-    if root == "__main__" or (made and thing.__flags__ & _MADE_IN_PYTHON):
+    foreign = root == "builtins" and isinstance(thing, type) and vars(builtins).get(thing.__name__) is not thing
+    if root == "__main__" or (foreign and thing.__flags__ & _MADE_IN_PYTHON):
         return True
     if root in sys.stdlib_module_names:
         return False
-    if isinstance(thing, type) and any(
-        isinstance(each, _OF_C) and each.__objclass__ is thing for each in vars(thing).values()
-    ):
+    members = vars(thing).values() if isinstance(thing, type) else ()
+    if any(isinstance(member, _OF_C) and member.__objclass__ is thing for member in members):
         return False
-    file = getattr(sys.modules.get(module), "__file__", None) or ""
+    file = attribute_of(sys.modules.get(module), "__file__") or ""
     return not (file.startswith(_LIBRARIES) or "site-packages" in file or file.endswith((".so", ".pyd")))
 
 
 def generated(function: types.FunctionType, kind: type) -> bool:
     """Whether dataclasses or named tuples have generated this function."""
-    made = hasattr(kind, "__dataclass_fields__") or hasattr(kind, "_fields")
+    generates = dataclasses.is_dataclass(kind) or attribute_of(kind, "_fields") is not None
     name = function.__name__
-    return made and function.__code__.co_filename.startswith("<") and (name[:1] == "_" or name == "wrapper")
+    return generates and function.__code__.co_filename.startswith("<") and (name[:1] == "_" or name == "wrapper")
 
 
 class Source:
@@ -71,16 +78,14 @@ def source_of(function: types.FunctionType) -> Source | None:
     """Returns None if no file has the function's present code: standard input, exec, an edited file."""
     code = function.__code__
     text = "".join(linecache.getlines(code.co_filename, function.__globals__))
-    found = _functions(text).get((code.co_firstlineno, code.co_name), [])
-    if len(found) > 1:
+    nodes = _functions(text).get((code.co_firstlineno, code.co_name), [])
+    if len(nodes) > 1:
         places = set(code.co_positions())
-        found = [node for node in found if _place(node) in places]
-    if len(found) != 1 or not _still(code, text):
-        return None
-    return Source(function, found[0], text)
+        nodes = [node for node in nodes if _place(node) in places]
+    return Source(function, nodes[0], text) if len(nodes) == 1 and _is_current(code, text) else None
 
 
-def _still(code: types.CodeType, text: str) -> bool:
+def _is_current(code: types.CodeType, text: str) -> bool:
     """Whether the text compiles to this code. Accepts functions that pytest has rewritten because of an assert."""
     if any(name.startswith("@py") for name in (*code.co_names, *code.co_varnames)):
         return True
@@ -88,21 +93,21 @@ def _still(code: types.CodeType, text: str) -> bool:
 
 
 def _shape(code: types.CodeType) -> tuple:
-    constants = tuple(repr(each) for each in code.co_consts if not isinstance(each, types.CodeType | frozenset))
+    constants = tuple(repr(const) for const in code.co_consts if not isinstance(const, types.CodeType | frozenset))
     return code.co_firstlineno, code.co_name, code.co_code, code.co_names, constants
 
 
 @lru_cache(maxsize=64)
 def _shapes(text: str) -> frozenset[tuple]:
     try:
-        todo, found = [compile(text, "<read>", "exec", dont_inherit=True)], set()
+        todo, shapes = [compile(text, "<read>", "exec", dont_inherit=True)], set()
     except (SyntaxError, ValueError):
         return frozenset()
     while todo:
         code = todo.pop()
-        found.add(_shape(code))
-        todo += [each for each in code.co_consts if isinstance(each, types.CodeType)]
-    return frozenset(found)
+        shapes.add(_shape(code))
+        todo += [const for const in code.co_consts if isinstance(const, types.CodeType)]
+    return frozenset(shapes)
 
 
 def _place(node: FunctionNode) -> tuple[int | None, ...]:
@@ -118,14 +123,72 @@ def tree_of(text: str) -> ast.Module | None:
         return None
 
 
+def walk(text: str) -> Iterator[ast.AST]:
+    """Yields all nodes of a file; none if it has no Python."""
+    return ast.walk(tree_of(text) or ast.Module([], []))
+
+
 @lru_cache(maxsize=64)
 def _functions(text: str) -> dict[tuple[int, str], list[FunctionNode]]:
     """Returns all functions of a file, by first line and name."""
-    found: dict[tuple[int, str], list[FunctionNode]] = {}
-    for node in ast.walk(tree_of(text) or ast.Module([], [])):
+    functions: dict[tuple[int, str], list[FunctionNode]] = {}
+    for node in walk(text):
         if isinstance(node, ast.Lambda):
-            found.setdefault((node.lineno, "<lambda>"), []).append(node)
+            functions.setdefault((node.lineno, "<lambda>"), []).append(node)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-            found.setdefault((first, node.name), []).append(node)
-    return found
+            functions.setdefault((first, node.name), []).append(node)
+    return functions
+
+
+# -- its names --------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Names:
+    """The surrounding names of a function: closure, globals, and what `super()` needs."""
+
+    file: str
+    globals: dict[str, Any]
+    closure: dict[str, Any] = field(default_factory=dict)
+    owner: Any = None
+    source: Any = None  # of the function that has the closure
+
+
+def cells(function: types.FunctionType) -> dict[str, Any]:
+    contents = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            contents[name] = cell.cell_contents
+        except ValueError:  # not yet assigned
+            continue
+    return contents
+
+
+def positional(signature: ast.arguments) -> list[str]:
+    return [parameter.arg for parameter in (*signature.posonlyargs, *signature.args)]
+
+
+def bound_names(
+    signature: ast.arguments,
+    arguments: tuple[Value, ...],
+    keywords: dict[str, Value],
+    defaults: dict[str, Value],
+    anything: Value | None,
+) -> dict[str, Value]:
+    """Returns the parameters of a call. ``anything``: the value of unknown arguments."""
+    env: dict[str, Value] = {}
+    names = positional(signature)
+    for position, name in enumerate([*names, *(parameter.arg for parameter in signature.kwonlyargs)]):
+        if position < len(arguments) and position < len(names):
+            env[name] = arguments[position]
+        elif name in keywords:
+            env[name] = keywords[name]
+        else:
+            default = defaults.get(name, NOTHING)
+            env[name] = default | (anything if anything is not None else NOTHING if default else PLAIN)
+    rest = frozenset().union(*arguments[len(names) :], *keywords.values(), anything or NOTHING)
+    for extra in (signature.vararg, signature.kwarg):
+        if extra is not None:
+            env[extra.arg] = frozenset([Data(callables=any(map(may_be_called, rest)), container=True)])
+    return env

@@ -1,11 +1,13 @@
-"""Tables of Python and its libraries: deterministic names, changing names, and methods that change their object.
+"""Python and its libraries: deterministic names, changing names, methods that change their object.
 
-A name on no list is "not seen".
+Also what a process takes from its machine: constants that may differ there, the local time zone, the language. A name
+on no list is "not seen".
 """
 
 from __future__ import annotations
 
 import array
+import ast
 import csv
 import datetime
 import decimal
@@ -16,6 +18,7 @@ import importlib
 import io
 import ipaddress
 import itertools
+import locale
 import logging
 import pathlib
 import random
@@ -36,8 +39,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...tuples import TridentTuple
-from . import machine
-from .atoms import Args
+from .atoms import Args, Atom, Data, KnownObject, attribute_of
 
 
 def _words(text: str) -> list[str]:
@@ -100,17 +102,18 @@ _WITHOUT_ARGUMENTS = _words(
     "numpy.random.MT19937 numpy.random.Philox numpy.random.SFC64 numpy.datetime64"
 )
 CLOCK = ("now", "utcnow", "today", "utctoday")
+_SHOWN = {"genericpath.": "os.path.", "posixpath.": "os.path."}
 ALIASES = {"blake2": "hashlib", "posix": "os", "thread": "thread", "sre": "re", "nt": "os"}
 
 
 def _objects(names: list[str]) -> dict[int, tuple[Any, str]]:
-    found = {}
+    objects = {}
     for name in names:
         module, _, attribute = name.rpartition(".")
-        with suppress(ImportError, AttributeError):
-            thing = getattr(importlib.import_module(module), attribute)
-            found[id(thing)] = thing, name.removeprefix("builtins.")
-    return found
+        with suppress(ImportError, KeyError):  # of a newer Python
+            thing = vars(importlib.import_module(module))[attribute]
+            objects[id(thing)] = thing, name.removeprefix("builtins.")
+    return objects
 
 
 _ALWAYS, _BARE = _objects(_CHANGING), _objects(_WITHOUT_ARGUMENTS)
@@ -195,9 +198,9 @@ FILE_METHODS = _names(pathlib.Path) - _names(pathlib.PurePath)
 
 def module_of(thing: Any) -> str:
     """Returns the module of a class, a function or an object's class, as users write it."""
-    module = getattr(thing, "__module__", None)
+    module = attribute_of(thing, "__module__")
     if not isinstance(module, str):
-        owner = getattr(thing, "__objclass__", None) or getattr(thing, "__self__", None) or type(thing)
+        owner = attribute_of(thing, "__objclass__") or attribute_of(thing, "__self__") or type(thing)
         owner = owner if isinstance(owner, type | types.ModuleType) else type(owner)
         module = owner.__name__ if isinstance(owner, types.ModuleType) else owner.__module__
     root, dot, rest = module.partition(".")
@@ -207,13 +210,19 @@ def module_of(thing: Any) -> str:
 
 def name_of(thing: Any) -> str:
     """Returns the name that users write: ``datetime.now`` of a class, else module and name."""
-    named = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None) or type(thing).__qualname__
-    module = module_of(thing)
-    return f"{module}.{named}".replace("pyarrow.lib.", "pyarrow.")
+    name = attribute_of(thing, "__qualname__") or attribute_of(thing, "__name__") or type(thing).__qualname__
+    return f"{module_of(thing)}.{name}".replace("pyarrow.lib.", "pyarrow.")
 
 
-def _under(name: str, listed: tuple[str, ...]) -> bool:
-    return any(name == each or name.startswith(each if each[-1] == "_" else f"{each}.") for each in listed)
+def shown(name: str) -> str:
+    """Returns the name in reports: as users import it."""
+    for root, public in _SHOWN.items():
+        name = name.replace(root, public) if name.startswith(root) else name
+    return name.removeprefix("builtins.")
+
+
+def _under(name: str, prefixes: tuple[str, ...]) -> bool:
+    return any(name == prefix or name.startswith(prefix if prefix[-1] == "_" else f"{prefix}.") for prefix in prefixes)
 
 
 def same_again(name: str) -> bool:
@@ -238,26 +247,25 @@ def changing(thing: Any, args: Args) -> str | None:
         return "time.strftime"
     if _asks_the_clock(args) and callable(thing) and module_of(thing).partition(".")[0] == "pandas":
         return name_of(thing)
-    if callable(thing) and (local := machine.zone(thing, name_of(thing), args)) is not None:
+    if callable(thing) and (local := _zone(thing, name_of(thing), args)) is not None:
         return local
-    owner, name = getattr(thing, "__self__", None), str(getattr(thing, "__name__", ""))
+    owner, name = attribute_of(thing, "__self__"), str(attribute_of(thing, "__name__") or "")
     if isinstance(owner, type) and name in CLOCK:
         return f"{owner.__name__}.{name}"
-    if draws(owner):
-        return drawn(type(owner), name)
-    return None
+    return drawn(type(owner), name) if is_random(type(owner)) else None
 
 
 def _asks_the_clock(args: Args) -> bool:
     first = args.nodes[0] if args.nodes else None
-    return getattr(first, "value", None) in ("now", "today")
+    return isinstance(first, ast.Constant) and first.value in ("now", "today")
 
 
 def is_chance(name: str) -> bool:
     """Whether it is a clock, a random draw or an identity of this process, which differ by chance at each start."""
-    shown = [each.removeprefix("builtins.") for each in _CHANGING if each not in _SETTINGS]
-    drawn = name.startswith(("random.", "numpy.random.", "secrets."))
-    return drawn or name in (*shown, *_OF_THE_PROCESS) or name.rpartition(".")[2] in CLOCK or name in _WITHOUT_ARGUMENTS
+    changing = [entry.removeprefix("builtins.") for entry in _CHANGING if entry not in _SETTINGS]
+    if name.startswith(("random.", "numpy.random.", "secrets.")) or name.rpartition(".")[2] in CLOCK:
+        return True
+    return name in (*changing, *_OF_THE_PROCESS, *_WITHOUT_ARGUMENTS)
 
 
 def drawn(kind: type, name: str) -> str:
@@ -265,20 +273,120 @@ def drawn(kind: type, name: str) -> str:
     return f"{module_of(kind).partition('.mtrand')[0].partition('._')[0]}.{name}"
 
 
-def draws(owner: Any) -> bool:
-    """Whether the object draws random numbers."""
-    return is_random(type(owner))
-
-
 def is_random(kind: type) -> bool:
+    """Whether its objects draw random numbers."""
     return issubclass(kind, random.Random) or module_of(kind).startswith("numpy.random")
-
-
-def is_path(kind: type) -> bool:
-    return issubclass(kind, pathlib.PurePath)
 
 
 def is_environment(value: Any) -> str | None:
     """Returns the name of os.environ and similar objects, however the code reached them; None for others."""
-    found = _ALWAYS.get(id(value))
-    return found[1] if found is not None and not callable(value) else None
+    _, name = _ALWAYS.get(id(value), (None, None))
+    return name if not callable(value) else None
+
+
+# -- the machine ------------------------------------------------------------------------------------------------
+
+PLACE = ("__file__", "__path__", "__cached__", "__spec__", "__loader__", "__version__")
+# A topology runs on one kind of machine, where these constants of the platform are equal.
+_SAME_PLATFORM = (
+    "os.sep", "os.altsep", "os.linesep", "os.curdir", "os.pardir", "os.extsep", "os.pathsep", "os.devnull",
+    "sys.byteorder", "sys.maxsize", "sys.maxunicode", "sys.float_info", "sys.int_info", "sys.stdout", "sys.stderr",
+)  # fmt: skip
+_ZONE_OF_THE_HOST = ("time.timezone", "time.altzone", "time.tzname", "time.daylight", "zoneinfo.TZPATH")
+_LOCAL = ("time.localtime", "time.mktime", "time.ctime", "time.tzset")
+_NAMES = ("month_name", "month_abbr", "day_name", "day_abbr")
+_HOST_ZONES = ("localtime", "posixrules")
+_NAIVE = ["datetime.datetime", "datetime.datetime.utcfromtimestamp", "datetime.datetime.fromordinal"]
+
+
+def of_the_machine(dotted: str, value: Any) -> bool:
+    """Whether this attribute of a module depends on the process, the machine or its time zone."""
+    root, _, name = dotted.rpartition(".")
+    if name in PLACE or dotted in _ZONE_OF_THE_HOST:
+        return True
+    if root == "calendar" and name in _NAMES:
+        # Whether this process has set a language: Python itself starts without one.
+        return any(locale.setlocale(part) not in ("C", "POSIX") for part in (locale.LC_TIME, locale.LC_NUMERIC))
+    outside = root in ("os", "sys") and name[:1] != "_" and not name.startswith(("O_", "SEEK_", "EX_", "W", "P_"))
+    return outside and not callable(value) and not isinstance(value, types.ModuleType) and dotted not in _SAME_PLATFORM
+
+
+def _zone(thing: Any, name: str, args: Args) -> str | None:
+    """Returns the name for reports if this call uses the local time zone, else None."""
+    owner, short = attribute_of(thing, "__self__"), name.rpartition(".")[2]
+    if name in _LOCAL or short == "available_timezones":
+        return name if short != "available_timezones" else "zoneinfo.available_timezones"
+    if isinstance(owner, type) and issubclass(owner, datetime.date) and short == "fromtimestamp":
+        zoned = issubclass(owner, datetime.datetime) and _has_argument(args, 1, "tz")
+        return None if zoned else f"{owner.__name__}.fromtimestamp without a time zone"
+    if short == "ZoneInfo" and any(text in _HOST_ZONES for text in _texts(args, 0)):
+        return "ZoneInfo of the host"
+    if name.startswith("pandas.") and "tzlocal()" in _constants(args):
+        return f"{name} with tzlocal()"
+    if name == "time.strftime" and _has_directive(_texts(args, 0), "sZz"):
+        return "time.strftime of the local zone"
+    if name == "datetime.datetime.strptime" and _has_directive(_texts(args, 1), "Z"):
+        return "datetime.strptime of the local zone"
+    return None
+
+
+def machine_method(owner: Atom, name: str, args: Args) -> str | None:
+    """Returns the name of a call of a plain value's method that depends on the machine, else None."""
+    if name == "__hash__":
+        return "hash"
+    if name == "astimezone" and (_is_naive(owner) or not _has_argument(args, 0, "tz")):
+        return "astimezone, which uses the local time zone,"
+    if name == "timestamp" and _is_naive(owner):
+        return "timestamp of a time without a zone"
+    if name == "strftime" and _has_directive(_texts(args, 0), "s"):
+        return "strftime of the local zone"
+    return None
+
+
+def _is_naive(atom: Atom) -> bool:
+    """Whether it is known to be a time without a zone."""
+    value = atom.value if isinstance(atom, KnownObject) else None
+    if isinstance(value, datetime.datetime):
+        return value.tzinfo is None and type(value) is datetime.datetime
+    return isinstance(atom, Data) and atom.naive
+
+
+def makes_naive(name: str, args: Args) -> bool:
+    """Whether a function makes a time without a zone."""
+    if name == "datetime.datetime.strptime":
+        return any(not _has_directive([text], "zZ") for text in _texts(args, 1))
+    return name in _NAIVE and not args.unknown and not _has_argument(args, 7, "tzinfo")
+
+
+def keeps_naive(owner: Atom, name: str, args: Args) -> bool:
+    return name == "replace" and _is_naive(owner) and not _has_argument(args, 7, "tzinfo")
+
+
+def _has_argument(args: Args, place: int, name: str) -> bool:
+    """Whether the call passes this argument, and not as the constant None."""
+    if args.unknown:
+        return args.call is not None
+    keywords = {keyword.arg: keyword.value for keyword in args.call.keywords} if args.call is not None else {}
+    node = args.nodes[place] if place < len(args.positional) and place < len(args.nodes) else keywords.get(name)
+    return node is not None and not (isinstance(node, ast.Constant) and node.value is None)
+
+
+def _texts(args: Args, place: int) -> list[str]:
+    """Returns the possible texts of this argument, as far as they are known."""
+    atoms = args.positional[place] if place < len(args.positional) else ()
+    nodes = args.nodes[place : place + 1] if atoms else ()
+    values = [atom.value for atom in atoms if isinstance(atom, KnownObject)]
+    values += [node.value for node in nodes if isinstance(node, ast.Constant)]
+    return [value for value in values if isinstance(value, str)]
+
+
+def _constants(args: Args) -> list[Any]:
+    keywords = args.call.keywords if args.call is not None else []
+    nodes = [*args.nodes, *(keyword.value for keyword in keywords)]
+    return [node.value for node in nodes if isinstance(node, ast.Constant)]
+
+
+def _has_directive(formats: list[str], directives: str) -> bool:
+    """Whether one of these time formats has one of these directives."""
+    parts = [part for text in formats for part in text.replace("%%", "").split("%")[1:] if part]
+    return any(part.lstrip("-_0^#EO")[:1] in tuple(directives) for part in parts)
