@@ -279,6 +279,26 @@ def test_without_source_an_operation_is_not_seen_and_counts_as_not_deterministic
     assert "no source found for made" in verdict.why
 
 
+class Answering:
+    """An object whose class answers for missing attributes, and records their names."""
+
+    def __init__(self) -> None:
+        self.__dict__["names"] = []
+
+    def __getattr__(self, name: str) -> Any:
+        self.__dict__["names"].append(name)
+        raise AttributeError(name)
+
+    def __call__(self, word: str) -> list:
+        return [word]
+
+
+def test_reading_an_operation_runs_no_getattr_of_the_user() -> None:
+    answering = Answering()
+    assert judge(lambda word: [answering(word)]) == Verdict(DETERMINISTIC)
+    assert answering.__dict__["names"] == []
+
+
 @pytest.mark.parametrize("name", CHANGING_CASES)
 def test_what_may_give_another_result_is_not_deterministic(name: str) -> None:
     operation, what = CHANGING_CASES[name]

@@ -7,6 +7,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import inspect
 import re
 import types
 import uuid
@@ -22,6 +23,7 @@ IMMUTABLE = (
 CONTAINERS = (list, tuple, dict, set, frozenset, deque, types.MappingProxyType)
 MOST_ELEMENTS = 64
 MOST_DEEP = 3
+_HOOKS = ("__getattr__", "__getattribute__")
 ENTRIES = "[]"  # key among the attributes of a defaultdict: its value for a new key
 
 
@@ -152,13 +154,15 @@ def known(value: Any) -> Value:
 
 
 def attribute_of(thing: Any, name: str) -> Any:
-    """Reads an attribute that Python gives to functions, classes and their like; None for other objects."""
-    return getattr(thing, name, None)
+    """Reads an attribute that functions, classes and modules have; None for other objects. Runs no `__getattr__`."""
+    if any(isinstance(inspect.getattr_static(type(thing), hook, None), types.FunctionType) for hook in _HOOKS):
+        return inspect.getattr_static(thing, name, None)
+    return getattr(thing, name, None)  # the one place that reads such an attribute: the object is not ours
 
 
 def attributes_of(thing: Any) -> Mapping[str, Any]:
-    """Returns the object's own attributes; objects of many library classes have none."""
-    return getattr(thing, "__dict__", {})
+    """Returns the object's own attributes."""
+    return getattr(thing, "__dict__", {})  # many classes of libraries have none
 
 
 def union(values: Iterable[Value]) -> Value:
