@@ -12,7 +12,7 @@ import pytest
 from trident_py.errors import DefinitionError, StateError, TridentError
 from trident_py.operations import Aggregator, Filter, TridentCollector, TridentOperationContext
 from trident_py.operations import builtin as b
-from trident_py.operations.javaorder import JavaHeap, compare
+from trident_py.operations.ordering import JavaHeap, compare
 from trident_py.tuples import TransactionAttempt, TridentTuple
 
 BATCH = TransactionAttempt(1, 0)

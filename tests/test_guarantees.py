@@ -344,7 +344,7 @@ def test_what_a_state_answers_may_be_another_on_a_replay() -> None:
         return into(stream, "transactional")
 
     assert asked(MapGet()).guarantee == WRONG
-    assert "MapGet asks state" in asked(MapGet()).reason
+    assert "MapGet queries state" in asked(MapGet()).reason
     assert asked(deterministic(MapGet())).guarantee == EXACTLY
 
 
@@ -390,7 +390,7 @@ def counted(spout: Any) -> Stream:
 def test_a_key_made_by_an_aggregate_is_as_good_as_the_batch() -> None:
     steady, changing = (into(counted(spout), "insert-ignore", "count") for spout in (transactional(), Opaque()))
     assert (steady.guarantee, changing.guarantee) == (IN_EFFECT, AT_LEAST)
-    assert "field 'count' is made of the whole batch by aggregate Count by [word]" in changing.reason
+    assert "field 'count' is computed from the whole batch by aggregate Count by [word]" in changing.reason
     assert "and the batch never changes" in steady.reason
     assert into(counted(Opaque()), "insert-ignore", "word").guarantee == IN_EFFECT
 
@@ -400,7 +400,7 @@ def test_a_key_that_a_query_gave_is_none_of_the_tuple() -> None:
     known = topology.newStaticState(MemoryMapState.Factory())
     stream = topology.newStream("words", transactional()).stateQuery(known, "word", MapGet(), "known")
     found = into(stream, "insert-ignore", "known")
-    assert (found.guarantee, "field 'known': MapGet asks state" in found.reason) == (AT_LEAST, True)
+    assert (found.guarantee, "field 'known': MapGet queries state" in found.reason) == (AT_LEAST, True)
     topology = TridentTopology()
     known = topology.newStaticState(MemoryMapState.Factory())
     stream = topology.newStream("words", transactional()).stateQuery(known, "word", MapGet(), "known")
@@ -551,7 +551,7 @@ def test_a_state_is_no_better_than_the_one_that_feeds_it(first: str, second: str
 
 def test_rows_that_were_new_once_are_not_new_again() -> None:
     found = behind("insert-ignore", "opaque")
-    assert "a replay does not emit again what state first has stored" in found.reason
+    assert "a replay does not emit again the rows that state first has stored" in found.reason
     assert found.raise_by == "feed it from the stream that feeds first"
 
 
@@ -649,7 +649,7 @@ def test_below_the_required_guarantee_nothing_starts() -> None:
             cluster.submitTopology("words", conf, two_states("non-transactional").build())
         assert cluster._running == []
     told = str(refused.value)
-    assert "topology.guarantee is 'exactly-once'; below it:" in told
+    assert "topology.guarantee is 'exactly-once'; these states are below it:" in told
     assert "rows (non-transactional): at least once: a replayed batch is applied again" in told
     assert "to raise it: make the state transactional or opaque" in told
     assert "good" not in told
@@ -689,7 +689,7 @@ def test_a_met_guarantee_lets_a_topology_run() -> None:
 
 def test_an_unknown_value_names_those_that_exist() -> None:
     with LocalCluster() as cluster:
-        with pytest.raises(DefinitionError, match="'exact'; it is one of: exactly-once, at-least-once"):
+        with pytest.raises(DefinitionError, match="'exact'; set it to one of: exactly-once, at-least-once"):
             cluster.submitTopology("words", {"topology.guarantee": "exact"}, counting().build())
 
 
@@ -747,7 +747,7 @@ def test_run_refuses_before_there_is_a_cluster(tmp_path: Path) -> None:
     settings = ("--set", "topology.guarantee=exactly-once")
     done = trident(tmp_path, "run", "timed", *settings, kind="transactional")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: topology.guarantee is 'exactly-once'; below it:")
+    assert done.stderr.startswith("error: topology.guarantee is 'exactly-once'; these states are below it:")
     assert "counts (transactional): wrong" in done.stderr
     assert "to raise it: declare hidden @deterministic if it is, or make <lambda> deterministic, or make" in done.stderr
     assert not (tmp_path / "checkpoints").exists()

@@ -2,7 +2,7 @@
 
 from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, STATE_KINDS, WRONG, Cell
 from .matrix import cell as _cell
-from .sources import replay_of
+from .replays import replay_of
 from .table import GUARANTEE, Guarantee, Guarantees, announce, guarantees, require, weakened
 from .tracing import operations_of
 

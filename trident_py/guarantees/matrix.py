@@ -30,45 +30,45 @@ class Cell(NamedTuple):
 
 
 _AGAIN = "a replayed batch is applied again"
-_THERE = "a row that is there already is not written again"
-_REPLACED = "a record under a deterministic key replaces the one before"
-_SKIPPED = "a replay may hold other tuples, and what a failed attempt has committed is skipped"
-_PAST = "a number that has passed is dropped, the last one is kept with the data"
-_FLIP = "a batch is staged whole and becomes visible in one transaction"
+_STORED = "an existing row is not written again"
+_REPLACED = "a record with a deterministic key replaces the earlier one"
+_SKIPPED = "a replay may hold other tuples, but skips the keys or partitions that a failed attempt committed"
+_PAST = "a number already applied is dropped, and the last one is kept with the data"
+_FLIP = "a whole batch is staged, and becomes visible in one transaction"
 
 _CELLS: dict[tuple[str, str], Cell] = {
     (TRANSACTIONAL, "non-transactional"): Cell(AT_LEAST, _AGAIN, "make the state transactional or opaque"),
     (TRANSACTIONAL, "transactional"): Cell(EXACTLY, "a batch never changes, and its txid is kept with each value"),
     (TRANSACTIONAL, "opaque"): Cell(EXACTLY, "the value before the batch is kept with each value"),
-    (TRANSACTIONAL, "insert-ignore"): Cell(IN_EFFECT, _THERE),
+    (TRANSACTIONAL, "insert-ignore"): Cell(IN_EFFECT, _STORED),
     (TRANSACTIONAL, "upsert"): Cell(IN_EFFECT, _REPLACED),
-    (TRANSACTIONAL, "append"): Cell(EXACTLY, "the rows of a partition and their txid are one transaction of the store"),
+    (TRANSACTIONAL, "append"): Cell(EXACTLY, "the rows of a partition and their txid are written in one transaction"),
     (TRANSACTIONAL, "batch"): Cell(EXACTLY, f"{_FLIP} with its txid"),
     (TRANSACTIONAL, "sequence"): Cell(IN_EFFECT, _PAST),
     (OPAQUE, "non-transactional"): Cell(AT_LEAST, _AGAIN, "make the state opaque"),
     (OPAQUE, "transactional"): Cell(WRONG, _SKIPPED, "make the state opaque"),
-    (OPAQUE, "opaque"): Cell(EXACTLY, "but for keys that a failed attempt wrote and the replay does not touch (S12)"),
-    (OPAQUE, "insert-ignore"): Cell(IN_EFFECT, f"{_THERE}, in whichever batch it comes"),
-    (OPAQUE, "upsert"): Cell(IN_EFFECT, f"{_REPLACED}, in whichever batch it comes"),
+    (OPAQUE, "opaque"): Cell(EXACTLY, "except keys that a failed attempt wrote and the replay does not touch (S12)"),
+    (OPAQUE, "insert-ignore"): Cell(IN_EFFECT, f"{_STORED}, whichever batch brings it"),
+    (OPAQUE, "upsert"): Cell(IN_EFFECT, f"{_REPLACED}, whichever batch brings it"),
     (OPAQUE, "append"): Cell(WRONG, _SKIPPED, "make the state a batch state"),
-    (OPAQUE, "batch"): Cell(EXACTLY, f"{_FLIP}; one that is visible is never emitted with other tuples"),
-    (OPAQUE, "sequence"): Cell(IN_EFFECT, f"{_PAST}, in whichever batch it comes"),
+    (OPAQUE, "batch"): Cell(EXACTLY, f"{_FLIP}; a visible batch is never emitted again with other tuples"),
+    (OPAQUE, "sequence"): Cell(IN_EFFECT, f"{_PAST}, whichever batch brings it"),
 }
 
 # The cells if a replay may differ also in the keys of its rows.
 _MOVED: dict[str, Cell] = {
-    "opaque": Cell(AT_LEAST, "a replay counts under other keys, and those of the failed attempt stay (S12)"),
+    "opaque": Cell(AT_LEAST, "a replay updates other keys, and those of the failed attempt stay (S12)"),
     "insert-ignore": Cell(AT_LEAST, "a replay writes its rows again, under other keys"),
     "upsert": Cell(AT_LEAST, "a replay writes its records again, under other keys"),
-    "sequence": Cell(WRONG, "in a replay a row may get another number: it is stored twice, or dropped as past"),
+    "sequence": Cell(WRONG, "a row may get another number in a replay, and is then stored twice, or dropped"),
 }
 
 _LOST = "the spout does not promise to emit a failed batch again"
-_RE_READ = "read from a transactional or opaque spout"
+_RE_READ = "use a transactional or opaque spout"
 _NO_PROMISE: dict[str, str] = {
     "insert-ignore": f"each key is stored once, but {_LOST}",
     "upsert": f"a key's last record stays, but {_LOST}",
-    "sequence": f"a number that comes again is dropped, but {_LOST}, and a gap stays a gap",
+    "sequence": f"a repeated number is dropped, but {_LOST}, so a gap is never filled",
 }
 
 
@@ -83,8 +83,8 @@ def cell(spout_kind: str, state_kind: str, moved: bool = False) -> Cell:
         return _MOVED[state_kind]
     unknown = Cell(
         AT_LEAST,
-        f"nothing is known of a state of kind {state_kind!r}; a replayed batch may be applied again",
-        f"use a kind that is known ({', '.join(STATE_KINDS[1:])}), or let its factory tell with `guarantees`",
+        f"the kind {state_kind!r} is not known; a replayed batch may be applied again",
+        f"use a known kind ({', '.join(STATE_KINDS[1:])}), or declare `guarantees` in the factory",
     )
     return _CELLS.get((spout_kind, state_kind), unknown)
 
@@ -94,5 +94,5 @@ def seen_as(spout_kind: str, changing: bool) -> str:
     return OPAQUE if changing and spout_kind == TRANSACTIONAL else spout_kind
 
 
-def worse(one: str, other: str) -> str:
-    return max(one, other, key=ORDER.index)
+def worse(guarantee: str, other: str) -> str:
+    return max(guarantee, other, key=ORDER.index)

@@ -15,8 +15,7 @@ from ..run.progress import log
 from ..spouts.interfaces import OPAQUE
 from ..state import LRUMemoryMapState, MemoryMapState
 from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, seen_as, worse
-from .routing import unsteady
-from .sources import Replay, replay_of
+from .replays import Replay, replay_of, unsteady
 from .tracing import Cause, ancestors, changes, key_fields, origin
 
 GUARANTEE = "topology.guarantee"
@@ -69,23 +68,23 @@ class Guarantees(list[Guarantee]):
         rows = [head, *map(_cells, self)]
         widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
         lines = [_line(head, widths)]
-        for row, each in zip(rows[1:], self, strict=True):
-            lines += [_line(row, widths), f"    because {each.reason}"]
-            lines += [f"    to raise it: {each.raise_by}"] if each.raise_by else []
+        for row, guarantee in zip(rows[1:], self, strict=True):
+            lines += [_line(row, widths), f"    because {guarantee.reason}"]
+            lines += [f"    to raise it: {guarantee.raise_by}"] if guarantee.raise_by else []
         return "\n".join(lines)
 
     def notes(self) -> list[str]:
         """One line for each operation whose source could not be read."""
-        told = dict.fromkeys(what for each in self for what in each.unseen)
-        return [f"{what}: it counts as not deterministic, unless it is declared @deterministic" for what in told]
+        operations = dict.fromkeys(operation for guarantee in self for operation in guarantee.unseen)
+        return [f"{name}: it counts as not deterministic, unless it is declared @deterministic" for name in operations]
 
     def below(self, required: str) -> Guarantees:
         """The guarantees below ``required``: "exactly-once" or "at-least-once"."""
-        return Guarantees(each for each in self if each.guarantee not in ACCEPTED[required])
+        return Guarantees(guarantee for guarantee in self if guarantee.guarantee not in ACCEPTED[required])
 
 
-def _cells(each: Guarantee) -> tuple[str, ...]:
-    return each.state, each.state_kind, f"{' + '.join(each.spouts)} ({each.spout_kind})", each.verdict, each.guarantee
+def _cells(row: Guarantee) -> tuple[str, ...]:
+    return row.state, row.state_kind, f"{' + '.join(row.spouts)} ({row.spout_kind})", row.verdict, row.guarantee
 
 
 def _line(row: tuple[str, ...], widths: list[int]) -> str:
@@ -111,67 +110,62 @@ def weakened(plan: Plan, conf: Mapping[str, Any], changed: list[Any]) -> tuple[G
     judge = Verdicts(trusted(conf))
 
     def doubting(operation: Any) -> Verdict:
-        other = any(operation is each for each in changed)
-        return Verdict(CHANGING, "was given another value") if other else judge(operation)
+        doubtful = any(operation is other for other in changed)
+        return Verdict(CHANGING, "holds another value now") if doubtful else judge(operation)
 
     before, after = guarantees(plan, conf, judge), guarantees(plan, conf, doubting)
-    both = zip(before, after, strict=True)
-    return after, [one for one, other in both if one.guarantee != other.guarantee]
+    pairs = zip(before, after, strict=True)
+    return after, [current for current, doubted in pairs if current.guarantee != doubted.guarantee]
 
 
 def trusted(conf: Mapping[str, Any] | None) -> tuple[str, ...]:
     """The names that this configuration declares deterministic."""
-    told = (conf or {}).get(Config.TOPOLOGY_DETERMINISM_TRUST) or ()
-    check({Config.TOPOLOGY_DETERMINISM_TRUST: told})
-    return (told,) if isinstance(told, str) else tuple(told)
+    names = (conf or {}).get(Config.TOPOLOGY_DETERMINISM_TRUST) or ()
+    check({Config.TOPOLOGY_DETERMINISM_TRUST: names})
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _of_state(plan: Plan, node: ProcessorNode, done: Mapping[int, Guarantee], judge: Judge) -> Guarantee:
     assert node.state is not None
     before = ancestors(plan, node)
-    spouts = [each for each in before if isinstance(each, SpoutNode)]
+    spouts = [other for other in before if isinstance(other, SpoutNode)]
     state_kind = node.state.kind
     causes = changes(plan, node, judge)
-    found = [(replay, _cell_of(plan, node, state_kind, replay, causes, judge)) for replay in map(_replay, spouts)]
-    nothing = (Replay("none"), Cell(NONE, "no spout feeds this state"))
-    replay, answer = max(found, key=lambda pair: ORDER.index(pair[1].guarantee), default=nothing)
-    earlier = [done[each.id] for each in before if each.id in done]
-    answer = _behind(earlier, answer)
-    names, what = tuple(spout.spout_id for spout in spouts), tuple(cause.what for cause in causes)
+    replays = [replay_of(spout.spout) for spout in spouts]
+    cells = [(replay, _cell_of(plan, node, replay, causes, judge)) for replay in replays]
+    no_spout = (Replay("none"), Cell(NONE, "no spout feeds this state"))
+    replay, answer = max(cells, key=lambda pair: ORDER.index(pair[1].guarantee), default=no_spout)
+    answer = _behind([done[other.id] for other in before if other.id in done], answer)
+    names, functions = tuple(spout.spout_id for spout in spouts), tuple(cause.what for cause in causes)
     unseen = tuple(cause.what for cause in causes if not cause.seen)
-    return Guarantee(node.state.name, state_kind, names, replay.kind, *answer, what, unseen)
+    return Guarantee(node.state.name, state_kind, names, replay.kind, *answer, functions, unseen)
 
 
-def _replay(node: SpoutNode) -> Replay:
-    return replay_of(node.spout)
-
-
-def _cell_of(
-    plan: Plan, node: ProcessorNode, state_kind: str, replay: Replay, causes: list[Cause], judge: Judge
-) -> Cell:
+def _cell_of(plan: Plan, node: ProcessorNode, replay: Replay, causes: list[Cause], judge: Judge) -> Cell:
     """The cell for one spout, with this topology's remarks added to its reason."""
     assert node.state is not None
-    seen = seen_as(replay.kind, bool(causes))
-    keys = [cause for name in key_fields(node) for cause in origin(plan, node_before(plan, node), name, judge)]
-    moving = keys if seen == OPAQUE else []  # a batch that never changes gives the same keys again
-    found = _own_word(node.state.factory, seen) or cell(seen, state_kind, bool(moving))
-    if state_kind == "append" and found.guarantee == EXACTLY and (why := unsteady(plan, node, judge)):
+    factory, kind = node.state.factory, node.state.kind
+    effective = seen_as(replay.kind, bool(causes))
+    parent = plan.by_id[node.parents[0]]
+    keys = [cause for name in key_fields(node) for cause in origin(plan, parent, name, judge)]
+    moving = keys if effective == OPAQUE else []  # a batch that never changes gives the same keys again
+    answer = _declared_cell(factory, effective) or cell(effective, kind, bool(moving))
+    if kind == "append" and answer.guarantee == EXACTLY and (why := unsteady(plan, node, judge)):
         route = "route the tuples by their content before the state, with partitionBy(...)"
-        found = Cell(WRONG, f"a replay may send tuples to other partitions, which skip them: {why}", route)
-    told = [cause.what for cause in moving]
-    told += [cause.what for cause in causes if not any(each.endswith(cause.what) for each in told)]
-    remarks = [replay.remark, *dict.fromkeys(told)]
-    remarks += _remarks(node.state.factory, state_kind, found, keys, moving, causes)
-    reason = "; ".join([found.reason, *filter(None, remarks)])
-    return Cell(found.guarantee, reason, _raise_by(found, moving or (causes if seen != replay.kind else [])))
+        answer = Cell(WRONG, f"a replay may send tuples to other partitions, which skip them: {why}", route)
+    reasons = [cause.what for cause in moving]
+    reasons += [cause.what for cause in causes if not any(reason.endswith(cause.what) for reason in reasons)]
+    remarks = [replay.remark, *dict.fromkeys(reasons)]
+    if answer.guarantee in _TOP:
+        remarks += _remarks(factory, kind, keys, moving, causes)
+    reason = "; ".join([answer.reason, *filter(None, remarks)])
+    return Cell(answer.guarantee, reason, _raise_by(answer, moving or (causes if effective != replay.kind else [])))
 
 
 def _remarks(
-    factory: Any, state_kind: str, found: Cell, keys: list[Cause], moving: list[Cause], causes: list[Cause]
+    factory: Any, state_kind: str, keys: list[Cause], moving: list[Cause], causes: list[Cause]
 ) -> Iterator[str]:
     """Further remarks on a good cell."""
-    if found.guarantee not in _TOP:
-        return
     if causes and state_kind in ("insert-ignore", "sequence"):
         yield "the key stays the same, the values of the first attempt stay"
     if causes and state_kind == "upsert":
@@ -182,22 +176,18 @@ def _remarks(
         yield "in memory, for the life of one driver process"
 
 
-def _raise_by(found: Cell, causes: list[Cause]) -> str:
+def _raise_by(answer: Cell, causes: list[Cause]) -> str:
     """The change that would raise the guarantee: remove the cause of a downgrade, or use another state."""
-    if found.guarantee in _TOP:
+    if answer.guarantee in _TOP:
         return ""
-    return ", or ".join(dict.fromkeys([*(cause.remedy for cause in causes), found.raise_by])).removesuffix(", or ")
-
-
-def node_before(plan: Plan, node: ProcessorNode) -> Any:
-    return plan.by_id[node.parents[0]]
+    return ", or ".join(dict.fromkeys([*(cause.remedy for cause in causes), answer.raise_by])).removesuffix(", or ")
 
 
 def _behind(earlier: list[Guarantee], answer: Cell) -> Cell:
     """Lowers the cell of a state that another state's new values feed: it is no better than that state."""
     for state in earlier:
         if state.state_kind in _EMITS_ONCE and answer.guarantee != NONE:
-            reason = f"a replay does not emit again what state {state.state} has stored, so it may never come here"
+            reason = f"a replay does not emit again the rows that state {state.state} has stored: they may be lost here"
             return Cell(WRONG, reason, f"feed it from the stream that feeds {state.state}")
         if worse(answer.guarantee, state.guarantee) != answer.guarantee:
             reason = f"it is fed by state {state.state}, which is {state.guarantee}: {state.reason}"
@@ -205,20 +195,20 @@ def _behind(earlier: list[Guarantee], answer: Cell) -> Cell:
     return answer
 
 
-def _own_word(factory: Any, spout_kind: str) -> Cell | None:
-    """The factory's own ``guarantees``: a mapping of spout kind to (guarantee, reason[, raise by])."""
-    told = getattr(factory, "guarantees", None)  # a user's own factory need not have it
-    if told is None:
+def _declared_cell(factory: Any, spout_kind: str) -> Cell | None:
+    """The cell from the factory's own ``guarantees``: a mapping of spout kind to (guarantee, reason[, raise by])."""
+    table = getattr(factory, "guarantees", None)  # a user's own factory need not have it
+    if table is None:
         return None
-    if not isinstance(told, Mapping):
-        raise DefinitionError(f"{factory!r}.guarantees is {told!r}; it maps a spout kind to (guarantee, reason)")
-    if spout_kind not in told:
+    if not isinstance(table, Mapping):
+        raise DefinitionError(f"{factory!r}.guarantees is {table!r}; it must map a spout kind to (guarantee, reason)")
+    if spout_kind not in table:
         return None
-    values = told[spout_kind]
+    values = table[spout_kind]
     if not isinstance(values, tuple) or len(values) not in (2, 3) or values[0] not in ORDER:
         raise DefinitionError(
-            f"{factory!r}.guarantees[{spout_kind!r}] is {values!r}; it is a tuple of a guarantee "
-            f"({', '.join(ORDER)}), a reason and, if it can be raised, by what"
+            f"{factory!r}.guarantees[{spout_kind!r}] is {values!r}; it must be a tuple of a guarantee "
+            f"({', '.join(ORDER)}), a reason and, optionally, what would raise it"
         )
     return Cell(*values)
 
@@ -231,19 +221,19 @@ def announce(name: str, conf: Mapping[str, Any] | None, plan: Plan) -> None:
     required = (conf or {}).get(GUARANTEE)
     if required is None and not log.isEnabledFor(logging.INFO):
         return
-    found = guarantees(plan, conf)
-    require(found, conf)
-    if found:
-        log.info("guarantees of %s:\n%s", name, found)
+    table = guarantees(plan, conf)
+    require(table, conf)
+    if table:
+        log.info("guarantees of %s:\n%s", name, table)
 
 
-def require(found: Guarantees, conf: Mapping[str, Any] | None) -> None:
+def require(table: Guarantees, conf: Mapping[str, Any] | None) -> None:
     """Raises DefinitionError if a state is below ``conf["topology.guarantee"]``, or if that value is unknown."""
     required = (conf or {}).get(GUARANTEE)
     if required is None:
         return
     if required not in ACCEPTED:
-        raise DefinitionError(f"{GUARANTEE} is {required!r}; it is one of: {', '.join(ACCEPTED)}")
-    if below := found.below(required):
-        lines = [f"  {each}\n    to raise it: {each.raise_by or 'nothing is known'}" for each in below]
-        raise DefinitionError(f"{GUARANTEE} is {required!r}; below it:\n" + "\n".join(lines))
+        raise DefinitionError(f"{GUARANTEE} is {required!r}; set it to one of: {', '.join(ACCEPTED)}")
+    if below := table.below(required):
+        lines = [f"  {row}\n    to raise it: {row.raise_by or 'no way is known'}" for row in below]
+        raise DefinitionError(f"{GUARANTEE} is {required!r}; these states are below it:\n" + "\n".join(lines))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from ..operations.base import name_of
 from ..operations.determinism import Judge, follows_hash_seed, is_declared, judge
 from ..plan import Node, PartitionNode, Plan, ProcessorNode
 from ..processors import (
@@ -17,9 +18,8 @@ from ..processors import (
     Replace,
     StateQuery,
 )
-from ..processors.base import name_of
 from ..tuples import Fields
-from .routing import unsteady
+from .replays import unsteady
 
 
 class Cause(NamedTuple):
@@ -32,14 +32,14 @@ class Cause(NamedTuple):
 
 def ancestors(plan: Plan, node: Node) -> list[Node]:
     """The node and all nodes before it, in the order of their definition."""
-    found: set[int] = set()
+    ids: set[int] = set()
     todo = [node.id]
     while todo:
         node_id = todo.pop()
-        if node_id not in found:
-            found.add(node_id)
+        if node_id not in ids:
+            ids.add(node_id)
             todo.extend(plan.by_id[node_id].parents)
-    return [each for each in plan.nodes if each.id in found]
+    return [other for other in plan.nodes if other.id in ids]
 
 
 def operations_of(node: Node) -> list[Any]:
@@ -52,21 +52,22 @@ def operations_of(node: Node) -> list[Any]:
 def by_hash_seed(plan: Plan, trusted: Iterable[str] = ()) -> str:
     """The first operation of a plan whose output depends on the hash seed, and why; "" if there is none."""
     operations = [operation for node in plan.nodes for operation in operations_of(node)]
-    found = ((_called(each), follows_hash_seed(each, trusted)) for each in operations)
-    return next((f"{name} {why}" for name, why in found if why), "")
+    reasons = ((_short_name(operation), follows_hash_seed(operation, trusted)) for operation in operations)
+    return next((f"{name} {why}" for name, why in reasons if why), "")
 
 
-def _called(operation: Any) -> str:
+def _short_name(operation: Any) -> str:
     """The name of an operation; of a nested function, only its own name."""
     return name_of(operation).rpartition("<locals>.")[2]
 
 
 def changes(plan: Plan, node: Node, judge: Judge = judge) -> list[Cause]:
     """Why the tuples that reach a state may differ on a replay, even if the spout emits the same ones."""
-    found = [cause for before in ancestors(plan, node) if before.id != node.id for cause in _own(before, judge)]
-    found += [cause for before in ancestors(plan, node) for cause in _by_partition(plan, before, judge)]
+    before = ancestors(plan, node)
+    causes = [cause for other in before if other.id != node.id for cause in _in_node(other, judge)]
+    causes += [cause for other in before for cause in _by_partition(plan, other, judge)]
     updater = node.spec.updater if isinstance(node, ProcessorNode) else None
-    return list(dict.fromkeys([*found, *_judged([updater], judge)]))
+    return list(dict.fromkeys([*causes, *_judged([updater], judge)]))
 
 
 def _by_partition(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
@@ -75,21 +76,21 @@ def _by_partition(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
     if not isinstance(spec, Aggregate) or spec.phase != "full" or spec.single is not None:
         return []
     why = unsteady(plan, node, judge)
-    return [Cause(f"{spec.operation} of each partition: {why}", "partitionBy(...) before it")] if why else []
+    return [Cause(f"{spec.operation} of each partition: {why}", "add partitionBy(...) before it")] if why else []
 
 
-def _own(node: Node, judge: Judge) -> list[Cause]:
+def _in_node(node: Node, judge: Judge) -> list[Cause]:
     """The causes in the node itself."""
     if isinstance(node, PartitionNode):
-        return []  # a grouping decides where tuples go, not their content: see `routing`
+        return []  # a grouping decides where tuples go, not their content: see `unsteady`
     causes = _judged(operations_of(node), judge)
     spec = node.spec if isinstance(node, ProcessorNode) else None
     if isinstance(spec, StateQuery) and not causes and not is_declared(spec.query):
         assert isinstance(node, ProcessorNode) and node.state is not None
         causes.append(
             Cause(
-                f"{_called(spec.query)} asks state {node.state.name}, which may answer otherwise on a replay",
-                "declare the query with deterministic(...) if nobody changes that state",
+                f"{_short_name(spec.query)} queries state {node.state.name}, which may answer differently on a replay",
+                "declare the query with deterministic(...) if that state never changes",
             )
         )
     if isinstance(spec, PartitionPersist):
@@ -108,7 +109,7 @@ def _new_values(node: Node) -> list[Cause]:
 def _judged(operations: Iterable[Any], judge: Judge) -> list[Cause]:
     causes = []
     for operation in operations:
-        verdict, name = judge(operation), _called(operation)
+        verdict, name = judge(operation), _short_name(operation)
         if not verdict.seen:
             causes.append(Cause(f"{name} {verdict.why}", f"declare {name} @deterministic if it is", seen=False))
         elif not verdict.deterministic:
@@ -124,8 +125,8 @@ def key_fields(node: ProcessorNode) -> list[str]:
     assert node.state is not None
     groups, factory = node.spec.groups_by, node.state.factory
     # The factories of the package `states` have these attributes; a user's own may have them too.
-    own = [getattr(factory, name, None) for name in ("key", "sender", "sequence")]
-    names = [name for fields in ([groups] if groups else own) for name in _fields(fields)]
+    declared = [getattr(factory, name, None) for name in ("key", "sender", "sequence")]
+    names = [name for fields in ([groups] if groups else declared) for name in _fields(fields)]
     return [name for name in dict.fromkeys(names) if name in node.spec.inputs]
 
 
@@ -144,13 +145,13 @@ class _Origins:
     def __init__(self, plan: Plan, judge: Judge) -> None:
         self.plan = plan
         self.judge = judge
-        self.known: dict[tuple[int, str], list[Cause]] = {}
+        self.causes: dict[tuple[int, str], list[Cause]] = {}
 
     def of(self, node: Node, name: str) -> list[Cause]:
         place = (node.id, name)
-        if place not in self.known:
-            self.known[place] = list(dict.fromkeys(self._causes(node, name)))
-        return self.known[place]
+        if place not in self.causes:
+            self.causes[place] = list(dict.fromkeys(self._causes(node, name)))
+        return self.causes[place]
 
     def _causes(self, node: Node, name: str) -> Iterator[Cause]:
         parents = [self.plan.by_id[parent] for parent in node.parents]
@@ -160,16 +161,16 @@ class _Origins:
             sides = zip(parents, spec.inputs, strict=True)
             yield from self._all((side, fields[place]) for side, fields in sides if place < len(fields))
         elif isinstance(spec, Replace) or (isinstance(spec, Each | StateQuery) and name in spec.outputs):
-            yield from (cause._replace(what=f"field {name!r}: {cause.what}") for cause in _own(node, self.judge))
+            yield from (cause._replace(what=f"field {name!r}: {cause.what}") for cause in _in_node(node, self.judge))
             yield from self._all((parents[0], field) for field in spec.inputs)
         elif isinstance(spec, MultiReduce) and isinstance(spec.reducer, Joiner):
             groups = spec.groups or ()
             reads = zip(parents, groups, spec.inputs, strict=True)
             yield from self._all((side, field) for side, group, rest in reads for field in (*group, *rest))
         elif isinstance(spec, Aggregate | PartitionPersist | MultiReduce) and name not in spec.groups_by:
-            yield from _own(node, self.judge)
-            what = f"field {name!r} is made of the whole batch by {spec.operation}"
-            yield Cause(what, "make the key of fields of single tuples")
+            yield from _in_node(node, self.judge)
+            reason = f"field {name!r} is computed from the whole batch by {spec.operation}"
+            yield Cause(reason, "use only fields of single tuples as the key")
         elif parents:
             yield from self.of(parents[0], name)
 

@@ -18,6 +18,12 @@ from typing import Any, ClassVar
 from ..tuples import TransactionAttempt, TridentTuple
 
 
+def name_of(operation: Any) -> str:
+    """The name of an operation in plans and errors: a function's own name, an object's class."""
+    # It may be an object of any class; only functions, classes and declared callables have a name of their own.
+    return getattr(operation, "__qualname__", None) or type(operation).__name__
+
+
 class TridentCollector:
     """Receives the results of an operation.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..errors import DefinitionError
-from .base import CombinerAggregator, Operation, ReducerAggregator
+from .base import CombinerAggregator, Operation, ReducerAggregator, name_of
 from .reading import CHANGING, DECLARED, UNSEEN, nearest, own_declaration, read
 
 DETERMINISTIC = "deterministic"
@@ -66,8 +66,7 @@ class Declared:
     value: bool
 
     def __post_init__(self) -> None:
-        name = getattr(self.function, "__qualname__", type(self.function).__name__)
-        object.__setattr__(self, "__qualname__", name)  # its name in plans and errors
+        object.__setattr__(self, "__qualname__", name_of(self.function))  # its name in plans and errors
         object.__setattr__(self, DECLARED, self.value)
 
     def __call__(self, *values: Any) -> Any:

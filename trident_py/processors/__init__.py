@@ -2,11 +2,8 @@
 
 from .aggregate import Aggregate, Part
 from .base import NodeContext, Processor
-from .each import Each
-from .keep import Keep
+from .each import Collect, Each, Keep, Peek, Project, Replace
 from .multi import Joiner, Merge, MultiReduce
-from .passing import Collect, Project
-from .replace import Peek, Replace
 from .states import PartitionPersist, StateQuery
 
 __all__ = [

@@ -21,9 +21,9 @@ import pyarrow.compute as pc
 from ..canonical import key_of
 from ..chunks import Chunk, as_arrow
 from ..errors import TridentError
-from ..operations.base import CombinerAggregator, TridentCollector
+from ..operations.base import CombinerAggregator, TridentCollector, name_of
 from ..tuples import Fields, TransactionAttempt
-from .base import NodeContext, Processor, Spec, name_of
+from .base import NodeContext, Processor, Spec
 from .folds import as_aggregator
 
 Phase = Literal["full", "partial", "merge"]
@@ -135,7 +135,7 @@ class AggregateProcessor(Processor):
             if not emitted:
                 raise TridentError(
                     f"in a chain of aggregators each must emit; {name_of(part.aggregator)} -> {part.outputs} "
-                    "emitted nothing. Emit a value for nothing, or aggregate in a stream of its own"
+                    "emitted nothing. Emit a value in any case, or move this aggregator to a stream of its own"
                 )
         widths = [len(part.outputs) for part in self.spec.parts]
         for combination in product(*run.emitted):
@@ -288,10 +288,10 @@ class KernelProcessor(Processor):
 
     def _count_list(self, column: list) -> bool:
         """Counts texts in one dict. A text equals only texts, so checking the types of the new keys is enough."""
-        known, counted = len(self.counter), iter(column)
+        before, counted = len(self.counter), iter(column)
         try:
             self.counter.update(column)
-            if set(map(type, islice(reversed(self.counter), len(self.counter) - known))) <= {str}:
+            if set(map(type, islice(reversed(self.counter), len(self.counter) - before))) <= {str}:
                 return True
         except TypeError:  # an unhashable value; the values before it are already counted
             counted = takewhile(_has_hash, column)

@@ -53,18 +53,18 @@ class NodeContext:
 
     def prepare(self, operation: Any) -> Any:
         """Returns this partition's own copy of an operation, prepared. A plain callable is returned as it is."""
-        own = operation
+        prepared = operation
         if isinstance(operation, Prepares):
-            own = copy.copy(operation)
-            own.prepare(self.conf, self.operations)
-        self._prepared.append(own)
-        return own
+            prepared = copy.copy(operation)
+            prepared.prepare(self.conf, self.operations)
+        self._prepared.append(prepared)
+        return prepared
 
     def cleanup(self) -> None:
         """Cleans up all operations that were prepared here. Called at the end of the run."""
-        for own in self._prepared:
-            if isinstance(own, CleansUp):
-                own.cleanup()
+        for operation in self._prepared:
+            if isinstance(operation, CleansUp):
+                operation.cleanup()
 
     def report_error(self, error: BaseException) -> None:
         self.report("error", repr(error))
@@ -149,9 +149,9 @@ def called(function: Callable[..., Any], *columns: Iterable[Any]) -> list[Any]:
     return [function(*values) for values in zip(*columns, strict=True)]
 
 
-def name_of(thing: Any) -> str:
-    """The name of an operation in plans and errors: a function's own name, an object's class."""
-    return getattr(thing, "__qualname__", None) or type(thing).__name__
+def beside(carried: Chunk, results: Chunk) -> Chunk:
+    """The results of a function in the rows of the columns that it carries."""
+    return Chunk({**carried.columns, **results.columns}, results.length, results.short or carried.short)
 
 
 def is_frame(kind: type) -> bool:
@@ -161,5 +161,6 @@ def is_frame(kind: type) -> bool:
 
 def check_row(row: Any, outputs: Fields, operation: str) -> None:
     """Raises TridentError for the most common mistake: emitting a bare value in place of a tuple's values."""
+    # Users emit rows of any class: what counts is that it has positions, so no interface is asked for.
     if len(outputs) and (isinstance(row, str | bytes) or not hasattr(row, "__getitem__") or is_frame(type(row))):
         raise TridentError(f"{operation} emitted {row!r}; emit the values of one tuple, for example [{row!r}]")

@@ -1,4 +1,4 @@
-"""each: appends the results of a function to its input tuple."""
+"""Nodes that take one tuple at a time: each, filter, map, flatMap, peek, project and collect."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from operator import length_hint
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ..blame import Blame, arguments, named_values, note
 from ..canonical import in_order
 from ..chunks import Chunk, typed
 from ..errors import TridentError
-from ..operations.base import TridentCollector
-from ..operations.roles import Executes, ExecutesColumns
+from ..operations.base import TridentCollector, name_of
+from ..operations.roles import Accepts, Executes, ExecutesColumns, Keeps, KeepsColumns, Maps
 from ..tuples import Fields
-from .base import NodeContext, Processor, Spec, called, check_row, is_frame, name_of
+from .base import NodeContext, Processor, Spec, beside, called, check_row, is_frame
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,8 @@ class Each(Spec):
         return self.inputs
 
     def make(self, context: NodeContext) -> Processor:
-        known = isinstance(self.function, Executes)
-        return FunctionProcessor(self, context) if known else CallableProcessor(self, context)
+        function = isinstance(self.function, Executes)
+        return FunctionProcessor(self, context) if function else CallableProcessor(self, context)
 
 
 class FunctionProcessor(Processor):
@@ -92,23 +93,26 @@ class FunctionProcessor(Processor):
         if results is None:
             return False
         arrays, parents = results
-        made = {name: arrays[self.spec.outputs.index(name)] for name in self._produced()}
+        produced = {name: arrays[self.spec.outputs.index(name)] for name in self._produced()}
         carried = chunk.only(self.carried)
         if self.carried and parents is not None:
             carried = carried.take(parents())
         length = len(arrays[0]) if arrays else carried.length
         if any(len(array) != length for array in arrays) or (carried.columns and carried.length != length):
-            raise TridentError(f"{self.spec.operation} gave columns of different lengths for {carried.length} rows")
+            raise TridentError(
+                f"{self.spec.operation} returned columns of different lengths for {carried.length} rows; executeBatch "
+                "returns columns of one length, and the parent rows unless each row has one result"
+            )
         if length:
-            self.emit(Chunk({**carried.columns, **made}, length, chunk.short))
+            self.emit(Chunk({**carried.columns, **produced}, length, chunk.short))
         return True
 
     def _produced(self) -> list[str]:
         return self.context.kept(self.spec.outputs)
 
-    def _send(self, chunk: Chunk, counts: np.ndarray | None, made: Chunk) -> None:
-        carried = repeat(chunk.only(self.carried), counts) if counts is not None else Chunk({}, made.length)
-        self.emit(Chunk({**carried.columns, **made.columns}, made.length, made.short or carried.short))
+    def _send(self, chunk: Chunk, counts: np.ndarray | None, results: Chunk) -> None:
+        carried = repeat(chunk.only(self.carried), counts) if counts is not None else Chunk({}, results.length)
+        self.emit(beside(carried, results))
 
 
 class CallableProcessor(FunctionProcessor):
@@ -123,31 +127,31 @@ class CallableProcessor(FunctionProcessor):
 
     def _results(self, chunk: Chunk) -> list[Sequence[Any]]:
         columns = [chunk.pylist(name) for name in self.spec.inputs]
-        made = self._each_row(self.function, columns, columns) if columns else self._calls(chunk.length)
-        kinds = set(map(type, made))
+        if columns:
+            results = self._by_row(self.function, columns, columns)
+        else:
+            results = [self.function() for _ in range(chunk.length)]
+        kinds = set(map(type, results))
         if kinds <= {list, tuple}:
-            return made
+            return results
         wrong = {kind for kind in kinds if kind in (str, bytes, dict) or is_frame(kind)}
         if wrong or not all(kind is type(None) or issubclass(kind, Iterable) for kind in kinds):
-            bad = next(r for r in made if type(r) in wrong or not isinstance(r, Iterable | None))
+            bad = next(r for r in results if type(r) in wrong or not isinstance(r, Iterable | None))
             raise TridentError(
                 f"{self.spec.operation} returned {bad!r}; a callable in place of a Function returns an iterable "
                 "of results (or None), for example a list or a generator"
             )
-        return self._each_row(_listed, [made], columns)
+        return self._by_row(_listed, [results], columns)
 
-    def _calls(self, length: int) -> list[Any]:
-        return [self.function() for _ in range(length)]
-
-    def _each_row(self, function: Callable[..., Any], given: list[list], columns: list[list]) -> list[Any]:
+    def _by_row(self, function: Callable[..., Any], inputs: list[list], columns: list[list]) -> list[Any]:
         """Applies the function to each row. An exception gets the row's values as a note if its traceback shows no
         arguments, as with ``int`` or a generator expression."""
-        first = iter(given[0])
+        first = iter(inputs[0])
         try:
-            return called(function, first, *given[1:])
+            return called(function, first, *inputs[1:])
         except BaseException as error:
             if not arguments(error):
-                row = len(given[0]) - length_hint(first) - 1
+                row = len(inputs[0]) - length_hint(first) - 1
                 note(error, Blame(values=named_values(self.spec.inputs, [column[row] for column in columns])))
             raise
 
@@ -172,3 +176,205 @@ def repeat(chunk: Chunk, counts: np.ndarray) -> Chunk:
     if len(counts) == chunk.length and (counts == 1).all():
         return chunk
     return chunk.take(np.repeat(np.arange(len(counts)), counts).tolist())
+
+
+# -- filter -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Keep(Spec):
+    """A Filter, or a callable in its place."""
+
+    filter: Any
+    inputs: Fields
+    passes = True
+
+    @property
+    def operation(self) -> str:
+        return f"filter {name_of(self.filter)}"
+
+    @property
+    def operations(self) -> tuple[Any, ...]:
+        return (self.filter,)
+
+    def reads(self, port: int) -> Iterable[str]:
+        return self.inputs
+
+    def make(self, context: NodeContext) -> Processor:
+        return FilterProcessor(self, context)
+
+
+class FilterProcessor(Processor):
+    """Keeps the rows for which the filter is true. A filter that takes columns gets typed columns as they are."""
+
+    def __init__(self, spec: Keep, context: NodeContext) -> None:
+        super().__init__(context)
+        self.spec = spec
+        self.filter = context.prepare(spec.filter)
+        self.carried = context.kept(context.inputs[0])
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        keeps = self._keeps(chunk)
+        if len(keeps) != chunk.length:
+            raise TridentError(
+                f"{self.spec.operation} returned {len(keeps)} answers for {chunk.length} rows; isKeepBatch returns one "
+                "per row"
+            )
+        chosen = [i for i, keep in enumerate(keeps) if keep]
+        carried = chunk.only(self.carried)
+        if len(chosen) == chunk.length:
+            self.emit(carried)
+        elif chosen:
+            self.emit(carried.take(chosen))
+
+    def _keeps(self, chunk: Chunk) -> list[Any]:
+        columns = [chunk.columns[name] for name in self.spec.inputs]
+        typed = columns and all(isinstance(column, pa.Array) for column in columns)
+        if typed and isinstance(self.filter, KeepsColumns):
+            return self.filter.isKeepBatch(*columns).to_pylist()
+        if isinstance(self.filter, Keeps):
+            return called(self.filter.isKeep, chunk.tuples(self.spec.inputs))
+        lists = [chunk.pylist(name) for name in self.spec.inputs]
+        return called(self.filter, *lists) if lists else [self.filter() for _ in range(chunk.length)]
+
+
+# -- map, flatMap, peek -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Replace(Spec):
+    """map and flatMap: new tuples in place of the input tuple."""
+
+    function: Any
+    outputs: Fields
+    flat: bool
+    inputs: Fields
+
+    @property
+    def operation(self) -> str:
+        return f"{'flatMap' if self.flat else 'map'} {name_of(self.function)}"
+
+    @property
+    def operations(self) -> tuple[Any, ...]:
+        return (self.function,)
+
+    def reads(self, port: int) -> Iterable[str]:
+        return self.inputs
+
+    def make(self, context: NodeContext) -> Processor:
+        return ReplaceProcessor(self, context)
+
+
+class ReplaceProcessor(Processor):
+    """Calls the function with the whole tuple. It returns the new tuple; for flatMap, an iterable of tuples."""
+
+    def __init__(self, spec: Replace, context: NodeContext) -> None:
+        super().__init__(context)
+        self.spec = spec
+        self.function = context.prepare(spec.function)
+        self.call: Callable[[Any], Any] = self.function.execute if isinstance(self.function, Maps) else self.function
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        tuples = chunk.tuples(self.spec.inputs)
+        if self.spec.flat:
+            call = self.call
+            rows = [row for values in tuples if (result := call(values)) is not None for row in in_order(result)]
+        else:
+            rows = called(self.call, tuples)
+        if rows:
+            check_row(rows[0], self.spec.outputs, self.spec.operation)
+            self.emit(Chunk.of_rows(self.spec.outputs, rows, self.context.kept(self.spec.outputs)))
+
+
+@dataclass(frozen=True)
+class Peek(Spec):
+    """Shows every tuple to a Consumer, or to a callable in its place."""
+
+    consumer: Any
+    inputs: Fields
+    passes = True
+
+    @property
+    def operation(self) -> str:
+        return f"peek {name_of(self.consumer)}"
+
+    def reads(self, port: int) -> Iterable[str]:
+        return self.inputs
+
+    def make(self, context: NodeContext) -> Processor:
+        return PeekProcessor(self, context)
+
+
+class PeekProcessor(Processor):
+    """Calls the consumer with each tuple and passes all of them on."""
+
+    def __init__(self, spec: Peek, context: NodeContext) -> None:
+        super().__init__(context)
+        self.spec = spec
+        self.consumer = context.prepare(spec.consumer)
+        accepts = isinstance(self.consumer, Accepts)
+        self.accept: Callable[[Any], Any] = self.consumer.accept if accepts else self.consumer
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        for values in chunk.tuples(self.spec.inputs):
+            self.accept(values)
+        self.emit(chunk.only(self.context.kept(self.spec.inputs)))
+
+
+# -- project, collect -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Project(Spec):
+    """Keeps the named fields. With all fields it is the identity."""
+
+    fields: Fields
+    passes = True
+
+    @property
+    def operation(self) -> str:
+        return f"project {self.fields}"
+
+    def reads(self, port: int) -> Iterable[str]:
+        return ()
+
+    def make(self, context: NodeContext) -> Processor:
+        return ProjectProcessor(context)
+
+
+class ProjectProcessor(Processor):
+    """Drops columns."""
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        self.emit(chunk.only(self.context.kept(self.context.fields)))
+
+
+@dataclass(frozen=True)
+class Collect(Spec):
+    """Reports the passing rows, for tests: `trident_py.testing.collect`."""
+
+    name: str
+    fields: Fields
+    passes = True
+
+    @property
+    def operation(self) -> str:
+        return f"collect {self.name}"
+
+    def reads(self, port: int) -> Iterable[str]:
+        return self.fields
+
+    def make(self, context: NodeContext) -> Processor:
+        return CollectProcessor(self, context)
+
+
+class CollectProcessor(Processor):
+    """Sends the rows to the driver with the outcome of the batch."""
+
+    def __init__(self, spec: Collect, context: NodeContext) -> None:
+        super().__init__(context)
+        self.spec = spec
+
+    def execute(self, port: int, chunk: Chunk) -> None:
+        self.context.report("collected", (self.spec.name, chunk.rows(self.spec.fields)))
+        self.emit(chunk.only(self.context.kept(self.spec.fields)))

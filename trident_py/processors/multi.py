@@ -10,9 +10,9 @@ from typing import Any
 from ..canonical import key_of
 from ..chunks import Chunk
 from ..errors import TridentError
-from ..operations.base import GroupedMultiReducer, TridentCollector
+from ..operations.base import GroupedMultiReducer, TridentCollector, name_of
 from ..tuples import Fields, TransactionAttempt, TridentTuple
-from .base import NodeContext, Processor, Spec, name_of
+from .base import NodeContext, Processor, Spec
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Joiner(GroupedMultiReducer):
 
     def complete(self, state: Any, group: TridentTuple, collector: TridentCollector) -> None:
         if len(self.outer) < len(self.widths):
-            raise TridentError(f"{len(self.outer)} join types for {len(self.widths)} streams; give one for each")
+            raise TridentError(f"{len(self.outer)} join types for {len(self.widths)} streams; pass one per stream")
         sides: list[list[Any]] = []
         for rows, outer in zip(state, self.outer, strict=False):
             if not rows and not outer:
@@ -179,6 +179,6 @@ class Joiner(GroupedMultiReducer):
     def _preserved(self, key: tuple, combination: Iterable[tuple | None]) -> tuple:
         values: list[Any] = []
         for row, places in zip(combination, self.places, strict=True):
-            whole = key + row if row is not None else None
-            values += [None if whole is None else whole[place] for place in places]
+            fields = key + row if row is not None else None
+            values += [None if fields is None else fields[place] for place in places]
         return tuple(values)

@@ -8,11 +8,11 @@ from typing import Any
 
 from ..chunks import Chunk, TupleList
 from ..errors import TridentError
-from ..operations.base import TridentCollector
+from ..operations.base import TridentCollector, name_of
 from ..state.base import StateUpdater
 from ..state.persist import SilentCollector, persist
 from ..tuples import Fields, TransactionAttempt, TridentTuple
-from .base import NodeContext, Processor, Spec, name_of
+from .base import NodeContext, Processor, Spec, beside
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class QueryProcessor(Processor):
         if len(results) != len(tuples):
             raise TridentError(
                 f"Results size is different than argument size: {len(results)} vs {len(tuples)}; "
-                f"{name_of(self.query)}.batchRetrieve returns one result for each tuple"
+                f"{name_of(self.query)}.batchRetrieve must return one result per tuple"
             )
         at = 0
         for chunk in chunks:
@@ -149,5 +149,5 @@ class QueryProcessor(Processor):
             parents.extend([i] * (len(rows) - len(parents)))
         if rows:
             carried = chunk.only(self.context.kept(self.context.inputs[0])).take(parents)
-            made = Chunk.of_rows(self.spec.outputs, rows, self.context.kept(self.spec.outputs))
-            self.emit(Chunk({**carried.columns, **made.columns}, made.length, made.short or carried.short))
+            answers = Chunk.of_rows(self.spec.outputs, rows, self.context.kept(self.spec.outputs))
+            self.emit(beside(carried, answers))

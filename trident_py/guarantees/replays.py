@@ -1,21 +1,67 @@
-"""Whether a replay sends the same tuples to the same partitions. A state that keeps its txid by partition needs this.
+"""What a replay keeps: the tuples of a spout, and the partitions that they go to.
 
-Routes by content always do. A route by position (`shuffle`) does if the positions are the spout's own; behind an
-exchange rows arrive in no fixed order. A source of Spark distributes its rows as Spark splits them.
+For a source of Spark the source decides which kind of spout it is, not the declared kind. A state that keeps its txid
+by partition needs the same tuples in the same partitions. Routes by content always send them there. A route by position
+(`shuffle`) does if the positions are the spout's own; behind an exchange rows arrive in no fixed order. A source of
+Spark distributes its rows as Spark splits them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 from ..operations.determinism import Judge, judge
 from ..partitioning import BatchGlobal, Broadcast, Custom, FieldsPartition, Global, Identity, Shuffle
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
 from ..processors import Merge, MultiReduce
 from ..run.lowering import lower
+from ..spouts.interfaces import KINDS, NON_TRANSACTIONAL, OPAQUE, TRANSACTIONAL
 from ..spouts.sparkspout import SparkSpout
 
-_SPLIT = "Spark splits what {} reads by its number of cores"
+_FILES = ("avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml")
+# rate keeps the time of its first start in the checkpoint and computes every row from that time and the offset
+_COMPUTED = ("rate", "rate-micro-batch", "rate-v2")
+
+
+class Replay(NamedTuple):
+    """The kind that holds, and its condition."""
+
+    kind: str
+    remark: str = ""
+
+
+def replay_of(spout: Any) -> Replay:
+    """The kind of a spout, never better than the declared one."""
+    if not isinstance(spout, SparkSpout):
+        return Replay(spout.kind)
+    able = _spark(spout.format.lower(), {key.lower(): str(value).lower() for key, value in spout.options.items()})
+    if spout.kind == TRANSACTIONAL or KINDS.index(able.kind) > KINDS.index(spout.kind):
+        return able
+    return Replay(spout.kind)
+
+
+def _spark(name: str, options: Mapping[str, str]) -> Replay:
+    if name == "socket":
+        return Replay(NON_TRANSACTIONAL, "rows from a socket cannot be read again")
+    if name in _COMPUTED:
+        return Replay(TRANSACTIONAL)
+    if name == "kafka":
+        if options.get("failondataloss") == "false":
+            return Replay(OPAQUE, "failOnDataLoss=false lets a replay miss records that Kafka has deleted")
+        return Replay(TRANSACTIONAL, "if the topic is not compacted")
+    if name in _FILES:
+        loose = [key for key in ("ignoremissingfiles", "ignorecorruptfiles") if options.get(key) == "true"]
+        if loose:
+            return Replay(OPAQUE, f"{loose[0]}=true lets a replay miss files")
+        return Replay(TRANSACTIONAL, "as long as its files are neither changed nor deleted")
+    promise = f"as you declared; check that the source {name!r} returns the same rows for the same offsets"
+    return Replay(TRANSACTIONAL, promise)
+
+
+# -- partitions -------------------------------------------------------------------------------------------------
+
+_SPLIT = "Spark splits the data of {} by its number of cores"
 _BY_CONTENT = FieldsPartition | Global | BatchGlobal | Broadcast
 
 
@@ -71,5 +117,5 @@ class _Routes:
     def _parents(self, node: Node) -> list[Node]:
         return [self.plan.by_id[parent] for parent in node.parents]
 
-    def _first(self, found: Iterable[str | None]) -> str | None:
-        return next((why for why in found if why), None)
+    def _first(self, reasons: Iterable[str | None]) -> str | None:
+        return next((why for why in reasons if why), None)
