@@ -103,7 +103,7 @@ def test_a_backlog_that_cannot_be_told_fails_no_batch(caplog: pytest.LogCaptureF
     running = run(counting("backlog"))
     assert running.collected("rows") == {1: [(1,)], 2: [(2,)], 3: [(3,)]}
     assert running.progress["counting"].backlog == {}
-    assert "could not tell its backlog: nobody knows" in caplog.text
+    assert "cannot report its backlog: nobody knows" in caplog.text
 
 
 def test_a_batch_that_cannot_be_described_for_a_moment_is_tried_again_and_not_lost() -> None:

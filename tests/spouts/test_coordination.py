@@ -435,7 +435,7 @@ def test_a_spark_spout_knows_its_fields_from_the_schema_or_from_what_is_named():
 
 
 def test_a_spark_spout_without_fields_or_with_an_unknown_kind_is_refused():
-    with pytest.raises(DefinitionError, match="give the fields, or a schema"):
+    with pytest.raises(DefinitionError, match="fields and schema are missing"):
         SparkSpout("rate")
     with pytest.raises(DefinitionError, match="no kind 'exactly-once'"):
         SparkSpout("rate", {}, "value", kind="exactly-once")

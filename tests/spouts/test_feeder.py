@@ -112,7 +112,7 @@ def test_a_closed_feeder_takes_nothing_more():
 
 def test_feed_gives_up_after_its_timeout_and_the_batch_stays_queued():
     feeder = fed()
-    with pytest.raises(SpoutError, match=r"not committed after 0\.01 s"):
+    with pytest.raises(SpoutError, match=r"not committed within 0\.01 s"):
         feeder.feed([("a",)], timeout=0.01)
     assert Player(feeder).batch(1) == [[("a",)]]
 

@@ -213,7 +213,7 @@ def test_files_of_several_formats_need_the_format(tmp_path):
 
 def test_a_compressed_file_is_refused_with_the_remedy(tmp_path):
     (tmp_path / "a.csv.gz").write_bytes(b"x")
-    with pytest.raises(DefinitionError, match="unpack it, or use Parquet"):
+    with pytest.raises(DefinitionError, match="decompress it, or use Parquet"):
         Player(FileSpout(tmp_path, "n")).emit(1)
 
 
@@ -249,7 +249,7 @@ def test_a_file_that_changed_since_is_refused(kind, spout_of, tmp_path, change):
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
     else:
         write(path, kind, numbers(10 if change == "shrunk" else 30))
-    with pytest.raises(SpoutError, match=r"a has changed since this run first saw it .*txid 2 cannot be emitted"):
+    with pytest.raises(SpoutError, match=r"a has changed since this run first listed it .*txid 2 cannot be emitted"):
         player.emit(2)
     with pytest.raises(SpoutError, match="txid 1 cannot be emitted unchanged"):
         player.tasks[0, 0].chunks(TransactionAttempt(1, 1), player.logged[1]["s0"]).__next__()
@@ -260,7 +260,7 @@ def test_a_file_that_is_gone_is_named(tmp_path):
     player = Player(FileSpout(tmp_path, "n", batchSize=8))
     player.batch(1)
     path.unlink()
-    with pytest.raises(SpoutError, match=r"cannot read .*a\.txt: No such file.*put the file back"):
+    with pytest.raises(SpoutError, match=r"cannot read .*a\.txt: No such file.*restore the file"):
         player.emit(2)
 
 
@@ -312,7 +312,7 @@ def test_newlines_in_quotes_need_multiline_and_the_error_says_so(tmp_path):
     text = 't,s\n1,"two\nlines"\n2,"a ""quoted""\n\nword"\n3,c\n'
     rows = csv_rows(tmp_path, text, ["t double", "s"], batchSize=1, multiline=True)
     assert rows == [(1.0, "two\nlines"), (2.0, 'a "quoted"\n\nword'), (3.0, "c")]
-    with pytest.raises(SpoutError, match="say multiline=True"):
+    with pytest.raises(SpoutError, match="set multiline=True"):
         csv_rows(tmp_path, text, ["t double", "s"], batchSize=1)
 
 
@@ -359,7 +359,7 @@ def test_json_values_keep_their_types_and_a_missing_key_is_none(tmp_path):
     assert rows == [(1, 2.0), ([1, {"b": 1.0}], None), (None, 1.5)]
 
 
-@pytest.mark.parametrize(("line", "message"), [("{", "not JSON"), ("[1]", "must be a JSON object")])
+@pytest.mark.parametrize(("line", "message"), [("{", "not JSON"), ("[1]", "expected a JSON object")])
 def test_a_bad_json_line_is_named(tmp_path, line, message):
     (tmp_path / "x.json").write_text('{"a": 1}\n{"a": 1}\n' + line + "\n")
     with pytest.raises(SpoutError, match=rf"x\.json, line 3: .*{message}"):

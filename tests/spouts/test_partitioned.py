@@ -253,7 +253,7 @@ def test_metadata_for_a_partition_of_nobody_is_refused():
         def emitBatchNew(self, tx, collector, partitions, last):
             return {"zebra": 1}
 
-    with pytest.raises(SpoutError, match="'zebra', which is not one of this task's: a, b"):
+    with pytest.raises(SpoutError, match="'zebra'; the partitions of this task are: a, b"):
         Player(Transactional(Odd)).emit(1)
 
 

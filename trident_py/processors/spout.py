@@ -7,8 +7,7 @@ from typing import Any
 
 from ..chunks import CHUNK_ROWS, Chunk
 from ..operations.base import TridentCollector
-from ..spouts.coordination import SpoutNodeInfo
-from ..spouts.emitters import make_emitter
+from ..spouts import SpoutNodeInfo, make_emitter
 from ..tuples import TransactionAttempt
 from .base import NodeContext, Processor, no_collection
 

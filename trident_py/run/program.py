@@ -19,7 +19,7 @@ from ..blame import blame, note, notes_of, said
 from ..errors import FailedException, TridentError
 from ..names import joined
 from ..plan import Plan, ProcessorNode, SpoutNode
-from ..spouts.coordination import Descriptor, SpoutNodeInfo
+from ..spouts import Descriptor, SpoutNodeInfo
 from .lowering import Lowered, lower
 from .ways import ways
 

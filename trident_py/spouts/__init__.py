@@ -1,13 +1,12 @@
 """Sources of batches: the spout interfaces, the built-in spouts, and the code that drives them."""
 
 from .collectors import SpoutOutputCollector, WrongNumberOfValues
-from .coordination import Coordination
-from .descriptors import Descriptor, SpoutNodeInfo
+from .coordination import Coordination, Descriptor
 from .emitters import TaskEmitter, make_emitter
 from .feeder import FeederBatchSpout, FeederCommitterBatchSpout
 from .files import FileSpout
 from .fixed import FixedBatchSpout
-from .inspection import check_spout, is_finite, is_home, output_fields, partitions_of, snapshot
+from .inspection import SpoutNodeInfo, check_spout, is_finite, is_home, output_fields, partitions_of, snapshot
 from .interfaces import (
     IBatchSpout,
     ICommitterTridentSpout,

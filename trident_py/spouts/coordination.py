@@ -8,21 +8,37 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any
+import pickle
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from ..chunks import Chunk
 from ..errors import FailedException
 from ..tuples import TransactionAttempt
-from .coordinators import make_coordinator
-from .descriptors import Descriptor, SpoutNodeInfo
-from .homespouts import SpoutCoordinator
+from .coordinators import Report, SpoutCoordinator, make_coordinator
+from .inspection import SpoutNodeInfo
 from .metadata import MetadataStore, to_json
 
-__all__ = ["Coordination", "Descriptor", "SpoutNodeInfo"]
-
 log = logging.getLogger(__name__)
-Report = Callable[[str, BaseException], Any]
+
+
+class Descriptor(NamedTuple):
+    """What one spout partition must emit for a batch.
+
+    ``payload`` is an encoded Chunk, the emitted rows, for a spout in the driver process, else the coordinator's
+    metadata (a JSON value).
+    """
+
+    spout: int
+    partition: int
+    payload: Any
+
+    def encode(self) -> bytes:
+        return pickle.dumps(tuple(self), protocol=5)
+
+    @classmethod
+    def decode(cls, block: Any) -> Descriptor:
+        return cls(*pickle.loads(block))
 
 
 class Coordination:
@@ -33,7 +49,7 @@ class Coordination:
     """
 
     def __init__(
-        self, spouts: Sequence[SpoutNodeInfo], conf: dict, store: MetadataStore, report: Report | None = None
+        self, spouts: Sequence[SpoutNodeInfo], conf: dict, store: MetadataStore, report: Report = None
     ) -> None:
         self._spouts = tuple(spouts)
         self._next = 1
@@ -57,7 +73,7 @@ class Coordination:
         self._next = txid + 1
         if begun is not None:
             self._initialized[txid + 1] = metadata, begun
-        for info, coordinator in self._each():
+        for info, coordinator in self._pairs():
             coordinator.restore(txid, (metadata or {}).get(info.id))
 
     def ready(self, txid: int) -> bool:
@@ -96,14 +112,14 @@ class Coordination:
         current = remembered[1] if current is None else current
         if current is not None:
             self._initialized[txid] = previous, current  # so the next attempt knows it, even if this call fails
-        made = {}
-        for info, coordinator in self._each():
+        metadata = {}
+        for info, coordinator in self._pairs():
             before, now = (previous or {}).get(info.id), (current or {}).get(info.id)
-            metadata = coordinator.initialize(TransactionAttempt(txid, attempt), before, now)
+            value = coordinator.initialize(TransactionAttempt(txid, attempt), before, now)
             # Emitters must get the same value whether the metadata comes from the log or directly from here.
-            made[info.id] = json.loads(to_json(metadata, f"spout {info.id!r}, txid {txid}"))
-        self._initialized[txid] = previous, made
-        return made
+            metadata[info.id] = json.loads(to_json(value, f"spout {info.id!r}, txid {txid}"))
+        self._initialized[txid] = previous, metadata
+        return metadata
 
     def descriptors(self, txid: int, attempt: int, metadata: dict) -> list[Descriptor]:
         """Returns one descriptor per spout partition. Spouts in the driver process emit here, once per attempt.
@@ -114,12 +130,12 @@ class Coordination:
         if last is not None and last[:2] == (attempt, metadata):
             return last[2]
         self._next = max(self._next, txid + 1)
-        tx, made = TransactionAttempt(txid, attempt), []
-        for at, (info, coordinator) in enumerate(self._each()):
+        tx, descriptors = TransactionAttempt(txid, attempt), []
+        for at, (info, coordinator) in enumerate(self._pairs()):
             payloads = self._payloads(info, coordinator, tx, metadata.get(info.id))
-            made += [Descriptor(at, partition, payload) for partition, payload in enumerate(payloads)]
-        self._emitted[txid] = attempt, metadata, made
-        return made
+            descriptors += [Descriptor(at, partition, payload) for partition, payload in enumerate(payloads)]
+        self._emitted[txid] = attempt, metadata, descriptors
+        return descriptors
 
     def _payloads(
         self, info: SpoutNodeInfo, coordinator: SpoutCoordinator, tx: TransactionAttempt, metadata: Any
@@ -144,15 +160,15 @@ class Coordination:
             if report is not None:
                 of_spout[report["spout"]].append(report)
         tx = TransactionAttempt(txid, attempt)
-        for info, coordinator in sorted(self._each(), key=lambda pair: not pair[1].home):
+        for info, coordinator in sorted(self._pairs(), key=lambda pair: not pair[1].home):
             coordinator.commit(tx, of_spout[info.id])
 
     def success(self, txid: int) -> None:
         """Ends the batch: notifies the spouts, drops older metadata. Only logs a FailedException."""
-        for over in (self._initialized, self._emitted):
-            for known in [known for known in over if known <= txid]:
-                del over[known]
-        for info, coordinator in self._each():
+        for batches in (self._initialized, self._emitted):
+            for over in [earlier for earlier in batches if earlier <= txid]:
+                del batches[over]
+        for info, coordinator in self._pairs():
             try:
                 coordinator.success(txid)
             except FailedException as error:
@@ -160,13 +176,13 @@ class Coordination:
 
     def backlog(self) -> dict[str, dict[str, int]]:
         """Returns the waiting tuples by spout and partition, for spouts that know them. Never raises."""
-        found: dict[str, dict[str, int]] = {}
-        for info, coordinator in self._each():
+        backlogs: dict[str, dict[str, int]] = {}
+        for info, coordinator in self._pairs():
             try:
-                found[info.id] = coordinator.backlog()
+                backlogs[info.id] = coordinator.backlog()
             except BaseException as error:
-                log.warning("spout %s could not tell its backlog: %s", info.id, error)
-        return {spout: waiting for spout, waiting in found.items() if waiting}
+                log.warning("spout %s cannot report its backlog: %s", info.id, error)
+        return {spout: waiting for spout, waiting in backlogs.items() if waiting}
 
     def close(self) -> None:
         """Closes every spout, even if one fails to close; then raises the first error."""
@@ -180,5 +196,5 @@ class Coordination:
         if errors:
             raise errors[0]
 
-    def _each(self) -> list[tuple[SpoutNodeInfo, SpoutCoordinator]]:
+    def _pairs(self) -> list[tuple[SpoutNodeInfo, SpoutCoordinator]]:
         return list(zip(self._spouts, self._coordinators, strict=True))

@@ -1,4 +1,4 @@
-"""One coordinator class per kind of spout. Source in Storm: the *Executor classes of trident.spout."""
+"""The driver side of one spout: a coordinator class for each kind. Source in Storm: *Executor of trident.spout."""
 
 from __future__ import annotations
 
@@ -8,24 +8,20 @@ from typing import Any
 from ..context import with_context
 from ..errors import DefinitionError, FailedException, SpoutError
 from ..names import escaped
+from ..operations.base import TridentCollector
 from ..tuples import TransactionAttempt
-from .descriptors import SpoutNodeInfo
-from .homespouts import BatchSpoutCoordinator, Instances, RichSpoutCoordinator, Rows, SpoutCoordinator
-from .inspection import configuration, ended, is_home, optional, snapshot
-from .interfaces import (
-    IBatchSpout,
-    ICommitterTridentSpout,
-    IRichSpout,
-    ITridentSpout,
-    SpoutContext,
-)
+from .collectors import SpoutOutputCollector, checked
+from .inspection import SpoutNodeInfo, configuration, ended, is_home, optional, partitions_of, snapshot
+from .interfaces import IBatchSpout, ICommitterTridentSpout, IRichSpout, ITridentSpout, SpoutContext
 from .metadata import MetadataStore
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
 
+MAX_BATCH_SIZE = "topology.spout.max.batch.size"
+Rows = list[list[Any]]
+Report = Callable[[str, BaseException], Any] | None
 
-def make_coordinator(
-    info: SpoutNodeInfo, conf: dict, store: MetadataStore, report: Callable[..., Any] | None = None
-) -> SpoutCoordinator:
+
+def make_coordinator(info: SpoutNodeInfo, conf: dict, store: MetadataStore, report: Report = None) -> SpoutCoordinator:
     """Opens the coordinator of a spout. Raises DefinitionError for a spout that cannot run here (SparkSpout)."""
     conf = conf | configuration(info.spout)
     if isinstance(info.spout, IBatchSpout):
@@ -39,30 +35,181 @@ def make_coordinator(
     raise DefinitionError(f"spout {info.id!r}: {info.spout!r} runs on SparkCluster only")
 
 
-class TridentSpoutCoordinator(SpoutCoordinator):
-    """Drives an ITridentSpout. Holds the emitters of spouts that emit here: ICommitterTridentSpout and the feeders."""
+class SpoutCoordinator:
+    """The driver side of one spout. ``home`` says whether it emits in the driver process."""
 
-    def __init__(self, info: SpoutNodeInfo, conf: dict, report: Callable[..., Any] | None) -> None:
-        self.home = is_home(info.spout)
-        self._id = info.id
-        self._committer = isinstance(info.spout, ICommitterTridentSpout)
-        self._tasks = Instances(info, report)
-        self._spout = snapshot(info.spout)
-        count = len(self._tasks.contexts)
-        reported = with_context(conf, report=lambda error: report(info.id, error) if report is not None else None)
-        self._coordinator = self._spout.getCoordinator(info.id, reported, SpoutContext(info.id, 0, count))
-        contexts = self._tasks.contexts if self.home else []
-        self._emitters = [self._spout.getEmitter(info.id, conf, context) for context in contexts]
-        self._active: dict[int, TransactionAttempt] = {}
+    home: bool = False
 
     def restore(self, txid: int, metadata: Any) -> None:
-        optional(self._coordinator, "restore")(txid, metadata)
+        """Continues a run after ``txid``, whose metadata is given."""
+
+    def ready(self, txid: int) -> bool:
+        return True
+
+    def pending(self) -> bool:
+        """Returns whether tuples are expected soon although the spout is not ready."""
+        return False
+
+    def ended(self, txid: int) -> bool:
+        raise NotImplementedError
+
+    def backlog(self) -> dict[str, int]:
+        """Returns the number of waiting tuples by partition, as last known."""
+        return {}
+
+    def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any:
+        """Returns the description of the batch, a JSON value; None for a spout that decides as it emits."""
+        return None
+
+    def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
+        raise NotImplementedError
+
+    def commit(self, tx: TransactionAttempt, reports: list) -> None:
+        """Called when all states have committed; ``reports`` come from the tasks' emitters."""
+
+    def success(self, txid: int) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+class Instances:
+    """The copies of a home spout, one per partition. Partitions beyond the spout's own limit stay empty."""
+
+    def __init__(self, info: SpoutNodeInfo, report: Report) -> None:
+        count = partitions_of(info.spout, info.partitions)
+        self.info = info
+        self.contexts = [SpoutContext(info.id, index, count) for index in range(count)]
+        self._report = report
+
+    def emit(self, tx: TransactionAttempt, emit_one: Callable[[int, TridentCollector], Any]) -> Rows:
+        parts: Rows = [[] for _ in range(self.info.partitions)]
+        for index, context in enumerate(self.contexts):
+            context.transaction = tx
+            append = checked(self.info.id, self.info.fields, parts[index].append)
+            emit_one(index, TridentCollector(append, self.report))
+        return parts
+
+    def report(self, error: BaseException) -> None:
+        if self._report is not None:
+            self._report(self.info.id, error)
+
+
+class BatchSpoutCoordinator(SpoutCoordinator):
+    """Drives an IBatchSpout: always ready, no metadata; emits on every attempt under its txid.
+
+    Keeps no positions: the spout starts wherever `open` puts it. Source in Storm: BatchSpoutExecutor.
+    """
+
+    home = True
+
+    def __init__(self, info: SpoutNodeInfo, conf: dict, report: Report) -> None:
+        self._tasks = Instances(info, report)
+        self._spouts = [snapshot(info.spout) for _ in self._tasks.contexts]
+        for spout, context in zip(self._spouts, self._tasks.contexts, strict=True):
+            spout.open(conf, context)
+
+    def ended(self, txid: int) -> bool:
+        return all(ended(spout, txid) for spout in self._spouts)
+
+    def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
+        return self._tasks.emit(tx, lambda index, out: self._spouts[index].emitBatch(tx.txid, out))
+
+    def success(self, txid: int) -> None:
+        for spout in self._spouts:
+            spout.ack(txid)
+
+    def close(self) -> None:
+        for spout in self._spouts:
+            spout.close()
+
+
+class RichSpoutCoordinator(SpoutCoordinator):
+    """Drives an IRichSpout: draws a batch by nextTuple; acks and fails its message ids.
+
+    Unlike in Storm, the counter of emitted tuples starts anew with every batch (docs/differences.md), and a success
+    covers the ids of earlier txids whose success never came. Nothing survives a restart. Source in Storm:
+    RichSpoutBatchExecutor.
+    """
+
+    home = True
+
+    def __init__(self, info: SpoutNodeInfo, conf: dict, report: Report) -> None:
+        self._tasks = Instances(info, report)
+        self._conf = conf
+        self._limit = int(conf.get(MAX_BATCH_SIZE, 1000))
+        self._spouts = [snapshot(info.spout) for _ in self._tasks.contexts]
+        self._collectors = [SpoutOutputCollector() for _ in self._spouts]
+        self._pending: list[dict[int, list]] = [{} for _ in self._spouts]
+        self._open: set[int] = set()
+
+    def ended(self, txid: int) -> bool:
+        return all(ended(spout, txid) for spout in self._spouts)
+
+    def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
+        return self._tasks.emit(tx, lambda index, out: self._draw(index, tx.txid, out))
+
+    def _draw(self, index: int, txid: int, out: TridentCollector) -> None:
+        spout, collector, pending = self._spouts[index], self._collectors[index], self._pending[index]
+        for message in pending.pop(txid, ()):
+            spout.fail(message)
+        collector.start(out)
+        if index not in self._open:
+            spout.open(self._conf, self._tasks.contexts[index], collector)
+            self._open.add(index)
+        try:
+            for calls in range(self._limit):
+                spout.nextTuple()
+                if collector.emitted < calls:
+                    break
+        finally:
+            pending[txid] = collector.ids
+
+    def success(self, txid: int) -> None:
+        for spout, pending in zip(self._spouts, self._pending, strict=True):
+            for over in sorted(earlier for earlier in pending if earlier <= txid):
+                for message in pending.pop(over):
+                    spout.ack(message)
+
+    def close(self) -> None:
+        for index in self._open:
+            self._spouts[index].close()
+
+
+class _Coordinated(SpoutCoordinator):
+    """Drives a spout that has a coordinator of its own."""
+
+    def __init__(self, spout: Any, coordinator: Any) -> None:
+        self._spout = spout
+        self._coordinator = coordinator
 
     def ready(self, txid: int) -> bool:
         return bool(self._coordinator.isReady(txid))
 
     def ended(self, txid: int) -> bool:
         return ended(self._coordinator, txid) or ended(self._spout, txid)
+
+    def close(self) -> None:
+        optional(self._coordinator, "close")()
+
+
+class TridentSpoutCoordinator(_Coordinated):
+    """Drives an ITridentSpout. Holds the emitters of spouts that emit here: ICommitterTridentSpout and the feeders."""
+
+    def __init__(self, info: SpoutNodeInfo, conf: dict, report: Report) -> None:
+        self.home = is_home(info.spout)
+        self._id = info.id
+        self._committer = isinstance(info.spout, ICommitterTridentSpout)
+        self._tasks = Instances(info, report)
+        spout, contexts = snapshot(info.spout), self._tasks.contexts
+        reporting = with_context(conf, report=self._tasks.report)
+        super().__init__(spout, spout.getCoordinator(info.id, reporting, SpoutContext(info.id, 0, len(contexts))))
+        self._emitters = [spout.getEmitter(info.id, conf, context) for context in (contexts if self.home else [])]
+        self._active: dict[int, TransactionAttempt] = {}
+
+    def restore(self, txid: int, metadata: Any) -> None:
+        optional(self._coordinator, "restore")(txid, metadata)
 
     def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any:
         return self._coordinator.initializeTransaction(tx.txid, previous, current)
@@ -89,17 +236,17 @@ class TridentSpoutCoordinator(SpoutCoordinator):
     def success(self, txid: int) -> None:
         self._coordinator.success(txid)
         tx = self._active.get(txid)
-        self._active = {known: active for known, active in self._active.items() if known > txid}
+        self._active = {later: attempt for later, attempt in self._active.items() if later > txid}
         for emitter in self._emitters if tx is not None else ():
             optional(emitter, "success")(tx)
 
     def close(self) -> None:
         for emitter in self._emitters:
             optional(emitter, "close")()
-        optional(self._coordinator, "close")()
+        super().close()
 
 
-class PartitionedCoordinator(SpoutCoordinator):
+class PartitionedCoordinator(_Coordinated):
     """Drives a partitioned spout.
 
     Transactional: the list of partitions is fixed for each txid. Opaque: the list is read on every attempt, and the
@@ -110,15 +257,9 @@ class PartitionedCoordinator(SpoutCoordinator):
         self._id = info.id
         self._opaque = isinstance(info.spout, IOpaquePartitionedTridentSpout)
         self._store = store
-        self._spout = snapshot(info.spout)
-        self._coordinator = self._spout.getCoordinator(conf, SpoutContext(info.id, 0, info.partitions))
+        spout = snapshot(info.spout)
+        super().__init__(spout, spout.getCoordinator(conf, SpoutContext(info.id, 0, info.partitions)))
         self._valid: list[str] | None = None
-
-    def ready(self, txid: int) -> bool:
-        return bool(self._coordinator.isReady(txid))
-
-    def ended(self, txid: int) -> bool:
-        return ended(self._coordinator, txid) or ended(self._spout, txid)
 
     def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any:
         if current is not None and not self._opaque:
@@ -153,9 +294,6 @@ class PartitionedCoordinator(SpoutCoordinator):
     def success(self, txid: int) -> None:
         for path in self._store.paths(partition_path(self._id, "")):
             self._store.cleanup_before(path, txid)
-
-    def close(self) -> None:
-        optional(self._coordinator, "close")()
 
 
 def _other_attempt(spout: str, tx: TransactionAttempt) -> FailedException:

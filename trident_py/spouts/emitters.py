@@ -16,12 +16,8 @@ from ..operations.base import TridentCollector
 from ..tuples import TransactionAttempt
 from .collectors import checked
 from .coordinators import partition_path
-from .descriptors import SpoutNodeInfo
-from .inspection import configuration, is_home, method_of, optional, partitions_of, snapshot
-from .interfaces import (
-    ITridentSpout,
-    SpoutContext,
-)
+from .inspection import SpoutNodeInfo, configuration, is_home, method_of, optional, partitions_of, snapshot
+from .interfaces import ITridentSpout, SpoutContext
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
 
 
@@ -31,16 +27,10 @@ class TaskEmitter:
     Call `chunks` first: it returns an iterator of columns, or None if the spout emits tuples; then call `emit`.
     """
 
-    columnar = False
-
     def chunks(
         self, attempt: TransactionAttempt, payload: Any, wanted: Iterable[str] | None = None
     ) -> Iterator[Chunk] | None:
         """Returns the batch as columns, a part at a time, with at least the wanted fields. None: it comes as tuples."""
-        return None
-
-    def emit_chunk(self, payload: Any) -> Chunk | None:
-        """Returns the whole batch of a spout that emitted in the driver process; None for other spouts."""
         return None
 
     def emit(self, attempt: TransactionAttempt, payload: Any, collector: TridentCollector) -> Any | None:
@@ -53,18 +43,15 @@ class TaskEmitter:
     def report_to(self, report: Callable[[BaseException], Any]) -> None:
         """Sets the receiver of errors that become events. Called once, before the first batch."""
 
-    def success(self, txid: int) -> None:
-        """Called after the batch is committed. A call may be lost."""
-
     def close(self) -> None: ...
 
 
 def make_emitter(info: SpoutNodeInfo, index: int, conf: dict) -> TaskEmitter:
     """Returns the emitter of partition ``index``, and opens the user's emitter."""
     if is_home(info.spout):
-        return HomeEmitter(info)
+        return HomeEmitter()
     if index >= partitions_of(info.spout, info.partitions):
-        return HomeEmitter(info, empty=True)
+        return HomeEmitter(empty=True)
     conf = conf | configuration(info.spout)
     if isinstance(info.spout, ITridentSpout):
         return TridentEmitter(info, index, conf)
@@ -78,26 +65,14 @@ def make_emitter(info: SpoutNodeInfo, index: int, conf: dict) -> TaskEmitter:
 class HomeEmitter(TaskEmitter):
     """Decodes the rows that a spout emitted in the driver process."""
 
-    columnar = True
-
-    def __init__(self, info: SpoutNodeInfo, empty: bool = False) -> None:
-        self._info = info
+    def __init__(self, empty: bool = False) -> None:
         self._empty = empty
-
-    def emit_chunk(self, payload: Any) -> Chunk | None:
-        return Chunk.of_rows(self._info.fields, []) if self._empty else Chunk.decode(payload)
 
     def chunks(
         self, attempt: TransactionAttempt, payload: Any, wanted: Iterable[str] | None = None
-    ) -> Iterator[Chunk] | None:
-        chunk = self.emit_chunk(payload)
+    ) -> Iterator[Chunk]:
+        chunk = None if self._empty else Chunk.decode(payload)
         return iter(() if chunk is None or chunk.length == 0 else chunk.slices())
-
-    def emit(self, attempt: TransactionAttempt, payload: Any, collector: TridentCollector) -> Any | None:
-        for chunk in self.chunks(attempt, payload) or ():
-            for row in chunk.rows(self._info.fields):
-                collector.emit(row)
-        return None
 
 
 class TridentEmitter(TaskEmitter):
@@ -107,8 +82,8 @@ class TridentEmitter(TaskEmitter):
         context = SpoutContext(info.id, index, partitions_of(info.spout, info.partitions))
         self._info = info
         self._emitter = snapshot(info.spout).getEmitter(info.id, conf, context)
+        self._emit_chunks = method_of(self._emitter, "emitChunks")
         self._pending: TransactionAttempt | None = None
-        self.columnar = method_of(self._emitter, "emitChunks") is not None
 
     def report_to(self, report: Callable[[BaseException], Any]) -> None:
         optional(self._emitter, "reportTo")(report)
@@ -116,10 +91,11 @@ class TridentEmitter(TaskEmitter):
     def chunks(
         self, attempt: TransactionAttempt, payload: Any, wanted: Iterable[str] | None = None
     ) -> Iterator[Chunk] | None:
-        if not self.columnar:
+        if self._emit_chunks is None:
             return None
         self._begin(attempt)
-        return self._emitter.emitChunks(attempt, payload, wanted)
+        chunks: Iterator[Chunk] = self._emit_chunks(attempt, payload, wanted)
+        return chunks
 
     def emit(self, attempt: TransactionAttempt, payload: Any, collector: TridentCollector) -> Any | None:
         self._begin(attempt)
@@ -128,11 +104,11 @@ class TridentEmitter(TaskEmitter):
 
     def _begin(self, attempt: TransactionAttempt) -> None:
         # Batches run one after the other, so a later txid means that the pending one is committed.
-        if self._pending is not None and self._pending.txid < attempt.txid:
-            self.success(self._pending.txid)
+        self.success(attempt.txid - 1)
         self._pending = attempt
 
     def success(self, txid: int) -> None:
+        """Called when this txid is committed."""
         pending = self._pending
         if pending is not None and pending.txid <= txid:
             self._pending = None
@@ -151,21 +127,21 @@ class _Partitions(TaskEmitter):
         self._tasks = partitions_of(info.spout, info.partitions)
         self._store = RunContext.of(conf).metadata
         self._emitter = snapshot(info.spout).getEmitter(conf, SpoutContext(info.id, index, self._tasks))
-        self._seen: list[Any] = []
+        self._payloads: list[Any] = []
         self.all: list[str] = []
-        self.mine: dict[str, Any] = {}
+        self.assigned: dict[str, Any] = {}
 
     def refresh(self, payload: Any) -> None:
-        if self._seen == [payload]:
+        if self._payloads == [payload]:
             return
         ordered = list(self._emitter.getOrderedPartitions(payload))
-        mine = self._mine(ordered)
-        optional(self._emitter, "refreshPartitions")(mine)
+        assigned = self._assigned(ordered)
+        optional(self._emitter, "refreshPartitions")(assigned)
         self.all = [self._id(partition) for partition in ordered]
-        self.mine = {self._id(partition): partition for partition in mine}
-        self._seen = [payload]
+        self.assigned = {self._id(partition): partition for partition in assigned}
+        self._payloads = [payload]
 
-    def _mine(self, ordered: Sequence[Any]) -> list[Any]:
+    def _assigned(self, ordered: Sequence[Any]) -> list[Any]:
         choose = method_of(self._emitter, "getPartitionsForTask")
         if choose is None:
             return list(ordered[self._index :: self._tasks])
@@ -179,32 +155,30 @@ class _Partitions(TaskEmitter):
                 f"spout {self._info.id!r}: partition {partition!r} is not hashable; "
                 "make its class a frozen dataclass, or define __hash__ and __eq__"
             ) from None
-        named = method_of(partition, "getId")
-        return str(partition if named is None else named())
+        get_id = method_of(partition, "getId")
+        return str(partition if get_id is None else get_id())
 
     def path(self, partition: str) -> str:
         return partition_path(self._info.id, partition)
 
     def has(self, new: str, old: str) -> bool:
         """Returns whether the user's emitter defines the method of Storm 2.7 rather than that of Storm up to 2.6."""
-        interfaces = IPartitionedTridentSpout.Emitter, IOpaquePartitionedTridentSpout.Emitter
         method = method_of(type(self._emitter), new)
-        own = method is not None and method not in [method_of(interface, new) for interface in interfaces]
-        return own or method_of(self._emitter, old) is None
+        inherited = method is method_of(IPartitionedTridentSpout.Emitter, new)  # it has the opaque emitter's too
+        return (method is not None and not inherited) or method_of(self._emitter, old) is None
 
-    def returned(self, metadata: Any) -> dict[str, Any]:
+    def by_id(self, metadata: Any) -> dict[str, Any]:
         """Returns metadata by partition id; users return it by partition or by id."""
-        named = {}
+        values = {}
         for partition, value in (metadata or {}).items():
             key = self._id(partition)
-            if key not in self.mine:
-                known = ", ".join(self.mine) or "none"
+            if key not in self.assigned:
                 raise SpoutError(
-                    f"spout {self._info.id!r}: emitBatchNew returned metadata for partition {key!r}, "
-                    f"which is not one of this task's: {known}"
+                    f"spout {self._info.id!r}: emitBatchNew returned metadata for partition {key!r}; "
+                    f"the partitions of this task are: {', '.join(self.assigned) or 'none'}"
                 )
-            named[key] = value
-        return named
+            values[key] = value
+        return values
 
     def close(self) -> None:
         optional(self._emitter, "close")()
@@ -217,29 +191,26 @@ class PartitionedEmitter(_Partitions):
         self.refresh(payload)
         out = _checked(self._info, collector)
         if not self.has("emitBatchNew", "emitPartitionBatchNew"):
-            self._each_by_itself(attempt, out)
+            self._emit_separately(attempt, out)
             return None
-        stored = {key: self._store.get(self.path(key), attempt.txid) for key in self.mine}
+        stored = {key: self._store.get(self.path(key), attempt.txid) for key in self.assigned}
         if any(metadata is not None for metadata in stored.values()):
-            for key, partition in self.mine.items():
+            for key, partition in self.assigned.items():
                 self._again()(attempt, out, partition, stored[key])
-        elif self.mine:
-            self._new(attempt, out)
+        elif self.assigned:
+            last = {part: self._store.previous(self.path(key), attempt.txid) for key, part in self.assigned.items()}
+            new = self._emitter.emitBatchNew(attempt, out, list(self.assigned.values()), last)
+            for key, metadata in self.by_id(new).items():
+                self._store.put(self.path(key), attempt.txid, metadata)
         return None
-
-    def _new(self, attempt: TransactionAttempt, out: TridentCollector) -> None:
-        last = {part: self._store.previous(self.path(key), attempt.txid) for key, part in self.mine.items()}
-        made = self._emitter.emitBatchNew(attempt, out, list(self.mine.values()), last)
-        for key, metadata in self.returned(made).items():
-            self._store.put(self.path(key), attempt.txid, metadata)
 
     def _again(self) -> Callable[..., Any]:
         new = self.has("reEmitPartitionBatch", "emitPartitionBatch")
         return self._emitter.reEmitPartitionBatch if new else self._emitter.emitPartitionBatch
 
-    def _each_by_itself(self, attempt: TransactionAttempt, out: TridentCollector) -> None:
+    def _emit_separately(self, attempt: TransactionAttempt, out: TridentCollector) -> None:
         """Follows Storm up to 2.6: skips a partition without metadata if a later txid of it has some."""
-        for key, partition in self.mine.items():
+        for key, partition in self.assigned.items():
             path = self.path(key)
             metadata = self._store.get(path, attempt.txid)
             if metadata is not None:
@@ -258,20 +229,20 @@ class OpaqueEmitter(_Partitions):
         self.refresh(payload)
         out = _checked(self._info, collector)
         last = {}
-        for key, partition in self.mine.items():
+        for key, partition in self.assigned.items():
             self._store.remove(self.path(key), attempt.txid)
             last[partition] = self._store.previous(self.path(key), attempt.txid)
-        made: dict[Any, Any] = {}
+        new: dict[Any, Any] = {}
         if not self.has("emitBatchNew", "emitPartitionBatch"):
             for partition, metadata in last.items():
-                made[partition] = self._emitter.emitPartitionBatch(attempt, out, partition, metadata)
-        elif self.mine:
-            made = self._emitter.emitBatchNew(attempt, out, list(self.mine.values()), last)
+                new[partition] = self._emitter.emitPartitionBatch(attempt, out, partition, metadata)
+        elif self.assigned:
+            new = self._emitter.emitBatchNew(attempt, out, list(self.assigned.values()), last)
         return {
             "spout": self._info.id,
             "attempt": list(attempt),
             "partitions": self.all,
-            "metadata": self.returned(made),
+            "metadata": self.by_id(new),
         }
 
 

@@ -39,7 +39,7 @@ class _Fed:
         self._tuples = [] if isinstance(tuples, Mapping) else list(tuples)
         for values in chain(self._tuples, *(self._by_partition or {}).values()):
             if not isinstance(values, list | tuple):
-                raise SpoutError(f"feed: {values!r} is not a tuple of values; feed a list of tuples")
+                raise SpoutError(f"feed: {values!r} is not a tuple of values; pass a list of tuples")
 
     def parts(self, count: int) -> list[Rows]:
         """Returns the tuples of each partition: as given by partition, or dealt round robin."""
@@ -47,7 +47,7 @@ class _Fed:
             return [self._tuples[index::count] for index in range(count)]
         beyond = [index for index in self._by_partition if index not in range(count)]
         if beyond:
-            raise SpoutError(f"feed: no partition {beyond[0]!r}; the feeder has {count}, numbered from 0")
+            raise SpoutError(f"feed: no partition {beyond[0]!r}; the feeder has {count} partitions, numbered from 0")
         return [list(self._by_partition.get(index, ())) for index in range(count)]
 
 
@@ -101,7 +101,7 @@ class FeederBatchSpout(ITridentSpout):
             self._queue.append(fed)
             self._changed.notify_all()
             if wait and not self._changed.wait_for(lambda: fed.done or self._ended, timeout):
-                raise SpoutError(f"feed: the batch is not committed after {timeout} s; it stays queued")
+                raise SpoutError(f"feed: the batch was not committed within {timeout} s; it stays queued")
             if wait and not fed.done:
                 raise SpoutError("feed: the run ended before the batch was committed; the next run emits it")
 
@@ -109,9 +109,9 @@ class FeederBatchSpout(ITridentSpout):
         if not self._live:
             raise SpoutError("feed: this is a copy of a feeder in another process; feed the original")
         if self._closed:
-            raise SpoutError("feed: the feeder is closed")
+            raise SpoutError("feed: the feeder is closed; feed before close()")
         if wait and self._ended:
-            raise SpoutError("feed: the run has ended; start it again first, or feed(..., wait=False)")
+            raise SpoutError("feed: the run has ended; start it again first, or call feed(..., wait=False)")
 
     def setWaitToEmit(self, wait: bool) -> None:
         """True (the default): a batch starts only after a `feed`. False: empty batches run too."""
@@ -149,7 +149,7 @@ class FeederBatchSpout(ITridentSpout):
                 self._assigned[txid] = self._left.pop(txid)
             if txid not in self._assigned and not logged:
                 # Batches that an earlier run took but this run's log lacks were never emitted: they come first.
-                self._queue.extendleft(self._left[known] for known in sorted(self._left, reverse=True))
+                self._queue.extendleft(self._left[earlier] for earlier in sorted(self._left, reverse=True))
                 self._left = {}
                 if self._queue:
                     self._assigned[txid] = self._queue.popleft()
@@ -167,8 +167,8 @@ class FeederBatchSpout(ITridentSpout):
         """Marks the batch and all earlier ones as committed."""
         with self._changed:
             for batches in (self._assigned, self._left):
-                for known in [known for known in batches if known <= txid]:
-                    batches.pop(known).done = True
+                for over in [earlier for earlier in batches if earlier <= txid]:
+                    batches.pop(over).done = True
             self._changed.notify_all()
 
     def ended(self) -> None:
@@ -194,7 +194,7 @@ class _FeederCoordinator(ITridentSpout.BatchCoordinator):
         fed = self._feeder.assign(txid, logged=currMetadata is not None)
         if currMetadata is not None:
             if fed is None and currMetadata.get("here"):
-                log.warning("the tuples of txid %d ended with the process that was fed: empty batch", txid)
+                log.warning("the tuples of txid %d were lost with the process that was fed; the batch is empty", txid)
             return currMetadata
         return {} if fed is None else _described(fed.parts(self._partitions))
 

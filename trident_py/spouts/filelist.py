@@ -37,18 +37,18 @@ class SourceFile(NamedTuple):
         try:
             stat = Path(path).stat()
         except OSError as error:
-            raise SpoutError(f"FileSpout: cannot read {path}: {error.strerror}; put the file back") from error
+            raise SpoutError(f"FileSpout: cannot read {path}: {error.strerror}; restore the file") from error
         return cls(path, stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
     def check(self, txid: int) -> None:
         """Raises SpoutError if the file has changed: the batch could not be emitted unchanged."""
         now = SourceFile.of(self.path)
         if now != self:
-            what = f"{self.size} bytes, now {now.size}" if now.size != self.size else "rewritten"
+            change = f"from {self.size} to {now.size} bytes" if now.size != self.size else "rewritten"
             raise SpoutError(
-                f"FileSpout: {self.path} has changed since this run first saw it ({what}), so txid {txid} "
-                "cannot be emitted unchanged; restore the file, or start again with a new checkpoint. "
-                "New data belongs into new files"
+                f"FileSpout: {self.path} has changed since this run first listed it ({change}), so txid {txid} "
+                "cannot be emitted unchanged. Restore the file, or start again with a new checkpoint; "
+                "put new data into new files"
             )
 
 
@@ -58,13 +58,13 @@ def find_files(paths: Iterable[str]) -> list[str]:
     The files of one path are sorted; each file is listed once. Skips names in folders that begin with a dot or an
     underscore. Raises SpoutError for a path without files.
     """
-    found: dict[str, None] = {}
+    files: dict[str, None] = {}
     for path in paths:
         matches = sorted(_files_of(path))
         if not matches:
-            raise SpoutError(f"FileSpout: no file at {path!r} (seen from {Path.cwd()}); check the path")
-        found.update(dict.fromkeys(matches))
-    return list(found)
+            raise SpoutError(f"FileSpout: no file at {path!r} (current folder: {Path.cwd()}); check the path")
+        files.update(dict.fromkeys(matches))
+    return list(files)
 
 
 def _files_of(path: str) -> list[str]:
@@ -72,9 +72,8 @@ def _files_of(path: str) -> list[str]:
     if place.is_file():
         return [str(place.absolute())]
     if place.is_dir():
-        inside = (file.relative_to(place) for file in place.rglob("*") if file.is_file())
-        seen = (file for file in inside if not any(part[0] in "._" for part in file.parts))
-        return [str((place / file).absolute()) for file in seen]
+        names = (file.relative_to(place) for file in place.rglob("*") if file.is_file())
+        return [str((place / name).absolute()) for name in names if not any(part[0] in "._" for part in name.parts)]
     matches = (Path(match) for match in glob.glob(path, recursive=True))  # noqa: PTH207  (absolute patterns)
     return [str(match.absolute()) for match in matches if match.is_file()]
 
@@ -86,10 +85,10 @@ def format_of(paths: Iterable[str]) -> str:
         suffix = Path(path).suffix.lower()
         if suffix in _COMPRESSED:
             raise DefinitionError(
-                f"FileSpout: {path} is compressed and has no middle to start in; unpack it, or use Parquet"
+                f"FileSpout: {path} is compressed and cannot be read in parts; decompress it, or use Parquet"
             )
         formats.setdefault(_SUFFIXES.get(suffix, "lines"), path)
     if len(formats) > 1:
         shown = ", ".join(f"{path} ({kind})" for kind, path in sorted(formats.items()))
-        raise DefinitionError(f"FileSpout: files of several formats: {shown}; say format=...")
+        raise DefinitionError(f"FileSpout: the files have several formats: {shown}; set format=...")
     return next(iter(formats))

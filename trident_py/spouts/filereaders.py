@@ -1,18 +1,20 @@
-"""Ranges of files as Arrow columns, a part at a time. Runs in the tasks."""
+"""Reads ranges of files as Arrow columns, a part at a time. Runs in the tasks."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 
-from ..chunks import CHUNK_ROWS, Chunk, arrow_type, decimals
-from ..errors import SpoutError
+from ..chunks import CHUNK_ROWS, Chunk, arrow_type, decimals, exact_cast
+from ..errors import SpoutError, TridentError
 from ..tuples import Fields
 from .filerows import header_line, header_names
 from .jsonvalues import is_text, json_columns, json_table
@@ -20,11 +22,12 @@ from .jsonvalues import is_text, json_columns, json_table
 BLOCK = 4 << 20
 
 
-class RangeReader(Protocol):
+class RangeReader:
     """Reads ranges of one format. Lives as long as its emitter."""
 
     def read(self, path: str, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
         """Returns the rows between two positions. Raises SpoutError that names file and place."""
+        raise NotImplementedError
 
     def close(self) -> None: ...
 
@@ -37,12 +40,12 @@ def blocks(path: str, start: int, end: int, size: int) -> Iterator[tuple[int, by
         while at + len(rest) < end:
             block = file.read(min(size, end - at - len(rest)))
             if not block:
-                raise SpoutError(f"FileSpout: {path} ends before byte {end}: it was cut while it was read")
-            whole = rest + block
-            cut = len(whole) if at + len(whole) >= end else whole.rfind(b"\n") + 1
-            rest = whole[cut:]
+                raise SpoutError(f"FileSpout: {path} ends before byte {end}: it was truncated while being read")
+            data = rest + block
+            cut = len(data) if at + len(data) >= end else data.rfind(b"\n") + 1
+            rest = data[cut:]
             if cut:
-                yield at, whole[:cut]
+                yield at, data[:cut]
                 at += cut
 
 
@@ -50,7 +53,7 @@ def sliced(columns: dict[str, Any], length: int) -> Iterator[Chunk]:
     yield from Chunk(columns, length).slices(CHUNK_ROWS)
 
 
-class LineReader:
+class LineReader(RangeReader):
     """Reads lines as one text column, without line ends."""
 
     def read(self, path: str, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
@@ -59,16 +62,14 @@ class LineReader:
             try:
                 text = text.cast(pa.string())
             except pa.ArrowInvalid as error:
-                raise SpoutError(f"FileSpout: {path}, behind byte {at}: not UTF-8 text: {error}") from error
+                raise SpoutError(f"FileSpout: {path}, after byte {at}: not UTF-8 text: {error}") from error
             lines = pc.split_pattern(text, "\n").flatten()
             if b"\r\n" in block or block.endswith(b"\r"):
                 lines = pc.replace_substring_regex(lines, r"\r$", "")
             yield from sliced(dict.fromkeys(fields, lines), len(lines))
 
-    def close(self) -> None: ...
 
-
-class CsvReader:
+class CsvReader(RangeReader):
     """Reads CSV rows. Typed fields are parsed as their type, untyped ones stay text."""
 
     def __init__(self, nulls: tuple[str, ...], delimiter: str, multiline: bool) -> None:
@@ -107,7 +108,7 @@ class CsvReader:
         try:
             return decimals(pc.ascii_trim_whitespace(column), wanted)
         except pa.ArrowInvalid as error:
-            raise SpoutError(f"FileSpout: {path}, behind byte {at}: column {name!r}: {error}") from error
+            raise SpoutError(f"FileSpout: {path}, after byte {at}: column {name!r}: {error}") from error
 
     def _table(self, path: str, at: int, block: bytes, names: list[str], convert: Any) -> pa.Table:
         options = pa_csv.ReadOptions(column_names=names, use_threads=False, block_size=len(block) + 1)
@@ -121,27 +122,25 @@ class CsvReader:
                 _check_infinite(table, pa_csv.read_csv(pa.BufferReader(block), options, self._parse, texts))
             return table
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-            raise SpoutError(self._explained(path, at, names, str(error))) from error
+            raise SpoutError(self._describe(path, at, names, str(error))) from error
 
     def _remember(self, row: Any) -> str:
         self._bad = row
         return "error"
 
-    def _explained(self, path: str, at: int, names: list[str], message: str) -> str:
-        where = f"behind byte {at}"
+    def _describe(self, path: str, at: int, names: list[str], message: str) -> str:
+        where = f"after byte {at}"
         column = re.search(r"CSV column #(\d+)", message)
-        found = re.search(r"Row #(\d+): ", message)
-        if found is not None:
-            where = f"line {lines_before(path, at) + int(found.group(1))}"
-            message = message[found.end() :]
+        row = re.search(r"Row #(\d+): ", message)
+        if row is not None:
+            where = f"line {lines_before(path, at) + int(row.group(1))}"
+            message = message[row.end() :]
         text = f"FileSpout: {path}, {where}: {message}"
         if column is not None:
             text += f" (column {names[int(column.group(1))]!r})"
         if self._bad is not None and not self._multiline and '"' in self._bad.text:
-            text += "; if quoted values hold newlines, say multiline=True"
+            text += "; if quoted values contain newlines, set multiline=True"
         return text
-
-    def close(self) -> None: ...
 
 
 def _read_as(wanted: pa.DataType) -> pa.DataType:
@@ -173,7 +172,7 @@ def single(column: pa.ChunkedArray) -> pa.Array:
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
 
 
-class JsonReader:
+class JsonReader(RangeReader):
     """Reads one JSON object per line. Untyped values are Python's; a missing key is None."""
 
     def read(self, path: str, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
@@ -184,14 +183,12 @@ class JsonReader:
                 yield from sliced({name: single(table.column(name)) for name in fields}, table.num_rows)
                 continue
             lines = [(number, line) for number, line in enumerate(block.split(b"\n")) if line.strip()]
-            columns = json_columns([line for _, line in lines], fields, partial(_told, path, at, lines))
+            columns = json_columns([line for _, line in lines], fields, partial(_describe_line, path, at, lines))
             yield from sliced(columns, len(lines))
 
-    def close(self) -> None: ...
 
-
-def _told(path: str, at: int, lines: list[tuple[int, bytes]], number: int, what: str) -> str:
-    return f"FileSpout: {path}, line {lines_before(path, at) + lines[number][0] + 1}: {what}"
+def _describe_line(path: str, at: int, lines: list[tuple[int, bytes]], number: int, problem: str) -> str:
+    return f"FileSpout: {path}, line {lines_before(path, at) + lines[number][0] + 1}: {problem}"
 
 
 def objects_in(block: bytes) -> int | None:
@@ -204,5 +201,95 @@ def objects_in(block: bytes) -> int | None:
     if body[:1] == b"{" and body[-1:] == b"}" and newlines == body.count(b"}\n{") + body.count(b"}\r\n{"):
         return newlines + 1 if is_text(body) else None
     lines = [stripped for line in body.split(b"\n") if (stripped := line.strip())]
-    whole = all(line.startswith(b"{") and line.endswith(b"}") for line in lines)
-    return len(lines) if whole and is_text(body) else None
+    plain = all(line.startswith(b"{") and line.endswith(b"}") for line in lines)
+    return len(lines) if plain and is_text(body) else None
+
+
+class ParquetReader(RangeReader):
+    """Reads row ranges of Parquet files; keeps the file open between ranges that follow one another."""
+
+    def __init__(self) -> None:
+        self._cursor: ParquetCursor | None = None
+
+    def read(self, path: str, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
+        names = list(fields)
+        if self._cursor is None or not self._cursor.can_reach(path, names, start):
+            self.close()
+            self._cursor = ParquetCursor(path, names, start)
+        try:
+            for batch in self._cursor.rows(start, end):
+                columns = {name: _declared(batch.column(name), fields, name, path) for name in names}
+                yield Chunk(columns, batch.num_rows)
+        except SpoutError:
+            self.close()  # the cursor's position after an error is unknown
+            raise
+
+    def close(self) -> None:
+        if self._cursor is not None:
+            self._cursor.close()
+            self._cursor = None
+
+
+class ParquetCursor:
+    """An open Parquet file and the position in it."""
+
+    def __init__(self, path: str, names: list[str], start: int) -> None:
+        self._path, self._names = path, names
+        stat = Path(path).stat()
+        self._identity = stat.st_ino, stat.st_mtime_ns
+        try:
+            self._file = pq.ParquetFile(path)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise SpoutError(f"FileSpout: cannot read {path}: {error}") from error
+        groups = [self._file.metadata.row_group(g).num_rows for g in range(self._file.num_row_groups)]
+        first, self.at = 0, 0
+        while first < len(groups) and self.at + groups[first] <= start:
+            self.at += groups[first]
+            first += 1
+        self._group_end = [sum(groups[: g + 1]) for g in range(len(groups))]
+        self._batches = self._file.iter_batches(
+            CHUNK_ROWS, row_groups=list(range(first, len(groups))), columns=names, use_threads=False
+        )
+        self._rest: pa.RecordBatch | None = None
+
+    def can_reach(self, path: str, names: list[str], start: int) -> bool:
+        """Whether to go on in the open file: same file and columns, start not behind, at most one group's border."""
+        if path != self._path or names != self._names or start < self.at:
+            return False
+        stat = Path(path).stat()
+        passed = sum(self.at < border <= start for border in self._group_end)
+        return self._identity == (stat.st_ino, stat.st_mtime_ns) and passed <= 1
+
+    def rows(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        while self.at < end:
+            batch = self._rest if self._rest is not None else self._next()
+            self._rest = None
+            skip = min(max(start - self.at, 0), batch.num_rows)
+            stop = min(end - self.at, batch.num_rows)
+            self._rest = batch.slice(stop) if stop < batch.num_rows else None
+            self.at += stop
+            if stop > skip:
+                yield batch.slice(skip, stop - skip)
+
+    def _next(self) -> pa.RecordBatch:
+        try:
+            return next(self._batches)
+        except StopIteration:
+            raise SpoutError(f"FileSpout: {self._path} has fewer rows than its footer says") from None
+        except (pa.ArrowInvalid, OSError) as error:
+            raise SpoutError(f"FileSpout: cannot read {self._path}: {error}") from error
+
+    def close(self) -> None:
+        self._batches = iter(())
+        self._rest = None
+        self._file.close()
+
+
+def _declared(column: pa.Array, fields: Fields, name: str, path: str) -> pa.Array:
+    """Returns the column as the declared type, else as the file has it; never dictionary encoded."""
+    if name not in fields.types:
+        return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    try:
+        return exact_cast(column, arrow_type(fields.types[name]), name)
+    except TridentError as error:
+        raise SpoutError(f"FileSpout: {path}, column {name!r} is {column.type}: {error}") from error

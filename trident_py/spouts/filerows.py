@@ -72,8 +72,8 @@ class TextRows:
                 step = min(step * 2, BLOCK)
                 if not block:
                     break
-                size, found, inside = self._rows_in(block, rows - taken, inside)
-                taken, at, last = taken + found, at + size, block[size - 1 : size]
+                size, count, inside = self._rows_in(block, rows - taken, inside)
+                taken, at, last = taken + count, at + size, block[size - 1 : size]
         # The last line of a file may lack its newline.
         return (at, taken + 1) if taken < rows and last != b"\n" else (at, taken)
 
@@ -84,29 +84,29 @@ class TextRows:
         """Returns the bytes that hold at most ``rows`` rows, the number of rows, and whether a quote is open."""
         if self._quoted:
             return _quoted_rows(block, rows, inside)
-        found = block.count(b"\n")
-        if found < rows:
-            return len(block), found, False
-        low, high, left = 0, len(block), rows
+        newlines = block.count(b"\n")
+        if newlines < rows:
+            return len(block), newlines, False
+        low, high, missing = 0, len(block), rows
         while high - low > 1:
             middle = (low + high) // 2
-            here = block.count(b"\n", low, middle)
-            if here >= left:
+            newlines = block.count(b"\n", low, middle)
+            if newlines >= missing:
                 high = middle
             else:
-                low, left = middle, left - here
+                low, missing = middle, missing - newlines
         return high, rows, False
 
 
 def _quoted_rows(block: bytes, rows: int, inside: bool) -> tuple[int, int, bool]:
-    at, found = 0, 0
-    while found < rows and at < len(block):
+    at, count = 0, 0
+    while count < rows and at < len(block):
         newline = block.find(b"\n", at)
         stop = len(block) if newline < 0 else newline + 1
         inside ^= bool(block.count(b'"', at, stop) & 1)
         at = stop
-        found += newline >= 0 and not inside
-    return at, found, inside
+        count += newline >= 0 and not inside
+    return at, count, inside
 
 
 def header_line(path: str) -> bytes:
@@ -153,7 +153,7 @@ class ParquetRows:
     def near(self, start: int, rows: int, slack: int) -> tuple[int, int]:
         """Ends at a row group's border if one is close: reading half a group costs as much as a whole one."""
         end, taken = self.advance(start, rows)
-        border = min(self._borders, key=lambda known: abs(known - end))
+        border = min(self._borders, key=lambda position: abs(position - end))
         close = abs(border - end) <= slack and border > start
         return (border, border - start) if close else (end, taken)
 

@@ -19,10 +19,9 @@ from ..errors import DefinitionError, SpoutError, TridentError
 from ..operations.base import TridentCollector
 from ..tuples import Fields, FieldsLike, TransactionAttempt
 from .filelist import FORMATS, SourceFile, find_files, format_of
-from .filereaders import CsvReader, JsonReader, LineReader, RangeReader
+from .filereaders import CsvReader, JsonReader, LineReader, ParquetReader, RangeReader
 from .filerows import ParquetRows, RowPositions, TextRows
 from .interfaces import TRANSACTIONAL, ITridentSpout, SpoutContext
-from .parquetfiles import ParquetReader
 
 PathsLike = str | os.PathLike | Iterable[str | os.PathLike]
 
@@ -54,8 +53,8 @@ class FileSpout(ITridentSpout):
         delimiter: str = ",",
         multiline: bool = False,
     ) -> None:
-        given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-        self.paths = tuple(str(os.fspath(path)) for path in given)
+        listed = [paths] if isinstance(paths, str | os.PathLike) else paths
+        self.paths = tuple(str(os.fspath(path)) for path in listed)
         self.fields = Fields.of(fields)
         self.batchSize = batchSize
         self.format = format
@@ -66,13 +65,13 @@ class FileSpout(ITridentSpout):
 
     def _check(self) -> None:
         if not self.paths:
-            raise DefinitionError("FileSpout: no paths given")
+            raise DefinitionError("FileSpout: paths is empty; name at least one file, folder or glob")
         if isinstance(self.batchSize, bool) or not isinstance(self.batchSize, int) or self.batchSize < 1:
-            raise DefinitionError(f"FileSpout: batchSize is a number of rows from 1, got {self.batchSize!r}")
+            raise DefinitionError(f"FileSpout: batchSize must be an integer of at least 1, got {self.batchSize!r}")
         if self.format is not None and self.format not in FORMATS:
             raise DefinitionError(f"FileSpout: no format {self.format!r}; there are: {', '.join(FORMATS)}")
         if len(self.fields) == 0:
-            raise DefinitionError("FileSpout: name at least one field")
+            raise DefinitionError("FileSpout: fields is empty; name at least one field")
         if self.format == "lines":
             check_lines(self.fields)
         for ddl in self.fields.types.values():
@@ -101,7 +100,7 @@ class FileSpout(ITridentSpout):
 def check_lines(fields: Fields) -> None:
     """Raises DefinitionError unless there is one field, of type string or untyped."""
     if len(fields) != 1 or set(fields.types.values()) - {"string"}:
-        raise DefinitionError(f"FileSpout: lines are one field of type string, got {fields.declarations()}")
+        raise DefinitionError(f"FileSpout: format 'lines' has one field of type string, got {fields.declarations()}")
 
 
 class Segment(NamedTuple):
@@ -121,12 +120,12 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         self._partitions = partitions
         self._rows: dict[SourceFile, RowPositions] = {}
         self._first: tuple[list[SourceFile], int] | None = None
-        self._known: tuple[list[SourceFile], int] | None = None
+        self._next: tuple[list[SourceFile], int] | None = None
         self._kind = ""
 
     def restore(self, txid: int, metadata: Any) -> None:
         if metadata is not None:
-            self._known = self._after(metadata)
+            self._next = self._after(metadata)
 
     def isReady(self, txid: int) -> bool:
         return not self.isExhausted()
@@ -134,7 +133,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
     def isExhausted(self) -> bool:
         """Returns whether all files are read. Leaves unreadable files for initializeTransaction to report."""
         try:
-            files, _ = self._begin() if self._known is None else self._known
+            files, _ = self._begin() if self._next is None else self._next
         except TridentError:
             return False
         return not files
@@ -144,7 +143,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         if metadata is None:
             files, start = self._begin() if prevMetadata is None else self._after(prevMetadata)
             metadata = self._batch(txid, files, start)
-        self._known = self._after(metadata)
+        self._next = self._after(metadata)
         return metadata
 
     def _begin(self) -> tuple[list[SourceFile], int]:
@@ -158,7 +157,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
     def _after(self, metadata: Any) -> tuple[list[SourceFile], int]:
         """Returns the files and position after a batch. Touches no file: the batch's `next` is final."""
         file, position = metadata["next"]
-        return [SourceFile(*given) for given in metadata["files"][file:]], position
+        return [SourceFile(*values) for values in metadata["files"][file:]], position
 
     def _settled(self, files: list[SourceFile], position: int | None) -> tuple[list[SourceFile], int]:
         """Returns the position; at the end of a file, the first of the next file that has rows."""
@@ -188,12 +187,12 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         if not self._kind and files:
             self._kind = self._spout.format_of(files)  # the run began in another process
         segments: list[Segment] = []
-        left, rest, at = self._spout.batchSize, files, start
-        while rest and left:
+        missing, rest, at = self._spout.batchSize, files, start
+        while rest and missing:
             rest[0].check(txid)
-            end, taken = self._rows_of(rest[0]).advance(at, left)
+            end, taken = self._rows_of(rest[0]).advance(at, missing)
             segments.append(Segment(len(files) - len(rest), at, end, taken))
-            left -= taken
+            missing -= taken
             rest, at = self._settled(rest, end)
         used = self._used(files, rest)
         return {
@@ -216,9 +215,9 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
             quota = total * (index + 1) // self._partitions - done
             ranges: list[list[int]] = []
             while queue and quota > 0:
-                whole = queue[0].rows <= quota
+                fits = queue[0].rows <= quota
                 part, queue = self._take(queue, quota, total // self._partitions // 4, files)
-                quota, done = quota - part.rows if whole else 0, done + part.rows
+                quota, done = quota - part.rows if fits else 0, done + part.rows
                 ranges.append([part.file, part.start, part.end])
             tasks.append(ranges)
         return tasks
@@ -239,11 +238,12 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
 
 def check_columns(fields: Fields, columns: list[str] | None, path: str) -> None:
     """Raises SpoutError for a column that the file lacks or has twice; lists the file's columns."""
-    missing = [name for name in fields if columns is not None and columns.count(name) != 1]
-    if missing:
-        assert columns is not None
-        what = "several columns" if missing[0] in columns else "no column"
-        raise SpoutError(f"FileSpout: {path} has {what} {missing[0]!r}; it has: {', '.join(columns)}")
+    if columns is None:
+        return
+    for name in fields:
+        if columns.count(name) != 1:
+            count = "several columns" if name in columns else "no column"
+            raise SpoutError(f"FileSpout: {path} has {count} {name!r}; it has: {', '.join(columns)}")
 
 
 class FileEmitter(ITridentSpout.Emitter):
@@ -259,7 +259,7 @@ class FileEmitter(ITridentSpout.Emitter):
         self, tx: TransactionAttempt, coordinatorMeta: Any, wanted: Iterable[str] | None = None
     ) -> Iterator[Chunk]:
         """Yields the rows as columns of at most 64k rows, reading each only when it is asked for."""
-        files = [SourceFile(*given) for given in coordinatorMeta["files"]]
+        files = [SourceFile(*values) for values in coordinatorMeta["files"]]
         fields = self._spout.fields if wanted is None else self._spout.fields.only(wanted)
         for ranges in coordinatorMeta["tasks"][self._index :: self._partitions]:
             for file, start, end in ranges:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import DefinitionError
 from ..tuples import Fields
@@ -29,13 +29,22 @@ SPOUTS = (
 MAX_PARALLELISM = "topology.max.task.parallelism"
 
 
+class SpoutNodeInfo(NamedTuple):
+    """A spout in a program: its id in the topology, its declaration and its number of partitions."""
+
+    id: str
+    spout: Any
+    partitions: int
+    fields: Fields
+
+
 def check_spout(spout: Any) -> None:
     """Raises DefinitionError unless it is a spout of a known kind."""
     if isinstance(spout, type):
         raise DefinitionError(f"{spout.__name__} is a class; give an instance: {spout.__name__}(...)")
     if not isinstance(spout, SPOUTS):
-        known = ", ".join(interface.__name__ for interface in SPOUTS)
-        raise DefinitionError(f"{spout!r} is not a spout; a spout is one of: {known}")
+        names = ", ".join(interface.__name__ for interface in SPOUTS)
+        raise DefinitionError(f"{spout!r} is not a spout; a spout is one of: {names}")
     if spout.kind not in KINDS:
         raise DefinitionError(f"{spout!r}: no kind {spout.kind!r}; the kinds are: {', '.join(KINDS)}")
 

@@ -20,8 +20,8 @@ from ..chunks import Column, arrow_type, decimals, kinds_of, typed
 from ..errors import SpoutError, TridentError
 from ..tuples import Fields
 
-Explained = Callable[[int, str], str]
-"""Describes a record's place; takes its number and the problem."""
+DescribeRecord = Callable[[int, str], str]
+"""Makes the message for a record out of its number and the problem."""
 
 
 def is_text(block: bytes) -> bool:
@@ -79,18 +79,18 @@ def json_value(data: bytes) -> Any:
     return _decoded(_PLAIN, data)
 
 
-def json_columns(records: Sequence[bytes | None], fields: Fields, explained: Explained) -> dict[str, Column]:
+def json_columns(records: Sequence[bytes | None], fields: Fields, describe: DescribeRecord) -> dict[str, Column]:
     """Returns a column per field. A missing key is None; a record that is None has None in every field.
 
-    Raises SpoutError, described by ``explained``, for a record that is not a JSON object, and for a value that does not
+    Raises SpoutError, described by ``describe``, for a record that is not a JSON object, and for a value that does not
     fit the type of its field.
     """
     decoders = {name: _decoder_of(fields.types.get(name)) for name in fields}
-    read = {decoder: _objects(decoder, records, fields, explained) for decoder in set(decoders.values())}
+    read = {decoder: _objects(decoder, records, fields, describe) for decoder in set(decoders.values())}
     columns: dict[str, Column] = {}
     for name, decoder in decoders.items():
-        values = [None if one is None else one.get(name) for one in read[decoder]]
-        columns[name] = _column(values, fields.types[name], name, explained) if name in fields.types else values
+        values = [None if record is None else record.get(name) for record in read[decoder]]
+        columns[name] = _column(values, fields.types[name], name, describe) if name in fields.types else values
     return columns
 
 
@@ -103,18 +103,18 @@ def _decoder_of(ddl: str | None) -> json.JSONDecoder:
 
 
 def _objects(
-    decoder: json.JSONDecoder, records: Sequence[bytes | None], fields: Fields, explained: Explained
+    decoder: json.JSONDecoder, records: Sequence[bytes | None], fields: Fields, describe: DescribeRecord
 ) -> list[dict[str, Any] | None]:
-    found: list[dict[str, Any] | None] = []
+    objects: list[dict[str, Any] | None] = []
     for number, record in enumerate(records):
         try:
             value = None if record is None else _decoded(decoder, record)
         except ValueError as error:
-            raise SpoutError(explained(number, f"not JSON: {error}")) from error
+            raise SpoutError(describe(number, f"not JSON: {error}")) from error
         if record is not None and not isinstance(value, dict):
-            raise SpoutError(explained(number, f"it must be a JSON object with the fields {fields}, got {value!r:.80}"))
-        found.append(value)
-    return found
+            raise SpoutError(describe(number, f"expected a JSON object with the fields {fields}, got {value!r:.80}"))
+        objects.append(value)
+    return objects
 
 
 def _decoded(decoder: json.JSONDecoder, data: bytes) -> Any:
@@ -126,12 +126,12 @@ def _decoded(decoder: json.JSONDecoder, data: bytes) -> Any:
         raise ValueError("a number's exponent is too large") from None
 
 
-def _column(values: list[Any], ddl: str, name: str, explained: Explained) -> Column:
+def _column(values: list[Any], ddl: str, name: str, describe: DescribeRecord) -> Column:
     try:
         return _converted(values, ddl, name)
     except TridentError as error:
         bad = next((at for at, value in enumerate(values) if not _fits(value, ddl, name)), 0)
-        raise SpoutError(explained(bad, str(error))) from error
+        raise SpoutError(describe(bad, str(error))) from error
 
 
 def _converted(values: list[Any], ddl: str, name: str) -> Column:
@@ -144,10 +144,10 @@ def _converted(values: list[Any], ddl: str, name: str) -> Column:
     else:
         return typed(values, ddl, name)
     if strange := kinds_of(values) - kinds:
-        value = next(each for each in values if type(each) in strange)
+        value = next(value for value in values if type(value) in strange)
         raise TridentError(f"field {name!r} is declared {ddl}, but a record holds {value!r:.80}")
     try:
-        texts = pa.array([None if each is None else str(each) for each in values], pa.string())
+        texts = pa.array([None if value is None else str(value) for value in values], pa.string())
         return decimals(texts, wanted) if pa.types.is_decimal(wanted) else texts.cast(wanted)
     except (pa.ArrowInvalid, UnicodeEncodeError) as error:
         raise TridentError(f"field {name!r} is declared {ddl}, but a value does not fit: {error}") from error

@@ -66,7 +66,7 @@ class MemoryMetadataStore:
     def previous(self, path: str, txid: int) -> Any:
         with self._lock:
             entries = self._read(path)
-            earlier = max((known for known in entries if known < txid), default=None)
+            earlier = max((stored for stored in entries if stored < txid), default=None)
             return None if earlier is None else _copy(entries[earlier])
 
     def put(self, path: str, txid: int, value: Any) -> None:
@@ -76,18 +76,18 @@ class MemoryMetadataStore:
 
     def has_later(self, path: str, txid: int) -> bool:
         with self._lock:
-            return any(known > txid for known in self._read(path))
+            return any(stored > txid for stored in self._read(path))
 
     def remove(self, path: str, txid: int) -> None:
         with self._lock:
             entries = self._read(path)
             if txid in entries:
-                self._write(path, {known: value for known, value in entries.items() if known != txid})
+                self._write(path, {stored: value for stored, value in entries.items() if stored != txid})
 
     def cleanup_before(self, path: str, txid: int) -> None:
         with self._lock:
             entries = self._read(path)
-            kept = {known: value for known, value in entries.items() if known >= txid}
+            kept = {stored: value for stored, value in entries.items() if stored >= txid}
             if not kept and entries:
                 kept = {max(entries): entries[max(entries)]}
             self._forget(path, kept)
@@ -135,7 +135,7 @@ class FileMetadataStore(MemoryMetadataStore):
                 self._entries[path] = {int(txid): value for txid, value in json.loads(text or "{}").items()}
                 self._texts[path] = text
             except (ValueError, AttributeError) as error:
-                raise SpoutError(f"spout metadata {file} is damaged: {error}; restore a copy") from error
+                raise SpoutError(f"spout metadata {file} is damaged: {error}; restore the file from a copy") from error
         return self._entries[path]
 
     def _write(self, path: str, entries: dict[int, Any]) -> None:

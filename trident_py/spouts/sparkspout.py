@@ -31,25 +31,19 @@ class SparkSpout(ITridentDataSource):
 
     def __post_init__(self) -> None:
         if not isinstance(self.format, str) or not self.format:
-            raise DefinitionError(f"SparkSpout: the format is a name such as 'kafka', got {self.format!r}")
+            raise DefinitionError(f"SparkSpout: format must be a name such as 'kafka', got {self.format!r}")
         if self.kind not in KINDS:
             raise DefinitionError(f"SparkSpout: no kind {self.kind!r}; the kinds are: {', '.join(KINDS)}")
-        if self.fields is None and self.schema is None:
-            raise DefinitionError("SparkSpout: give the fields, or a schema that names the columns")
+        fields = self.fields
+        if fields is None:
+            if self.schema is None:
+                raise DefinitionError("SparkSpout: fields and schema are missing; give the fields, or a schema in DDL")
+            fields = _columns(self.schema)
         object.__setattr__(self, "options", dict(self.options))
-        object.__setattr__(self, "fields", self._declared())
-
-    def _declared(self) -> Fields:
-        if self.fields is not None:
-            return Fields.of(self.fields)
-        assert self.schema is not None
-        return Fields(_columns(self.schema))
+        object.__setattr__(self, "fields", Fields.of(fields))
 
     def getOutputFields(self) -> Fields:
         return Fields.of(self.fields)
-
-    def getComponentConfiguration(self) -> dict[str, Any] | None:
-        return None
 
 
 def _columns(schema: str) -> list[str]:
@@ -64,10 +58,10 @@ def _columns(schema: str) -> list[str]:
 
 
 def _column(text: str, schema: str) -> str:
-    found = re.fullmatch(r"\s*(`[^`]+`|\w+)\s*:?\s*(.*?)\s*(?i:not null)?\s*", text, re.DOTALL)
-    if found is None:
+    column = re.fullmatch(r"\s*(`[^`]+`|\w+)\s*:?\s*(.*?)\s*(?i:not null)?\s*", text, re.DOTALL)
+    if column is None:
         raise DefinitionError(f"SparkSpout: cannot read {text.strip()!r} in the schema {schema!r}")
-    name, ddl = found.group(1).strip("`"), found.group(2).lower().replace(" ", "")
+    name, ddl = column.group(1).strip("`"), column.group(2).lower().replace(" ", "")
     try:
         arrow_type(ddl)
     except TridentError:
