@@ -1,15 +1,10 @@
 """Trident states in Kafka topics."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
 from ..rows import RowUpdater
 from .append.records import FieldNameBasedTupleToKafkaMapper
 from .append.topic import TopicState
 from .append.transactional import TransactionalTopicState
-
-if TYPE_CHECKING:
-    from .compacted.state import CompactedTopicState
+from .compacted.state import CompactedTopicState
 
 __all__ = [
     "CompactedTopicState",
@@ -18,9 +13,3 @@ __all__ = [
     "TopicState",
     "TransactionalTopicState",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "CompactedTopicState":
-        return import_module(".compacted.state", __name__).CompactedTopicState
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,13 +15,13 @@ _ADVICE = {
     "GROUP_AUTHORIZATION_FAILED": "Allow this user the operation Read on the groups with the prefix trident/ "
                                   "(and on the spout's group, if its offsets are committed here)",
     "TOPIC_AUTHORIZATION_FAILED": "Allow this user the operations Write and Describe on the topic",
-    "UNSUPPORTED_VERSION": "Brokers from Kafka 2.5 on are needed",
-    "_UNSUPPORTED_FEATURE": "Brokers from Kafka 2.5 on are needed",
+    "UNSUPPORTED_VERSION": "Brokers must be version 2.5 or newer",
+    "_UNSUPPORTED_FEATURE": "Brokers must be version 2.5 or newer",
     "OFFSET_METADATA_TOO_LARGE": "Raise the brokers' offset.metadata.max.bytes to 4096, or shorten the names",
     "INVALID_TRANSACTION_TIMEOUT": "Lower transaction.timeout.ms in the settings, or raise the brokers' "
                                    "transaction.max.timeout.ms",
-    "UNKNOWN_TOPIC_OR_PART": "Create the topic, or let the state make it with partitions=<number>",
-    "_UNKNOWN_TOPIC": "Create the topic, or let the state make it with partitions=<number>",
+    "UNKNOWN_TOPIC_OR_PART": "Create the topic, or let the state create it with partitions=<number>",
+    "_UNKNOWN_TOPIC": "Create the topic, or let the state create it with partitions=<number>",
     "MSG_SIZE_TOO_LARGE": "Make the record smaller, or raise message.max.bytes in the settings and max.message.bytes "
                           "of the topic",
     "INVALID_RECORD": "A compacted topic takes records with a key only",
@@ -37,14 +37,12 @@ def kafka_errors(cluster: Cluster, doing: str) -> Iterator[None]:
         with errors(cluster, doing):
             yield
     except StateError as error:
-        cause = error.__cause__
-        advice = advice_on(code_of(cause)) if cause is not None else ""
+        advice = advice_on(code_of(error.__cause__))
         if not advice:
             raise
-        raise StateError(f"{error}{advice}") from cause
+        raise StateError(f"{error}{advice}") from error.__cause__
 
 
 def advice_on(code: str) -> str:
     """The advice for an error code, to follow the error's text; "" if there is none."""
-    found = _ADVICE.get(code)
-    return "" if found is None else f". {found}"
+    return f". {_ADVICE[code]}" if code in _ADVICE else ""

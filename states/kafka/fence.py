@@ -37,14 +37,15 @@ class TopicFence:
         return attempt_of(self.context)
 
     def take_over(self, producer: TransactionalProducer, part: int, txid: int | None) -> tuple[Mark, Mark]:
-        """Opens the partition's producer for a batch; returns the driver's mark and the partition's own mark.
+        """Opens the partition's producer for a batch; returns the driver's mark and the partition's mark.
 
-        Raises what `check` and `own` raise, and FailedException if the broker is away; the producer is closed then.
+        Raises what `check` and `partition_mark` raise, and FailedException if the broker is away; the producer is
+        closed then.
         """
         self.check(txid)  # before `open`, so that an older task does not shut out a newer one
         producer.open()
         try:
-            return self.check(txid), self.own(part, txid)
+            return self.check(txid), self.partition_mark(part, txid)
         except BaseException:
             producer.close()
             raise
@@ -54,46 +55,46 @@ class TopicFence:
         is gone or names another lineage."""
         if self.generation == 0:
             return Mark()
-        mark, who = self.place.read(DRIVER), self.place.who
+        mark, label = self.place.read(DRIVER), self.place.label
         if mark is None or mark.generation < self.generation:
             raise StateError(
-                f"{who}: the mark of its driver is gone or older than this driver; the topic or its consumer groups "
+                f"{label}: the mark of its driver is gone or older than this driver; the topic or its consumer groups "
                 "were replaced while the topology ran. Start the topology again"
             )
         if mark.generation > self.generation:
-            raise newer_driver(who, self.generation, mark.generation)
+            raise newer_driver(label, self.generation, mark.generation)
         if mark.lineage != self.lineage:
             raise StateError(
-                f"{who}: the topic still belongs to another checkpoint (lineage {mark.lineage!r}); the driver's "
-                "prepare comes first. Run the topology on a cluster of trident_py"
+                f"{label}: the topic still belongs to another checkpoint (lineage {mark.lineage!r}): call the driver's "
+                "prepare() before tasks run. Run the topology on a cluster of trident_py"
             )
         if txid is not None and txid < mark.txid:
-            raise _behind(who, txid, mark.txid)
+            raise _behind(label, txid, mark.txid)
         if txid is not None and txid == mark.txid and self.attempt < mark.attempt:
             raise ZombieError(
-                f"{who}: attempt {self.attempt} of batch {txid} was given up, attempt {mark.attempt} has taken over; "
+                f"{label}: attempt {self.attempt} of batch {txid} was given up, attempt {mark.attempt} has taken over; "
                 "nothing of the older one is written"
             )
         return mark
 
-    def own(self, part: int, txid: int | None) -> Mark:
+    def partition_mark(self, part: int, txid: int | None) -> Mark:
         """Returns the partition's mark; called after `open`. If its txid equals ``txid``, the partition has written its
         part of the batch.
 
         Raises ZombieError for an older driver or batch, StateError if another checkpoint has written this batch.
         """
-        mark, who = self.place.read(part) or Mark(), self.place.who
+        mark, label = self.place.read(part) or Mark(), self.place.label
         if mark.generation > self.generation > 0:
-            raise newer_driver(who, self.generation, mark.generation)
+            raise newer_driver(label, self.generation, mark.generation)
         if txid is None or mark.txid < txid:
             return mark
         if mark.txid > txid:
-            raise _behind(who, txid, mark.txid)
+            raise _behind(label, txid, mark.txid)
         if mark.lineage != self.lineage:
             raise StateError(
-                f"{who}: partition {part} has written batch {txid} for another checkpoint (lineage {mark.lineage!r}), "
-                "which was still at work when this one began. Stop that driver, and start this one again: the ways on "
-                "are told then"
+                f"{label}: partition {part} has written batch {txid} for another checkpoint (lineage "
+                f"{mark.lineage!r}), which was still running when this one began. Stop that driver, and start this one "
+                "again; the start then lists your options"
             )
         return mark
 
@@ -102,16 +103,16 @@ class TopicFence:
         return Mark(txid or 0, self.generation, self.lineage, self.attempt, partitions, rows)
 
 
-def newer_driver(who: str, own: int, newer: int) -> ZombieError:
+def newer_driver(label: str, generation: int, newer: int) -> ZombieError:
     return ZombieError(
-        f"{who}: this driver has generation {own}, but a newer one with generation {newer} has taken over; nothing "
-        "more is written. Stop this driver"
+        f"{label}: this driver has generation {generation}, but a newer one with generation {newer} has taken over; "
+        "nothing more is written. Stop this driver"
     )
 
 
-def _behind(who: str, txid: int, last: int) -> ZombieError:
+def _behind(label: str, txid: int, last: int) -> ZombieError:
     return ZombieError(
-        f"{who}: batch {txid} is behind batch {last} of the store; nothing of it is written. It is the batch of an "
-        "older driver or task: if one still runs, stop it. If none does, start the topology again: what is wrong "
-        "between checkpoint and topic is told then"
+        f"{label}: batch {txid} is behind batch {last} of the store; nothing of it is written. It belongs to an older "
+        "driver or task: if one still runs, stop it. If none does, start the topology again; the start then reports "
+        "how checkpoint and topic differ"
     )

@@ -65,7 +65,7 @@ class Layout:
         """Called after all partitions have counted. Raises StateError for a batch half written under another spread."""
         if txid == self._txid and self._begun:
             written = [mark.rows for mark in self._begun]
-            check_whole(self._place.who, txid, self._then, self._now, written, receipts)
+            check_whole(self._place.label, txid, self._then, self._now, written, receipts)
 
 
 class TopicLedger(BatchParticipant):
@@ -103,13 +103,13 @@ class TopicLedger(BatchParticipant):
         if not topic:
             return Remembered(f"topic {self._topic!r}")  # a deleted topic's marks go a moment later
         self._owner.check(conf)
-        found = self._marks(place, topic, settled=self._place is not None)
+        marks = self._marks(place, topic, settled=self._place is not None)
         context = RunContext.of(conf)
-        if found.least < context.txid:
-            found = self._marks(place, topic, settled=True)
-        if found.lineage and found.lineage == context.lineage:
-            return found
-        return replace(found, valued=self._in_values(found))
+        if marks.least < context.txid:
+            marks = self._marks(place, topic, settled=True)
+        if marks.lineage and marks.lineage == context.lineage:
+            return marks
+        return replace(marks, valued=self._in_values(marks))
 
     def _marks(self, place: MarkPlace, topic: str, settled: bool) -> Remembered:
         driver = place.read(DRIVER, settled) or Mark()
@@ -120,7 +120,7 @@ class TopicLedger(BatchParticipant):
         written = max([driver.over, *(mark.txid for mark in marks if mark is not None)])
         whole = None
         if (lost := self._lost(driver, marks)) is not None:
-            where, whole = f"{where}, where the mark of partition {lost} is gone and what it holds not known,", 0
+            where, whole = f"{where}, where the mark of partition {lost} is gone and its content is unknown,", 0
         return Remembered(where, driver.lineage, written, whole, max(written, driver.txid))
 
     def _lost(self, driver: Mark, marks: Sequence[Mark | None]) -> int | None:
@@ -128,7 +128,7 @@ class TopicLedger(BatchParticipant):
         missing = [part for part, mark in enumerate(marks[: driver.marked]) if mark is None]
         return missing[0] if missing and time.time() - driver.since < FORGOTTEN else None
 
-    def _in_values(self, found: Remembered) -> int:
+    def _in_values(self, marks: Remembered) -> int:
         """The highest txid among the values; 0 if values have no txid."""
         return 0
 
@@ -170,7 +170,7 @@ class TopicLedger(BatchParticipant):
             spread = self._layout.of_batch(txid, numPartitions, self._mark.spread)
         lineage = self._joined()
         if self._counted and spread.partitions > self._mark.marked:
-            with Partitions(self._known_place, self._settings) as parts:
+            with Partitions(self._opened_place, self._settings) as parts:
                 parts.open(spread.partitions)
                 parts.settle(False)
             self._marked(spread.partitions)
@@ -181,7 +181,7 @@ class TopicLedger(BatchParticipant):
             self._write(mark._replace(txid=txid, attempt=attempt, over=txid - 1))
         self._joins = None
         if attempt > 0:
-            with Partitions(self._known_place, self._settings) as parts:
+            with Partitions(self._opened_place, self._settings) as parts:
                 parts.shut_out(spread.partitions)  # ends the previous attempt's transactions: no reader waits for them
 
     def _marked(self, partitions: int) -> None:
@@ -198,7 +198,7 @@ class TopicLedger(BatchParticipant):
         if self._mark.lineage == lineage and self._over >= over:
             return None
         if forget and self._mark.lineage != lineage:
-            with Partitions(self._known_place, self._settings) as parts:
+            with Partitions(self._opened_place, self._settings) as parts:
                 parts.open(self._mark.partitions)
                 parts.settle(True)  # before the mark has the new lineage: a restart would skip it
         return lineage
@@ -220,9 +220,9 @@ class TopicLedger(BatchParticipant):
             self._producer.close()
 
     @property
-    def _known_place(self) -> MarkPlace:
+    def _opened_place(self) -> MarkPlace:
         if self._place is None:
-            raise StateError("the ledger does not know its run: open comes first")
+            raise StateError("call open() first: this ledger belongs to no run yet")
         return self._place
 
     def _write_first(self, mark: Mark) -> None:
@@ -231,45 +231,42 @@ class TopicLedger(BatchParticipant):
         try:
             self._producer.commit(mark)
         except FailedException as error:
-            if error.__cause__ is None or not is_fenced(error.__cause__):
+            if not is_fenced(error.__cause__):
                 raise
             raise ZombieError(
-                f"{self._known_place.who}: another driver was started at the same time and has taken over; nothing is "
-                "written. Stop one of the two"
+                f"{self._opened_place.label}: another driver was started at the same time and has taken over; nothing "
+                "is written. Stop one of the two"
             ) from error
         self._mark, self._written = mark, time.monotonic()
 
     def _write(self, mark: Mark) -> None:
         """Writes the driver's mark. Raises ZombieError if a newer driver has taken over, FailedException if the broker
         is away."""
-        if self._producer is None:
-            raise StateError("the ledger does not know its run: open comes first")
-        if not self._producer.is_open:
-            self._check_newest()  # before `open`, so that an older driver does not shut out a newer one
-            self._producer.open()
-            self._check_newest()
-        self._producer.commit(mark, self._owner.renewal())
+        place, producer = self._opened_place, self._producer
+        assert producer is not None
+        if not producer.is_open:
+            self._check_newest(place)  # before `open`, so that an older driver does not shut out a newer one
+            producer.open()
+            self._check_newest(place)
+        producer.commit(mark, self._owner.renewal())
         self._mark, self._written = mark, time.monotonic()
 
-    def _check_newest(self) -> None:
-        found = self._known_place.read(DRIVER)
-        if found is not None and found.generation > self._mark.generation:
-            raise newer_driver(self._known_place.who, self._mark.generation, found.generation)
+    def _check_newest(self, place: MarkPlace) -> None:
+        mark = place.read(DRIVER)
+        if mark is not None and mark.generation > self._mark.generation:
+            raise newer_driver(place.label, self._mark.generation, mark.generation)
 
 
-class Looked(Protocol):
-    """Checks the topic; one object for each run."""
+class CheckedTopic(Protocol):
+    """Checks the topic of a state; one object for each run."""
 
     cluster: Cluster
 
     def open(self, conf: dict) -> None:
         """Checks the topic, or creates it if the state's options say so. Raises StateError for an unsuitable topic."""
-        ...
 
-    def unchanged(self) -> bool:
-        """Called before each attempt; returns whether data that brokers may forget must be written again. Raises
-        StateError if the topic has changed."""
-        ...
+    def check_unchanged(self) -> None:
+        """Called before each attempt. Raises StateError if the topic has changed."""
 
 
 class AppendedTopic:
@@ -279,27 +276,21 @@ class AppendedTopic:
         self.cluster = cluster
         self._topic = topic
         self._create = create
-        self._due = 0.0
 
     def open(self, conf: dict) -> None:
         check_there(MarkPlace.of(self.cluster, self._topic, conf), self.cluster.admin(), self._create)
-        self._due = time.monotonic() + RENEWED
 
-    def unchanged(self) -> bool:
-        """Does not check the topic: a writer's errors show a change."""
-        due = time.monotonic() > self._due
-        if due:
-            self._due = time.monotonic() + RENEWED
-        return due
+    def check_unchanged(self) -> None:
+        """Does nothing: a writer's errors show a change."""
 
 
 class UnfencedLedger(BatchParticipant):
     """The driver's side of a state without a fence; one object for each run."""
 
-    def __init__(self, topic: Looked, location: Location) -> None:
+    def __init__(self, topic: CheckedTopic, location: Location) -> None:
         self._topic = topic
         self._owner = TopicOwner(topic.cluster, location, {}, fenced=False)
-        self._claimed = False
+        self._written: float | None = None
 
     def remembered(self, conf: dict) -> Remembered | None:
         """Returns None, since no txids are stored. Raises StateError if another state owns the topic."""
@@ -312,12 +303,14 @@ class UnfencedLedger(BatchParticipant):
         return 0
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        renewed = self._topic.unchanged()
-        if not self._claimed:
+        self._topic.check_unchanged()
+        if self._written is None:
             self._owner.claim()
-        elif renewed:
+        elif time.monotonic() - self._written > RENEWED:
             self._owner.renew()
-        self._claimed = True
+        else:
+            return
+        self._written = time.monotonic()
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Does nothing: every partition has waited for its deliveries."""

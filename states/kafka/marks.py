@@ -18,10 +18,12 @@ topic is not affected; on the same topic it is refused by its lineage, before it
 
 from __future__ import annotations
 
+import contextlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 from trident_py.context import RunContext
@@ -37,6 +39,14 @@ ANSWER = 30.0
 DRIVER = "driver"
 LONGEST_NAME = 1000
 LONGEST_MARK = 4000  # brokers accept 4096 bytes by default (offset.metadata.max.bytes)
+
+
+class GroupNote(Protocol):
+    """What a group's offset carries: a txid, which is the offset, and a text, which is its metadata."""
+
+    @property
+    def txid(self) -> int: ...
+    def text(self) -> str: ...
 
 
 class Mark(NamedTuple):
@@ -61,13 +71,13 @@ class Mark(NamedTuple):
 
     def text(self) -> str:
         """The mark as metadata. Raises StateError if it is too long for brokers."""
-        made = json.dumps(self._asdict(), separators=(",", ":"))
-        if len(made) > LONGEST_MARK:
+        text = json.dumps(self._asdict(), separators=(",", ":"))
+        if len(text) > LONGEST_MARK:
             raise StateError(
                 f"the name of the lineage has {len(self.lineage)} characters, too many for a mark in Kafka; "
-                "give the checkpoint a shorter one"
+                "give the checkpoint a shorter name"
             )
-        return made
+        return text
 
 
 @dataclass(frozen=True)
@@ -83,13 +93,13 @@ class MarkPlace:
     def of(cls, cluster: Cluster, topic: str, conf: dict) -> MarkPlace:
         """``conf``: as passed to a state or a participant. Raises DefinitionError for names that are too long."""
         context = RunContext.of(conf)
-        found = cls(cluster, topic, context.topology, context.state or topic)
-        if len(found.transactional_id(DRIVER)) > LONGEST_NAME:
+        place = cls(cluster, topic, context.topology, context.state or topic)
+        if len(place.transactional_id(DRIVER)) > LONGEST_NAME:
             raise DefinitionError(
-                f"the names of topology {found.topology[:60]!r}... and state {found.state[:60]!r}... make a "
+                f"the names of topology {place.topology[:60]!r}... and state {place.state[:60]!r}... make a "
                 f"transactional id of more than {LONGEST_NAME} characters; shorten them"
             )
-        return found
+        return place
 
     def name(self, part: int | str) -> str:
         """The group of a partition, or of the driver."""
@@ -100,7 +110,8 @@ class MarkPlace:
         return f"{self.name(part)}/{quote(self.topic, safe='')}"
 
     @property
-    def who(self) -> str:
+    def label(self) -> str:
+        """The state, as errors name it."""
         return f"state {self.state!r} of topology {self.topology!r} in topic {self.topic!r} at {self.cluster.bootstrap}"
 
     def read(self, part: int | str, settled: bool = True) -> Mark | None:
@@ -109,61 +120,67 @@ class MarkPlace:
 
         ``settled=False``: returns the mark as it is now, which an open transaction may still replace.
         """
-        found = committed_in(self, part, settled)
-        if found.offset < 0:
+        position = self.committed(part, settled)
+        if position.offset < 0:
             return None
         try:
-            return _believed(found)
+            return _parsed(position)
         except (ValueError, TypeError) as error:
             raise StateError(
-                f"{self.who}: group {self.name(part)!r} stands at offset {found.offset} with {found.metadata!r}, which "
-                "this library has not written: nobody knows what of the state is in the topic. Has somebody moved the "
-                "group's offset? Write the state under another name, or remove the offset (kafka-consumer-groups.sh "
-                "--delete-offsets) and start again: the ways on are told then"
+                f"{self.label}: group {self.name(part)!r} is at offset {position.offset} with {position.metadata!r}, "
+                "which this library has not written, so it is unknown what the topic holds of the state. Was the "
+                "group's offset moved? Write the state under another name, or remove the offset "
+                "(kafka-consumer-groups.sh --delete-offsets) and start again; the start then lists your options"
             ) from error
+
+    def committed(self, part: int | str, settled: bool) -> Any:
+        """The group's offset with its metadata; repeats while the broker is busy. Raises StateError."""
+        from confluent_kafka import TopicPartition
+
+        ask = partial(committed, self.cluster, self.name(part), [TopicPartition(self.topic, 0)], ANSWER, settled)
+        with kafka_errors(self.cluster, f"read the mark of {self.label}"):
+            position = again_for(ANSWER, 0.02, is_passing, ask)[0]
+            if position.error is not None:
+                raise StateError(f"{self.label}: its mark cannot be read: {position.error.str()}")
+        return position
+
+    def write(self, part: int | str, note: GroupNote, doing: str) -> None:
+        """Writes a note without a transaction. ``doing`` names the work in errors."""
+        with _group_client(self.cluster, self.name(part), doing) as consumer:
+            asked(consumer.commit, offsets=self.offsets(note), asynchronous=False)
 
     def metadata(self, part: int | str) -> Any:
         """The group's metadata for ``send_offsets_to_transaction``; read once for each producer."""
         return group_metadata(self.cluster, self.name(part))
 
-    def offsets(self, mark: Mark) -> list[Any]:
-        """The offsets that carry a mark."""
+    def offsets(self, note: GroupNote) -> list[Any]:
+        """The offsets that carry a note."""
         from confluent_kafka import TopicPartition
 
-        return [TopicPartition(self.topic, 0, mark.txid, metadata=mark.text())]
+        return [TopicPartition(self.topic, 0, note.txid, metadata=note.text())]
 
 
-def committed_in(place: MarkPlace, part: int | str, settled: bool) -> Any:
-    """The offset of a group, with its metadata. Raises StateError."""
-    with kafka_errors(place.cluster, f"read the mark of {place.who}"):
-        found = _committed(place.cluster, place.name(part), place.topic, settled)
-        if found.error is not None:
-            raise StateError(f"{place.who}: its mark cannot be read: {found.error.str()}")
-    return found
-
-
-def _believed(found: Any) -> Mark:
+def _parsed(position: Any) -> Mark:
     """Parses a mark. Raises ValueError or TypeError for metadata that this library has not written."""
-    told = json.loads(found.metadata or "")
-    mark = Mark(**told)
-    if not {"txid", "generation", "lineage"} <= told.keys() or mark.txid != found.offset:
+    values = json.loads(position.metadata or "")
+    mark = Mark(**values)
+    if not {"txid", "generation", "lineage"} <= values.keys() or mark.txid != position.offset:
         raise ValueError("no txid, generation and lineage, or another offset than the txid")
     return mark
 
 
 def group_metadata(cluster: Cluster, group: str) -> Any:
     """The metadata that names a group without members in a transaction."""
+    with _group_client(cluster, group, f"look up group {group!r}") as consumer:
+        return asked(consumer.consumer_group_metadata)
+
+
+@contextlib.contextmanager
+def _group_client(cluster: Cluster, group: str, doing: str) -> Iterator[Any]:
+    """A consumer that names a group and does not join it."""
     consumer = cluster.consumer({**ASKING, "group.id": group})
     try:
-        with kafka_errors(cluster, f"look at group {group!r}"):
-            return asked(consumer.consumer_group_metadata)
+        with kafka_errors(cluster, doing):
+            yield consumer
     finally:
         consumer.close()
-
-
-def _committed(cluster: Cluster, group: str, topic: str, settled: bool) -> Any:
-    """The group's offset of partition 0; repeats while the broker is busy. Raises KafkaException."""
-    from confluent_kafka import TopicPartition
-
-    ask = partial(committed, cluster, group, [TopicPartition(topic, 0)], ANSWER, settled)
-    return again_for(ANSWER, 0.02, is_passing, ask)[0]

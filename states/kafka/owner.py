@@ -14,13 +14,11 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from trident_py.errors import StateError
-from trident_py.kafka.asking import asked
-from trident_py.kafka.clients import ASKING, Cluster
+from trident_py.kafka.clients import Cluster
 from trident_py.state import Location
 
 from ..owners import Owner, Tenure
-from .advice import kafka_errors
-from .marks import DRIVER, Mark, MarkPlace, committed_in
+from .marks import DRIVER, Mark, MarkPlace
 from .partitions import Partitions
 from .producer import TransactionalProducer
 
@@ -47,14 +45,14 @@ class NotePlace(MarkPlace):
     def owner(self, settled: bool) -> Owner | None:
         """Returns the topic's owner, or None. ``settled``: waits until every open transaction on the note has ended.
         Raises StateError for a note that this library has not written."""
-        found = committed_in(self, DRIVER, settled)
-        if found.offset < 0:
+        position = self.committed(DRIVER, settled)
+        if position.offset < 0:
             return None
         try:
-            return Owner(*json.loads(found.metadata)["owner"])
+            return Owner(*json.loads(position.metadata)["owner"])
         except (ValueError, TypeError, KeyError) as error:
             raise StateError(
-                f"group {self.name(DRIVER)!r} holds {found.metadata!r}, which this library has not written; if no "
+                f"group {self.name(DRIVER)!r} holds {position.metadata!r}, which this library has not written; if no "
                 "topology updates the topic, remove the group (kafka-consumer-groups.sh --delete)"
             ) from error
 
@@ -70,7 +68,7 @@ class TopicOwner:
         self._settings = settings
         self._fenced = fenced
         self._tenure: Tenure | None = None
-        self._mine = False
+        self._is_owner = False
 
     def check(self, conf: dict) -> None:
         """Called before a start. Only reads. Raises StateError if another state owns the topic."""
@@ -85,48 +83,40 @@ class TopicOwner:
         the topic, FailedException if another one claims it at this moment: the next call finds that owner."""
         if self._tenure is None:
             return
-        found = self._place.owner(settled=True)
-        if not self._tenure.stays(found):
+        owner = self._place.owner(settled=True)
+        if not self._tenure.stays(owner):
             self._write(self._tenure)
-            found = self._tenure.own
-        self._mine = found == self._tenure.own
+            owner = self._tenure.own
+        self._is_owner = owner == self._tenure.own
 
     def renewal(self) -> list[Offsets]:
         """The note's offsets, for the transaction that writes the driver's mark again."""
-        if self._tenure is None or not self._mine:
+        if self._tenure is None or not self._is_owner:
             return []
-        return [(self._offsets(self._tenure.own), self._place.metadata(DRIVER))]
+        return [(self._place.offsets(Note(self._tenure.own)), self._place.metadata(DRIVER))]
 
     def renew(self) -> None:
         """Writes the note again, without a transaction."""
-        for offsets, _ in self.renewal():
-            self._write_plainly(offsets)
-
-    def _offsets(self, owner: Owner) -> list[Any]:
-        return self._place.offsets(Note(owner))  # type: ignore[arg-type]
+        if self._tenure is not None and self._is_owner:
+            self._write_plainly(self._tenure.own)
 
     def _write(self, tenure: Tenure) -> None:
         if not self._fenced:
-            self._write_plainly(self._offsets(tenure.own))
+            self._write_plainly(tenure.own)
             return
         writer = TransactionalProducer(self._place, DRIVER, self._settings)
         try:
             writer.open()
-            found = self._place.owner(settled=True)
-            if not tenure.stays(found):
-                if found is not None and found[:2] != tenure.own[:2]:
-                    self._shut_out(found)
-                writer.commit(Note(tenure.own))  # type: ignore[arg-type]
+            owner = self._place.owner(settled=True)
+            if not tenure.stays(owner):
+                if owner is not None and owner[:2] != tenure.own[:2]:
+                    self._shut_out(owner)
+                writer.commit(Note(tenure.own))
         finally:
             writer.close()
 
-    def _write_plainly(self, offsets: list[Any]) -> None:
-        consumer = self._place.cluster.consumer({**ASKING, "group.id": self._place.name(DRIVER)})
-        try:
-            with kafka_errors(self._place.cluster, f"note whose topic {self._place.topic!r} is"):
-                asked(consumer.commit, offsets=offsets, asynchronous=False)
-        finally:
-            consumer.close()
+    def _write_plainly(self, owner: Owner) -> None:
+        self._place.write(DRIVER, Note(owner), f"record the owner of topic {self._place.topic!r}")
 
     def _shut_out(self, old: Owner) -> None:
         """Shuts out the old owner as a newer driver of it would: first its driver's mark, then its partitions."""

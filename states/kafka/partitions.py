@@ -40,13 +40,13 @@ class Partitions:
     def open(self, count: int) -> list[Mark]:
         """Shuts out the old producers of this many partitions, and returns the marks read afterwards."""
         self._make(count)
-        self.marks = self._each(self._taken)
+        self.marks = self._in_parallel(self._take_over)
         return self.marks
 
     def shut_out(self, count: int) -> None:
         """Ends the open transactions of this many partitions; their old producers can no longer commit."""
         self._make(count)
-        self._each(lambda part: self._producers[part].open())
+        self._in_parallel(lambda part: self._producers[part].open())
 
     def _make(self, count: int) -> None:
         self._producers = [TransactionalProducer(self._place, part, self._settings) for part in range(count)]
@@ -54,27 +54,27 @@ class Partitions:
     def settle(self, anew: bool) -> None:
         """Called after the new driver's mark is written; writes the partitions' marks again, which shuts out a task of
         the old driver that has reopened its producer meanwhile. ``anew``: resets the marks' txids to 0."""
-        self.marks = self._each(lambda part: self._settled(part, anew))
+        self.marks = self._in_parallel(lambda part: self._settle(part, anew))
 
-    def _taken(self, part: int) -> Mark:
+    def _take_over(self, part: int) -> Mark:
         self._producers[part].open()
         return self._place.read(part) or Mark()
 
-    def _settled(self, part: int, anew: bool) -> Mark:
-        own, mark = self._producers[part], self.marks[part]
-        if not own.is_open:  # its last commit was not clean
-            mark = self._taken(part)
+    def _settle(self, part: int, anew: bool) -> Mark:
+        producer, mark = self._producers[part], self.marks[part]
+        if not producer.is_open:  # its last commit was not clean
+            mark = self._take_over(part)
         while True:
             try:
                 wanted = mark._replace(txid=0) if anew else mark
-                own.commit(wanted)
+                producer.commit(wanted)
                 return wanted
             except FailedException as error:
-                if error.__cause__ is None or not is_fenced(error.__cause__):
+                if not is_fenced(error.__cause__):
                     raise
-                mark = self._taken(part)  # another producer took over; re-read its mark
+                mark = self._take_over(part)  # another producer took over; re-read its mark
 
-    def _each(self, call: Callable[[int], T]) -> list[T]:
+    def _in_parallel(self, call: Callable[[int], T]) -> list[T]:
         parts = range(len(self._producers))
         if len(parts) < 2:
             return list(map(call, parts))

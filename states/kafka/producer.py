@@ -20,9 +20,9 @@ from trident_py.kafka.codes import Meaning
 from trident_py.patience import again_for
 
 from .advice import kafka_errors
-from .marks import ANSWER, Mark, MarkPlace
+from .marks import ANSWER, GroupNote, MarkPlace
 from .sending import Sender
-from .settings import TRANSACTIONAL, UNLIMITED, Room
+from .settings import TRANSACTIONAL
 
 PATIENCE = 10.0
 LONGEST = 20.0
@@ -39,8 +39,7 @@ class TransactionalProducer:
     def __init__(self, place: MarkPlace, part: int | str, settings: Mapping[str, Any]) -> None:
         self.place = place
         self.part = part
-        self._settings = {**TRANSACTIONAL, **settings, **UNLIMITED, "transactional.id": place.transactional_id(part)}
-        self._room = Room(settings)
+        self._settings = settings
         self._sender: Sender | None = None
         self._metadata: Any = None
         self._active = False
@@ -57,12 +56,13 @@ class TransactionalProducer:
     def open(self) -> None:
         """Shuts out the previous producer with this id. Raises FailedException if the broker is away."""
         self.close()
-        made = Sender(self.place.cluster, self._settings, self._room, transactional=True)
-        with kafka_errors(self.place.cluster, f"begin transactions as {self.place.name(self.part)!r}"):
-            asked(made.producer.init_transactions, ANSWER)
+        place = self.place
+        sender = Sender(place.cluster, self._settings, TRANSACTIONAL, place.transactional_id(self.part))
+        with kafka_errors(place.cluster, f"begin transactions as {place.name(self.part)!r}"):
+            asked(sender.producer.init_transactions, ANSWER)
         if self._metadata is None:
-            self._metadata = self.place.metadata(self.part)
-        self._sender = made
+            self._metadata = place.metadata(self.part)
+        self._sender = sender
 
     def begin(self) -> None:
         if not self._active:
@@ -83,7 +83,7 @@ class TransactionalProducer:
         with self._over_if_it_fails(f"write to topic {topic!r}"):
             self._open_sender.send(topic, values, keys, headers)
 
-    def commit(self, mark: Mark, others: Sequence[tuple[list[Any], Any]] = ()) -> None:
+    def commit(self, mark: GroupNote, others: Sequence[tuple[list[Any], Any]] = ()) -> None:
         """Commits the transaction with its mark, and with further offsets: pairs of offsets and group metadata.
 
         Unless the commit was clean (`states.kafka.sending`), the producer is closed, so that the next `open` gets a new
@@ -118,7 +118,7 @@ class TransactionalProducer:
     @property
     def _open_sender(self) -> Sender:
         if self._sender is None:
-            raise FailedException(f"{self.place.who}: its producer is closed; the batch is tried again")
+            raise FailedException(f"{self.place.label}: its producer is closed; the batch will be replayed")
         return self._sender
 
     @contextlib.contextmanager
@@ -127,41 +127,31 @@ class TransactionalProducer:
             with kafka_errors(self.place.cluster, f"{doing} as {self.place.name(self.part)!r}"):
                 yield
         except FailedException as error:  # a record refused during the call may be the cause
-            refused, first = self._refused()
+            refusal, first = self._refusal()
             self.close()
-            if first is None or self._why_again(first, first):
+            if first is None or _why_again(first, first):
                 raise
-            raise StateError(f"{self.place.who}: could not {doing}. {refused}") from error.__cause__
+            raise StateError(f"{self.place.label}: could not {doing}. {refusal}") from error.__cause__
         except StateError as error:
-            refused, first = self._refused()
+            refusal, first = self._refusal()
             cause = error.__cause__
             self._give_up(cause)
-            again = "" if cause is None else self._why_again(cause, first)
+            again = "" if cause is None else _why_again(cause, first)
             if again:
-                raise FailedException(f"{error}. {again}; the batch is tried again") from cause
-            raise (StateError(f"{error}. {refused}") if refused else error) from cause
+                raise FailedException(f"{error}. {again}; the batch will be replayed") from cause
+            raise (StateError(f"{error}. {refusal}") if refusal else error) from cause
 
-    def _refused(self) -> tuple[str, Exception | None]:
+    def _refusal(self) -> tuple[str, Any]:
         """The first refused record as text, and its error. Polls first: librdkafka may not have reported it yet."""
         if self._sender is None:
             return "", None
         with contextlib.suppress(Exception):
             asked(self._sender.producer.poll, 0)
-        return self._sender.failures.told
-
-    def _why_again(self, cause: BaseException, first: BaseException | None) -> str:
-        """Why a replay may help after this error, or "". ``first``: the error of the first refused record."""
-        if is_fenced(cause):
-            return _FENCED
-        if any(each is not None and means(each, Meaning.ENDED) for each in (cause, first)):
-            return "The transaction was ended by the broker, by an administrator, or by a request that came late"
-        if first is not None and is_passing(first):
-            return "The broker is away or busy"
-        return ""
+        return self._sender.failures.text, self._sender.failures.first
 
     def _give_up(self, cause: BaseException | None) -> None:
-        found = None if cause is None else kafka_error(cause)
-        if cause is None or (found is not None and found.txn_requires_abort()):
+        kafka = kafka_error(cause)
+        if cause is None or (kafka is not None and kafka.txn_requires_abort()):
             self.abort()
         else:
             self.close()
@@ -173,12 +163,21 @@ _FENCED = (
 )
 
 
+def _why_again(cause: Any, first: Any) -> str:
+    """Why a replay may help after this error, or "". ``first``: the error of the first refused record."""
+    if is_fenced(cause):
+        return _FENCED
+    if means(cause, Meaning.ENDED) or means(first, Meaning.ENDED):
+        return "The transaction was ended by the broker, by an administrator, or by a request that came late"
+    return "The broker is unreachable or busy" if is_passing(first) else ""
+
+
 def _patiently(call: Callable[[], Any]) -> None:
     """Repeats the call while the broker reports a retriable error, for at most ``ANSWER`` seconds."""
 
     def passes(error: Exception) -> bool:
-        found = kafka_error(error)
-        return found is not None and found.retriable()
+        kafka = kafka_error(error)
+        return kafka is not None and kafka.retriable()
 
     again_for(ANSWER, 0, passes, partial(asked, call))
 
@@ -199,6 +198,6 @@ def _in_time(call: Callable[[], Any]) -> None:
     if not wait([outcome], LONGEST).done:
         raise FailedException(
             f"librdkafka gave no answer within {LONGEST:.0f} s, perhaps because a broker has left the cluster; the "
-            "batch is tried again with a new producer"
+            "batch will be replayed with a new producer"
         )
     asked(outcome.result)

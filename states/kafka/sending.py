@@ -1,21 +1,23 @@
-"""Puts records into librdkafka's queue: whole blocks, in order, within a limit."""
+"""Puts records into librdkafka's queue, whole blocks, in order, within a limit, and waits for their delivery."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import math
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 from operator import length_hint
 from typing import Any
 
-from trident_py.errors import StateError
+from trident_py.errors import FailedException, StateError
 from trident_py.kafka.asking import asked
-from trident_py.kafka.clients import Cluster, is_passing, kafka_error, librdkafka
+from trident_py.kafka.clients import Cluster, describe_error, is_passing, kafka_error, librdkafka
 
 from .advice import advice_on
-from .settings import Room
+from .settings import SETTINGS, UNLIMITED, Room
 
 _WANTED = ("eos", "broker")
 _TROUBLE = ("FAIL", "REQTMOUT")
@@ -40,9 +42,9 @@ class Witness:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """``settings``: the user's settings, which decide what of librdkafka's log is passed on."""
-        own = str(settings.get("debug", ""))
-        self.settings = {"debug": ",".join(filter(None, (own, *_WANTED))), "log_level": 7}
-        self._least = _LEVELS[int(settings.get("log_level", 7 if own else _USUAL))]
+        debug = str(settings.get("debug", ""))
+        self.settings = {"debug": ",".join(filter(None, (debug, *_WANTED))), "log_level": 7}
+        self._least = _LEVELS[int(settings.get("log_level", 7 if debug else _USUAL))]
         self.begin()
 
     def begin(self) -> None:
@@ -76,25 +78,31 @@ WAIT = 0.02
 class Sender:
     """One librdkafka producer with its failed deliveries. Created, used and closed in one process.
 
-    ``transactional``: a `Witness` logs its transactions.
+    ``settings``: the user's, which override ``defaults``. With a ``transactional_id`` a `Witness` logs the
+    transactions.
     """
 
     def __init__(
-        self, cluster: Cluster, settings: Mapping[str, Any], room: Room, transactional: bool = False
+        self, cluster: Cluster, settings: Mapping[str, Any], defaults: Mapping[str, Any] = SETTINGS,
+        transactional_id: str | None = None,
     ) -> None:  # fmt: skip
         self.failures = Failures(cluster)
         self.witness = Witness(cluster.config(settings))
         more = {"delivery.report.only.error": True, "on_delivery": self.failures.add}
-        if transactional:
-            self.producer = cluster.producer({**settings, **more, **self.witness.settings}, self.witness)
+        config = {**defaults, **settings, **UNLIMITED, **more}
+        if transactional_id is None:
+            self.producer = cluster.producer(config)
         else:
-            self.producer = cluster.producer({**settings, **more})
-        self._room = room
+            config |= {"transactional.id": transactional_id, **self.witness.settings}
+            self.producer = cluster.producer(config, self.witness)
+        self._room = Room(settings)
+        self._sent = 0
 
     def produce(self, topic: str, value: bytes | None, key: bytes | None = None, **more: Any) -> None:
         """Queues one record. Raises KafkaException."""
         self._wait_for_room(1, self._room.for_records([value]))
         asked(self.producer.produce, topic, value, key, **more)
+        self._sent += 1
 
     def send(
         self, topic: str, values: Sequence[bytes | None], keys: Sequence[bytes | None] | None = None,
@@ -107,6 +115,7 @@ class Sender:
             part = slice(at, at + limit)
             self._wait_for_room(len(values[part]), limit)
             self._queue(topic, values[part], keys and keys[part], headers and headers[part])
+        self._sent += len(values)
 
     def _queue(self, topic: str, values: Sequence, keys: Sequence | None, headers: Sequence | None) -> None:
         """Queues without a loop in Python: a third faster than produce_batch, which takes no headers either."""
@@ -117,19 +126,34 @@ class Sender:
         try:
             asked(deque, calls, 0)
         except Exception as error:
-            found = kafka_error(error)
-            if found is None or found.fatal() or is_passing(error):
+            kafka = kafka_error(error)
+            if kafka is None or kafka.fatal() or is_passing(error):
                 raise
             row = len(values) - length_hint(waiting) - 1
-            self._tell_refused(topic, values[row], keys and keys[row], found)
+            shown = _shown(keys and keys[row], values[row])
+            raise StateError(f"topic {topic!r} refuses a record ({shown}): {_cause(kafka)}") from None
 
     def _wait_for_room(self, wanted: int, limit: int) -> None:
         while len(self.producer) + wanted > limit and len(self.producer) > 0:
             asked(self.producer.poll, WAIT)
 
-    def _tell_refused(self, topic: str, value: Any, key: Any, error: Any) -> None:
-        told = f"{error.name()}: {error.str()}{advice_on(error.name())}"
-        raise StateError(f"topic {topic!r} refuses a record ({_shown(key, value)}): {told}") from None
+    def confirm(self, label: str, seconds: float = math.inf) -> None:
+        """Waits until the brokers have confirmed every record. If one was not delivered, or not within ``seconds``,
+        raises FailedException if a replay may help, else StateError. ``label`` begins the error."""
+        until = time.monotonic() + seconds
+        while len(self.producer) > 0 and self.failures.count == 0 and time.monotonic() < until:
+            asked(self.producer.flush, 0.5)
+        if self.failures.count > 0:
+            text = f"{label}: {self.failures.count} of {self._sent} records were not delivered. {self.failures.text}"
+            if is_passing(self.failures.first):
+                raise FailedException(f"{text}. The batch will be replayed")
+            raise StateError(text)
+        if len(self.producer) > 0:
+            raise FailedException(
+                f"{label}: {len(self.producer)} of {self._sent} records were not confirmed within {seconds:g} s; the "
+                "batch will be replayed"
+            )
+        self._sent = 0
 
     def begin(self) -> None:
         """Begins a transaction."""
@@ -153,7 +177,8 @@ class Sender:
 
 
 class Failures:
-    """The failed deliveries: their count, and the first one's error and record. (Does not refer to the producer.)"""
+    """The failed deliveries: their count, and the first one as Kafka's error and as text. (Does not refer to the
+    producer.)"""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -164,26 +189,22 @@ class Failures:
         self.first: Any = None
         self.text = ""
 
-    @property
-    def told(self) -> tuple[str, Exception | None]:
-        """The first failure as text, and its error as an exception."""
-        from confluent_kafka import KafkaException
-
-        return self.text, None if self.first is None else KafkaException(self.first)
-
     def add(self, error: Any, message: Any) -> None:
         """Called by librdkafka from within poll, flush and commit."""
         self.count += 1
         if self.first is None:
             self.first = error
-            told = self._cluster.hidden(f"{error.name()}: {error.str()}")
             shown = _shown(message.key(), message.value())
-            advice = advice_on(error.name())
-            self.text = f"Topic {message.topic()!r} has not taken a record ({shown}): {told}{advice}"
+            cause = self._cluster.hidden(_cause(error))
+            self.text = f"Topic {message.topic()!r} did not accept a record ({shown}): {cause}"
+
+
+def _cause(error: Any) -> str:
+    return describe_error(error) + advice_on(error.name())
 
 
 def _shown(key: Any, value: Any) -> str:
     return ", ".join(
-        f"{name} {each[:60]!r}{'...' if len(each) > 60 else ''}" if each is not None else f"{name} None"
-        for name, each in (("key", key), ("value", value))
+        f"{name} None" if data is None else f"{name} {data[:60]!r}{'...' if len(data) > 60 else ''}"
+        for name, data in (("key", key), ("value", value))
     )

@@ -20,15 +20,16 @@ SETTINGS: Mapping[str, Any] = {
     "partitioner": "murmur2_random",
 }  # fmt: skip
 TRANSACTIONAL: Mapping[str, Any] = {**SETTINGS, "transaction.timeout.ms": 60_000}
+DELIVERED: Mapping[str, Any] = {**SETTINGS, "message.timeout.ms": 60_000}
 # The limits of the queue in this process, in records and in KiB; librdkafka's own limits would lose the order.
 WAITING: Mapping[str, int] = {"queue.buffering.max.messages": 500_000, "queue.buffering.max.kbytes": 262_144}
 UNLIMITED: Mapping[str, Any] = {"queue.buffering.max.messages": 10_000_000, "queue.buffering.max.kbytes": 2_147_483_647}
 
 _OURS = {
     "bootstrap.servers": "it is the first argument",
-    "transactional.id": "it follows from the names of topology, state, partition and topic",
+    "transactional.id": "it is derived from the names of topology, state, partition and topic",
     "enable.idempotence": "it is always on",
-    "group.id": "it follows from the names of topology, state and partition",
+    "group.id": "it is derived from the names of topology, state and partition",
     "on_delivery": "the state waits for every delivery itself",
     "delivery.report.only.error": "the state waits for every delivery itself",
 }
@@ -45,14 +46,14 @@ Pairs = tuple[tuple[str, str], ...]
 
 def pairs(topic: str, settings: Any) -> Pairs:
     """A user's settings as a comparable value. Raises DefinitionError for a setting that users cannot change."""
-    given = {name: _text(value) for name, value in dict(settings or {}).items()}
-    for name, why in _OURS.items():
-        if name in given:
-            raise DefinitionError(f"topic {topic!r}: the setting {name!r} cannot be changed: {why}")
+    texts = {name: _text(value) for name, value in dict(settings or {}).items()}
+    for name, reason in _OURS.items():
+        if name in texts:
+            raise DefinitionError(f"topic {topic!r}: the setting {name!r} cannot be changed: {reason}")
     for name in ("acks", "request.required.acks"):
-        if given.get(name, "all") not in ("all", "-1"):
+        if texts.get(name, "all") not in ("all", "-1"):
             raise DefinitionError(f"topic {topic!r}: the setting {name!r} cannot be less than 'all'")
-    return tuple(sorted(given.items()))
+    return tuple(sorted(texts.items()))
 
 
 def _text(value: Any) -> str:
@@ -61,8 +62,8 @@ def _text(value: Any) -> str:
 
 def cluster_of(bootstrap: str, settings: Any) -> Cluster:
     """The cluster with the settings that all clients need to reach it."""
-    given = dict(settings or {})
-    return Cluster.of(bootstrap, {name: each for name, each in given.items() if not name.startswith(_FOR_PRODUCERS)})
+    for_all = {name: value for name, value in dict(settings or {}).items() if not name.startswith(_FOR_PRODUCERS)}
+    return Cluster.of(bootstrap, for_all)
 
 
 def location_of(cluster: Cluster, topic: str, shared: str = "") -> Location:
@@ -74,15 +75,14 @@ def location_of(cluster: Cluster, topic: str, shared: str = "") -> Location:
 
 def for_producers(settings: Any) -> dict[str, str]:
     """The settings that only producers take."""
-    return {name: each for name, each in dict(settings or {}).items() if name.startswith(_FOR_PRODUCERS)}
+    return {name: value for name, value in dict(settings or {}).items() if name.startswith(_FOR_PRODUCERS)}
 
 
 class Room:
     """How many records may wait in a producer's queue."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        given = {**WAITING, **{name: settings[name] for name in WAITING if name in settings}}
-        self._records, kilobytes = (int(value) for value in given.values())
+        self._records, kilobytes = (int(settings.get(name, default)) for name, default in WAITING.items())
         self._bytes = kilobytes * 1024
 
     def for_records(self, values: list[bytes | None]) -> int:

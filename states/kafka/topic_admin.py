@@ -42,35 +42,40 @@ def check_there(
     place: MarkPlace, admin: Any, create: int | None = None, config: Mapping[str, str] | None = None
 ) -> list[int]:
     """The topic's partitions. Creates a missing topic with ``create`` partitions; raises StateError if that is None."""
-    found = _described(place, admin)
-    if found is not None:
-        return found
+    partitions = _existing(place, admin)
+    if partitions is not None:
+        return partitions
     if create is None:
-        raise StateError(f"{place.who}: {_missing(place.topic)}")
+        raise StateError(f"{place.label}: {_missing(place.topic)}")
     make(place.cluster, admin, place.topic, create, config=config)
     return list(range(create))
 
 
 def look(cluster: Cluster, topic: str, create: int | None) -> list[Finding]:
     """Reports whether the topic exists or would be created. Called before the start; writes nothing."""
-    found = _described(MarkPlace(cluster, topic, "", topic), reach(cluster))
-    if found is not None:
-        return [Finding("ok", f"topic {topic!r} has {len(found)} partitions")]
+    partitions = _existing(MarkPlace(cluster, topic, "", topic), reach(cluster))
+    if partitions is not None:
+        return [Finding("ok", f"topic {topic!r} has {len(partitions)} partitions")]
     if create is not None:
-        return [Finding("creates", f"topic {topic!r} does not exist; it would be made, partitions: {create}")]
+        return [Finding("creates", f"topic {topic!r} does not exist; it would be created, partitions: {create}")]
     return [Finding("error", _missing(topic))]
 
 
 def _missing(topic: str) -> str:
-    return f"there is no topic {topic!r}. Create it, or let the state make it with partitions=<number>"
+    return f"there is no topic {topic!r}. Create it, or let the state create it with partitions=<number>"
 
 
-def _described(place: MarkPlace, admin: Any) -> list[int] | None:
+def _existing(place: MarkPlace, admin: Any) -> list[int] | None:
+    return unless_missing(place.cluster, place.topic, lambda: partitions_of(admin, place.topic))
+
+
+def unless_missing(cluster: Cluster, topic: str, work: Callable[[], T]) -> T | None:
+    """Looks a topic up; returns None for a missing one. Raises FailedException if the brokers are away."""
     from confluent_kafka import KafkaException
 
-    with kafka_errors(place.cluster, f"look at topic {place.topic!r}"):
+    with kafka_errors(cluster, f"look up topic {topic!r}"):
         try:
-            return partitions_of(admin, place.topic)
+            return work()
         except KafkaException as error:
             if means(error, Meaning.MISSING):
                 return None
@@ -87,9 +92,9 @@ def make(
 
     wanted = NewTopic(topic, partitions or -1, replication or -1, config=dict(config or {}))
     with kafka_errors(cluster, f"create topic {topic!r}"):
-        made = asked(admin.create_topics, [wanted], operation_timeout=ANSWER, request_timeout=ANSWER)
+        futures = asked(admin.create_topics, [wanted], operation_timeout=ANSWER, request_timeout=ANSWER)
         try:
-            answer(made[topic], ANSWER)
+            answer(futures[topic], ANSWER)
         except KafkaException as error:
             if code_of(error) != "TOPIC_ALREADY_EXISTS":
                 raise
@@ -98,34 +103,27 @@ def make(
 def partition_count(topic: str, value: int | None) -> int | None:
     """Checks the option ``partitions`` of a state. Raises DefinitionError unless it is None or a number from 1 on."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise DefinitionError(f"topic {topic!r}: partitions is a number from 1 on, got {value!r}")
+        raise DefinitionError(f"topic {topic!r}: partitions must be an integer of at least 1, got {value!r}")
     return value
 
 
 def partitions_of(admin: Any, topic: str) -> list[int]:
     """The partitions of the topic. Raises KafkaException."""
-    return sorted(partition.id for partition in _told(admin, topic).partitions)
+    return sorted(partition.id for partition in _description(admin, topic).partitions)
 
 
 def id_of(place: MarkPlace, admin: Any) -> str:
     """The id that the brokers gave the topic when it was created; "" for a missing topic. Raises FailedException if the
     brokers are away."""
-    from confluent_kafka import KafkaException
-
-    with kafka_errors(place.cluster, f"look at topic {place.topic!r}"):
-        try:
-            return str(_told(admin, place.topic).topic_id)
-        except KafkaException as error:
-            if means(error, Meaning.MISSING):
-                return ""
-            raise
+    topic = place.topic
+    return unless_missing(place.cluster, topic, lambda: str(_description(admin, topic).topic_id)) or ""
 
 
-def _told(admin: Any, topic: str) -> Any:
+def _description(admin: Any, topic: str) -> Any:
     from confluent_kafka import TopicCollection
 
-    found = asked(admin.describe_topics, TopicCollection([topic]), request_timeout=ANSWER)[topic]
-    return answer(found, ANSWER)
+    futures = asked(admin.describe_topics, TopicCollection([topic]), request_timeout=ANSWER)
+    return answer(futures[topic], ANSWER)
 
 
 def settings_of(admin: Any, topic: str) -> dict[str, str]:
@@ -133,10 +131,5 @@ def settings_of(admin: Any, topic: str) -> dict[str, str]:
     from confluent_kafka.admin import ConfigResource, ResourceType
 
     wanted = [ConfigResource(ResourceType.TOPIC, topic)]
-    (found,) = asked(admin.describe_configs, wanted, request_timeout=ANSWER).values()
-    return {name: entry.value for name, entry in answer(found, ANSWER).items()}
-
-
-def retention_of(admin: Any, topic: str) -> float:
-    """For how many seconds a tombstone stays, at least."""
-    return int(settings_of(admin, topic)["delete.retention.ms"]) / 1000
+    (future,) = asked(admin.describe_configs, wanted, request_timeout=ANSWER).values()
+    return {name: entry.value for name, entry in answer(future, ANSWER).items()}

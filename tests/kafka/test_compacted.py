@@ -217,13 +217,13 @@ def test_a_plain_topic_is_written_and_not_updated(make: Make) -> None:
 
 def test_what_does_not_fit_together_is_told_at_definition(make: Make) -> None:
     for words, more in (
-        ("kind is one of plain", {"kind": "upset"}),
+        ("kind must be one of plain", {"kind": "upset"}),
         ("needs the fence", {"kind": "opaque", "fence": False}),
         ("duplicate field", {"value": "word"}),
         ("at least one field", {"key": []}),
         ("unknown type 'wrod'", {"value": "n wrod"}),
         ("partitioner is murmur2", {"settings": {"partitioner": "random"}}),
-        ("partitions is a number", {"partitions": 0}),
+        ("partitions must be an integer", {"partitions": 0}),
     ):
         with pytest.raises(DefinitionError, match=words):
             make(**more)
@@ -242,7 +242,7 @@ def test_a_missing_topic_is_made_compacted(make: Make, kafka: Any) -> None:
     driven(factory)
     assert [each.text for each in factory.check()] == [f"topic {factory.topic!r} is compacted and has 3 partitions"]
     again = CompactedTopicState(kafka.bootstrap, factory.topic, "word string", "n bigint", partitions=4)
-    with pytest.raises(StateError, match=r"has 3 partitions, the state is declared with 4.*live in two partitions"):
+    with pytest.raises(StateError, match=r"has 3 partitions, but the state declares 4.*live in two partitions"):
         driven(again)
 
 
@@ -251,7 +251,7 @@ BAD = [
     ({"cleanup_policy": "compact,delete"}, "keys that are not written again are dropped", "cleanup.policy=compact"),
     (
         {"cleanup_policy": "compact", "delete_retention_ms": 1000},
-        "delete.retention.ms=1000: a tombstone.*is to outlive 3600 s", "delete.retention.ms=3600000",
+        "delete.retention.ms=1000: a tombstone.*must survive a stop of 3600 s", "delete.retention.ms=3600000",
     ),
     (
         {"cleanup_policy": "compact", "max_compaction_lag_ms": 500},
@@ -314,8 +314,8 @@ def test_what_another_program_wrote_is_told_with_the_topic(make: Make) -> None:
     put(factory, 1, {(1,): 1})
     producer = Cluster.of(factory.bootstrap).producer({})
     for key, value, words in (
-        (b"[2]", b"oops", "value b'oops' is not JSON"), (b"[2]", b'"a"', "value 'a' is none of"),
-        (b"two", b"5", "key b'two' is none of"),
+        (b"[2]", b"oops", "value b'oops' is not JSON"), (b"[2]", b'"a"', "value 'a' does not match"),
+        (b"two", b"5", "key b'two' does not match"),
     ):  # fmt: skip
         producer.produce(factory.topic, value, key)
         assert producer.flush(30) == 0

@@ -186,7 +186,7 @@ def test_many_partitions_are_shut_out_side_by_side(factory: TransactionalTopicSt
 
 def test_a_task_whose_driver_has_not_prepared_is_refused(factory: TransactionalTopicState) -> None:
     one = driver(factory)
-    with pytest.raises(StateError, match="the driver's prepare comes first"):
+    with pytest.raises(StateError, match=r"call the driver's prepare\(\) before tasks run"):
         one.tasks(rows("1"), 1, of=1)
     assert stored(factory) == []
 

@@ -117,7 +117,7 @@ def test_the_note_is_written_again_with_the_drivers_mark(kafka: Any, topic: str)
     one = driver(factory, "one")
     one.batch(rows(("a", 1)), 1, of=1)
     owner: TopicOwner = one.participant._owner
-    owner._write_plainly(owner._offsets(Owner("other", "s")))
+    owner._write_plainly(Owner("other", "s"))
     one.participant.prepare(2, 1, 1)  # a second attempt writes the driver's mark
     found = owner._place.owner(True)
     assert found is not None

@@ -15,7 +15,7 @@ from topic_reading import Record, read
 
 from states.kafka import FieldNameBasedTupleToKafkaMapper, RowUpdater, TopicState, TransactionalTopicState
 from states.kafka.sending import Sender
-from states.kafka.settings import UNLIMITED, Room
+from states.kafka.settings import Room
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import DefinitionError, FailedException, StateError
@@ -116,8 +116,8 @@ def test_a_selector_sends_each_record_to_its_topic(kafka: Any, make: Any, how: s
     [
         ({"key": "v"}, ("x", float("inf")), ["row 1", "inf"]),
         ({"value": ["t", "v"]}, ("x", object()), ["row 1", "no JSON form"]),
-        ({"value": "v", "topicSelector": "v"}, ("x", 7), ["row 1", "names 7, which is no topic"]),
-        ({"mapper": lambda row: row[0]}, ("x", "y"), ["row 0", "it gives (key, value)"]),
+        ({"value": "v", "topicSelector": "v"}, ("x", 7), ["row 1", "names 7, which is not a topic"]),
+        ({"mapper": lambda row: row[0]}, ("x", "y"), ["row 0", "it must return (key, value)"]),
         ({"value": "v"}, ("x", "v" * 2_000_000), ["MSG_SIZE_TOO_LARGE", "message.max.bytes"]),
         ({"value": "v"}, ("x", "\ud800"), ["row 1", "cannot be written"]),
     ],
@@ -142,7 +142,7 @@ def test_a_row_that_is_no_record_is_named_and_nothing_is_written(
         ({"mapper": 5}, "a mapper is a callable"),
         ({"topicSelector": 5}, "a topic selector is a field's name"),
         ({"value": []}, "name at least one field"),
-        ({"partitions": 0}, "partitions is a number from 1 on"),
+        ({"partitions": 0}, "partitions must be an integer of at least 1"),
         ({"settings": {"group.id": "x"}}, "'group.id' cannot be changed"),
     ],
 )
@@ -163,7 +163,7 @@ def test_fields_that_the_tuples_do_not_have_are_refused_at_build(factory: Any) -
 def test_a_missing_topic_is_refused_or_made(kafka: Any, make: Any) -> None:
     factory = make()
     name = f"{factory.topic}-not"
-    with pytest.raises(StateError, match=f"there is no topic '{name}'. Create it, or let the state make it"):
+    with pytest.raises(StateError, match=f"there is no topic '{name}'. Create it, or let the state create it"):
         written(type(factory)(kafka.bootstrap, name), rows(["a"], ("x",)))
     assert len(written(type(factory)(kafka.bootstrap, name, partitions=3), rows(["a"], ("x",)))) == 1
 
@@ -178,8 +178,8 @@ def test_a_small_queue_keeps_the_order_and_loses_nothing(make: Any) -> None:
 
 def test_no_more_waits_in_the_process_than_there_is_room_for() -> None:
     """Nobody answers: the records before must have timed out before the next ones are queued."""
-    settings = {"message.timeout.ms": 300, "linger.ms": 0, **UNLIMITED}
-    sender = Sender(Cluster.of("127.0.0.1:1"), settings, Room({"queue.buffering.max.messages": "7"}))
+    settings = {"message.timeout.ms": 300, "linger.ms": 0, "queue.buffering.max.messages": "7"}
+    sender = Sender(Cluster.of("127.0.0.1:1"), settings)
     sender.send("t", [b"x"] * 30)
     assert sender.failures.count >= 30 - 7
     assert "_MSG_TIMED_OUT" in sender.failures.text

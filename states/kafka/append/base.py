@@ -40,12 +40,13 @@ class RecordFactory(StateFactory):
         form = RecordForm.of(
             self.topic, self.value, self.key, self.headers, self.mapper, self.topicSelector, self.asJson
         )
-        made: dict[str, Any] = {"value": form.value, "key": form.key, "headers": form.headers, "form": form}
-        own: Any = self
-        made |= {"settings": pairs(self.topic, own.settings), "cluster": cluster_of(self.bootstrap, own.settings)}
-        for name, each in made.items():
-            object.__setattr__(self, name, each)
-        partition_count(self.topic, own.partitions)
+        options = vars(self)  # with those of the subclass
+        settings = options["settings"]
+        derived: dict[str, Any] = {"value": form.value, "key": form.key, "headers": form.headers, "form": form}
+        derived |= {"settings": pairs(self.topic, settings), "cluster": cluster_of(self.bootstrap, settings)}
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+        partition_count(self.topic, options["partitions"])
 
     @property
     def location(self) -> Location:
@@ -61,9 +62,8 @@ class RecordFactory(StateFactory):
 
     def check(self) -> Sequence[Finding]:
         """Looks at the topic and writes nothing. (A selector's topics are unknown before the start.)"""
-        own: Any = self
-        return look(self.cluster, self.topic, own.partitions)
+        return look(self.cluster, self.topic, vars(self)["partitions"])
 
     def __repr__(self) -> str:
-        given = "".join(f", {name}={getattr(self, name)!r}" for name in self.shown if getattr(self, name))
-        return f"{type(self).__name__}({self.bootstrap!r}, {self.topic!r}{given})"
+        options = "".join(f", {name}={value!r}" for name in self.shown if (value := vars(self)[name]))
+        return f"{type(self).__name__}({self.bootstrap!r}, {self.topic!r}{options})"

@@ -8,22 +8,35 @@ key, or a tombstone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from trident_py.chunks import CHUNK_ROWS, Chunk, TupleList
 from trident_py.errors import DefinitionError, StateError
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
+from ..producer import TransactionalProducer
+from ..sending import Sender
 from .texts import Bytes, UnwritableError, as_bytes, json_objects, json_texts
 
-if TYPE_CHECKING:
-    from ..producer import TransactionalProducer
-    from ..sending import Sender
-
 Headers = list[tuple[str, Bytes]]
+
+
+@runtime_checkable
+class TupleToKafkaMapper(Protocol):
+    """Storm's mapper."""
+
+    def getKeyFromTuple(self, tuple: TridentTuple) -> Any: ...
+    def getMessageFromTuple(self, tuple: TridentTuple) -> Any: ...
+
+
+@runtime_checkable
+class KafkaTopicSelector(Protocol):
+    """Storm's topic selector."""
+
+    def getTopic(self, tuple: TridentTuple) -> Any: ...
 
 
 class Block(NamedTuple):
@@ -83,27 +96,29 @@ class RecordForm:
     ) -> RecordForm:  # fmt: skip
         """Raises DefinitionError for options that contradict each other."""
         if mapper is not None and not (value is key is headers is None):
-            raise DefinitionError(f"topic {topic!r}: a mapper makes key, value and headers; leave those out beside it")
-        if not (mapper is None or callable(mapper) or hasattr(mapper, "getMessageFromTuple")):
+            raise DefinitionError(f"topic {topic!r}: a mapper makes key, value and headers; do not set those beside it")
+        if not (mapper is None or callable(mapper) or isinstance(mapper, TupleToKafkaMapper)):
             raise DefinitionError(
                 f"topic {topic!r}: a mapper is a callable (tuple) -> (key, value), or has getKeyFromTuple and "
                 f"getMessageFromTuple; got {mapper!r}"
             )
-        if not (selector is None or isinstance(selector, str) or callable(selector) or hasattr(selector, "getTopic")):
+        if not (selector is None or callable(selector) or isinstance(selector, str | KafkaTopicSelector)):
             raise DefinitionError(
                 f"topic {topic!r}: a topic selector is a field's name, a callable (tuple) -> topic, or has getTopic; "
                 f"got {selector!r}"
             )
-        made = cls(topic, _named(value), _named(key), _named(headers), mapper, selector, json)
-        if any(given is not None and len(given) == 0 for given in (made.value, made.key, made.headers)):
-            raise DefinitionError(f"topic {topic!r}: value, key and headers name at least one field, or are left out")
-        return made
+        options = {"value": value, "key": key, "headers": headers}
+        fields = {name: None if names is None else Fields.of(names) for name, names in options.items()}
+        if any(names is not None and len(names) == 0 for names in fields.values()):
+            raise DefinitionError(
+                f"topic {topic!r}: value, key and headers must each name at least one field, or be left out"
+            )
+        return cls(topic, **fields, mapper=mapper, selector=selector, json=json)
 
     def names(self) -> list[str]:
         """The fields that tuples must have."""
-        chosen = [self.selector] if isinstance(self.selector, str) else []
-        given = [each for each in (self.key, self.value, self.headers) if each is not None]
-        return [*(name for fields in given for name in fields), *chosen]
+        names = [name for fields in (self.key, self.value, self.headers) for name in fields or ()]
+        return [*names, self.selector] if isinstance(self.selector, str) else names
 
     def check(self, fields: Fields) -> None:
         """Raises DefinitionError for fields that the tuples do not have."""
@@ -137,18 +152,14 @@ class RecordForm:
         if self.selector is None:
             return None
         if isinstance(self.selector, str):
-            found = chunk.pylist(self.selector)
+            topics = chunk.pylist(self.selector)
         else:
-            choose = getattr(self.selector, "getTopic", self.selector)
-            found = [choose(values) for values in chunk.tuples(fields)]  # not `map`, which a StopIteration would end
-        for row, topic in enumerate(found):
+            choose = self.selector.getTopic if isinstance(self.selector, KafkaTopicSelector) else self.selector
+            topics = [choose(values) for values in chunk.tuples(fields)]  # not `map`, which a StopIteration would end
+        for row, topic in enumerate(topics):
             if topic is not None and (not isinstance(topic, str) or not topic):
-                raise UnwritableError(row, f"the topic selector names {topic!r}, which is no topic")
-        return [topic or self.topic for topic in found]
-
-
-def _named(given: FieldsLike | None) -> Fields | None:
-    return None if given is None else Fields.of(given)
+                raise UnwritableError(row, f"the topic selector names {topic!r}, which is not a topic")
+        return [topic or self.topic for topic in topics]
 
 
 def chunks_of(tuples: Sequence[TridentTuple]) -> Iterator[tuple[Fields, Chunk]]:
@@ -178,27 +189,26 @@ def _headers(chunk: Chunk, fields: Fields) -> list[Headers]:
 def _mapped(mapper: Any, tuples: list[TridentTuple]) -> Block:
     values, keys, headers = [], [], []
     call = _caller(mapper)
-    for row, each in enumerate(tuples):
-        made = call(each)
-        if not isinstance(made, tuple | list) or len(made) not in (2, 3):
-            raise UnwritableError(row, f"the mapper gave {made!r}; it gives (key, value) or (key, value, headers)")
-        key, value = as_bytes("the mapper's key", [made[0]]), as_bytes("the mapper's value", [made[1]])
+    for row, values_of_row in enumerate(tuples):
+        record = call(values_of_row)
+        if not isinstance(record, tuple | list) or len(record) not in (2, 3):
+            raise UnwritableError(
+                row, f"the mapper returned {record!r}; it must return (key, value) or (key, value, headers)"
+            )
+        key, value = as_bytes("the mapper's key", [record[0]]), as_bytes("the mapper's value", [record[1]])
         keys += key
         values += value
-        headers.append(_pairs(made[2]) if len(made) == 3 and made[2] else [])
+        headers.append(_pairs(record[2]) if len(record) == 3 and record[2] else [])
     return Block(values, keys, headers if any(headers) else None)
 
 
 def _caller(mapper: Any) -> Callable[[TridentTuple], Any]:
-    if hasattr(mapper, "getMessageFromTuple"):
+    if isinstance(mapper, TupleToKafkaMapper):
         return lambda row: (mapper.getKeyFromTuple(row), mapper.getMessageFromTuple(row))
-    found: Callable[[TridentTuple], Any] = mapper
-    return found
+    function: Callable[[TridentTuple], Any] = mapper
+    return function
 
 
 def _pairs(headers: Any) -> Headers:
-    pairs = headers.items() if hasattr(headers, "items") else headers
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
     return [(str(name), as_bytes(str(name), [value])[0]) for name, value in pairs]
-
-
-__all__ = ["Block", "FieldNameBasedTupleToKafkaMapper", "Headers", "RecordForm", "chunks_of"]

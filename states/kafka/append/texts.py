@@ -22,8 +22,8 @@ Bytes = bytes | None
 class UnwritableError(TridentError):
     """A value that cannot be written; ``row`` is its position in the chunk."""
 
-    def __init__(self, row: int, why: str) -> None:
-        super().__init__(why)
+    def __init__(self, row: int, reason: str) -> None:
+        super().__init__(reason)
         self.row = row
 
 
@@ -56,13 +56,13 @@ def json_texts(name: str, column: Column) -> list[str]:
     kinds = set(map(type, values))
     if len(kinds) == 1 and (simple := _TEXTS.get(kinds.pop())) is not None and simple is not _float:
         return list(map(simple, values))
-    made = []
+    texts = []
     for row, value in enumerate(values):
         try:
-            made.append(_text(value))
+            texts.append(_text(value))
         except (TypeError, ValueError, UnkeyableError) as error:
             raise UnwritableError(row, f"{name} is {value!r}, which has no JSON form: {error}") from error
-    return made
+    return texts
 
 
 def json_objects(names: Sequence[str], columns: Sequence[list[str]], length: int) -> list[Bytes]:
@@ -75,7 +75,7 @@ def json_objects(names: Sequence[str], columns: Sequence[list[str]], length: int
         return [text.encode() for text in objects]
     except UnicodeEncodeError as error:
         row = next(i for i, row in enumerate(zip(*columns, strict=True)) if not encodable("".join(row)))
-        raise UnwritableError(row, f"a text is no UTF-8: {error}") from error
+        raise UnwritableError(row, f"a text is not valid UTF-8: {error}") from error
 
 
 def _float(value: float) -> str:

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from trident_py.errors import FailedException, StateError
-from trident_py.kafka.asking import asked
-from trident_py.kafka.clients import is_passing
+from trident_py.errors import StateError
 from trident_py.state import BatchParticipant, State, StateClass
 from trident_py.tuples import TridentTuple
 
@@ -16,11 +14,9 @@ from ..advice import kafka_errors
 from ..ledger import AppendedTopic, UnfencedLedger
 from ..marks import MarkPlace
 from ..sending import Sender
-from ..settings import SETTINGS, UNLIMITED, Room, for_producers
+from ..settings import DELIVERED, for_producers
 from ..topic_admin import check_there
 from .base import RecordFactory
-
-DELIVERED = {"message.timeout.ms": 60_000}
 
 
 class TopicRecords(State):
@@ -42,8 +38,7 @@ class TopicRecords(State):
             return
         admin = self.factory.cluster.admin()
         check_there(self._place, admin, self.factory.partitions)
-        given = for_producers(self.factory.settings)
-        self._sender = Sender(self.factory.cluster, {**SETTINGS, **DELIVERED, **given, **UNLIMITED}, Room(given))
+        self._sender = Sender(self.factory.cluster, for_producers(self.factory.settings), DELIVERED)
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Sends the records without waiting for their delivery; with ``tell`` returns the tuples."""
@@ -56,12 +51,8 @@ class TopicRecords(State):
     def commit(self, txid: int | None) -> Any:
         """Waits until the brokers have confirmed every record. If one was not delivered, raises FailedException if a
         replay may help, else StateError."""
-        sender = self._open_sender
         with kafka_errors(self.factory.cluster, f"write to topic {self.factory.topic!r}"):
-            while asked(sender.producer.flush, 1.0) > 0 and sender.failures.count == 0:
-                pass
-        if sender.failures.count > 0:
-            self._tell(sender)
+            self._open_sender.confirm(self._place.label)
         return {"rows": self.rows}
 
     def rollback(self, txid: int | None) -> None:
@@ -76,17 +67,8 @@ class TopicRecords(State):
     @property
     def _open_sender(self) -> Sender:
         if self._sender is None:
-            raise StateError(f"{self._place.who}: beginCommit comes first")
+            raise StateError(f"{self._place.label}: call beginCommit() first")
         return self._sender
-
-    def _tell(self, sender: Sender) -> None:
-        from confluent_kafka import KafkaException
-
-        failures = sender.failures
-        text = f"{self._place.who}: {failures.count} of {self.rows} records were not delivered. {failures.text}"
-        if is_passing(KafkaException(failures.first)):
-            raise FailedException(f"{text}. The batch is tried again")
-        raise StateError(text)
 
 
 @dataclass(frozen=True, repr=False)

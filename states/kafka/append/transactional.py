@@ -42,9 +42,9 @@ class Consuming:
             )
         if place.partitions > 1 and spout not in place.beside:
             raise DefinitionError(
-                f"state {place.state}: consumed={spout!r} needs each transaction to hold what was made of the offsets "
-                f"it commits; between the spout and these {place.partitions} partitions tuples change their partition. "
-                "Give the state one partition (oneTransaction=True), or leave out the repartitioning"
+                f"state {place.state}: consumed={spout!r} needs each transaction to hold the results of exactly the "
+                f"offsets that it commits, but between the spout and these {place.partitions} partitions tuples change "
+                "their partition. Give the state one partition (oneTransaction=True), or leave out the repartitioning"
             )
 
     def offsets(self, txid: int, partition: int, partitions: int) -> list[tuple[list[Any], Any]]:
@@ -52,13 +52,13 @@ class Consuming:
         from confluent_kafka import TopicPartition
 
         batch = consumed(self._conf, self._spout, txid)
-        mine = partitions_of_task(batch, partition, partitions)
-        if not mine:
+        offsets = partitions_of_task(batch, partition, partitions)
+        if not offsets:
             return []
         if batch.group not in self._groups:
             self._groups[batch.group] = group_metadata(self._cluster, batch.group)
-        places = [TopicPartition(topic, number, offset) for (topic, number), offset in mine.items()]
-        return [(places, self._groups[batch.group])]
+        positions = [TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()]
+        return [(positions, self._groups[batch.group])]
 
 
 TXID_HEADER = "trident-txid"
@@ -97,7 +97,7 @@ class TransactionalTopicRecords(State):
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Sends the records; with ``tell`` returns the tuples written now. Raises StateError for a bad tuple."""
         self.rows += len(tuples)
-        if len(tuples) == 0 or not self._mine:
+        if len(tuples) == 0 or not self._must_write:
             return []
         self._producer.begin()
         for block in self.factory.form.blocks(tuples):
@@ -108,7 +108,7 @@ class TransactionalTopicRecords(State):
     def commit(self, txid: int | None) -> Any:
         """Commits records, mark and consumed offsets in one transaction; returns the receipt: the counts of tuples
         received (``rows``) and written."""
-        if self._mine:
+        if self._must_write:
             mark = self._fence.mark(txid, self.partitions, self.rows)
             if txid is None:
                 mark = mark._replace(txid=self._own.txid, rows=self._own.rows)
@@ -124,8 +124,8 @@ class TransactionalTopicRecords(State):
         self._producer.close()
 
     @property
-    def _mine(self) -> bool:
-        """Whether this partition must write its part of the batch."""
+    def _must_write(self) -> bool:
+        """Whether this partition has not written its part of the batch yet."""
         return self._txid is None or (self._own.txid < self._txid and not self._counts_only)
 
     def _take_over(self, txid: int | None) -> None:
@@ -135,7 +135,7 @@ class TransactionalTopicRecords(State):
         if driver.generation > 0 and driver.partitions == 0:
             self._producer.close()
             raise StateError(
-                f"{self._fence.place.who}: batch {txid} runs before the driver's prepare(), which records the number "
+                f"{self._fence.place.label}: batch {txid} runs before the driver's prepare(), which records the number "
                 "of partitions. Run the topology on a cluster of trident_py"
             )
         self._counts_only = driver.generation > 0 and driver.spread != self._spread
@@ -144,7 +144,7 @@ class TransactionalTopicRecords(State):
         if not self.factory.txidHeader or self._txid is None:
             return block.headers
         txid = (TXID_HEADER, str(self._txid).encode())
-        return [[*own, txid] for own in block.headers or [[]] * len(block.values)]
+        return [[*headers, txid] for headers in block.headers or [[]] * len(block.values)]
 
     def _others(self, txid: int | None) -> list[tuple[list[Any], Any]]:
         if self._consuming is None or txid is None:
@@ -201,7 +201,7 @@ class TransactionalTopicState(RecordFactory):
         super().check_place(place)
         if self.oneTransaction and place.partitions != 1:
             raise DefinitionError(
-                f"state {place.state}: oneTransaction needs one partition, and a StateSpec gives it {place.partitions}"
+                f"state {place.state}: oneTransaction needs one partition, but a StateSpec sets {place.partitions}"
             )
         if self.consumed is not None:
             Consuming.check(self.consumed, place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from trident_py.canonical import key_of
@@ -27,7 +28,7 @@ from ...rows import shared
 from ..append.records import chunks_of
 from ..marks import ANSWER
 from .codec import GLOBAL_KEY, Codec, as_bytes
-from .local_table import SETTLES, LocalTable, Row, table_of
+from .local_table import PAGE, SETTLES, LocalTable, Row, table_of
 from .writer import KeyWriter
 
 PLAIN = "plain"
@@ -51,7 +52,7 @@ class TopicBacking(BackingMap):
         self.written = 0
         self._cluster = cluster
         self._table: LocalTable | None = None
-        self._seen = (-1, -1)
+        self._read = (-1, -1)  # the writer's producer and the table at the last read to the end
         self._pending: dict[bytes, Row] = {}
         self._sent = False
         self._unread = False
@@ -88,11 +89,11 @@ class TopicBacking(BackingMap):
         if len(keys) == 0:
             return []
         names = as_bytes(self.codec.key_texts(self.codec.split_keys(keys)))
-        with self._made_table().lock:  # another thread's query may rebuild it
-            found = self._current().get(names)
+        with self._local_table().lock:  # another thread's query may rebuild it
+            rows = self._current().get(names)
         if self._pending:
-            found = [self._pending.get(name, row) for name, row in zip(names, found, strict=True)]
-        return self._values(found)
+            rows = [self._pending.get(name, row) for name, row in zip(names, rows, strict=True)]
+        return self._values(rows)
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
         if len(keys) == 0:
@@ -113,7 +114,7 @@ class TopicBacking(BackingMap):
         self._sent = True
         fields: Fields
         for fields, chunk in chunks_of(tuples):
-            self._check(fields)
+            self.check_fields(fields)
             keys = [chunk.columns[name] for name in self.codec.keys or ()] or [list(GLOBAL_KEY) * chunk.length]
             values = [chunk.columns[name] for name in self.codec.value]
             texts = self.codec.key_texts(keys, values, done)
@@ -121,7 +122,8 @@ class TopicBacking(BackingMap):
             done += chunk.length
         self.written += done
 
-    def _check(self, fields: Fields) -> None:
+    def check_fields(self, fields: Fields) -> None:
+        """Raises DefinitionError unless rows of these fields can be written."""
         names = [*(self.codec.keys or ()), *self.codec.value]
         if set(names) != set(fields):
             raise DefinitionError(
@@ -131,7 +133,8 @@ class TopicBacking(BackingMap):
 
     def rows(self) -> Iterator[tuple[tuple, Any]]:
         """Yields all keys with their stored values."""
-        for part in _parts(self._current().rows()):
+        rows = self._current().rows()
+        while part := list(islice(rows, PAGE)):
             values = self._values([row for _, row in part])
             yield from zip([self.codec.key(name) for name, _ in part], values, strict=True)
 
@@ -143,18 +146,18 @@ class TopicBacking(BackingMap):
         behind an open transaction of another one, so it waits for that to end (a plain state does not: it sends before
         it reads). Outside a commit each call catches up with the topic, at least up to its own last commit.
         """
-        table = self._made_table()
+        table = self._local_table()
         if not self.active and self._unread:  # own records may lie behind another partition's open transaction
             table.catch_up(ANSWER, whole=True)
             self._unread = False
         elif not self.active:
             table.catch_up(self._settles())
-        elif self._seen != (self.writer.opened, table.begun):
+        elif self._read != (self.writer.opened, table.begun):
             plain = self.kind == PLAIN
-            self._seen = self.writer.opened, table.catch_up(0.0 if plain else ANSWER, whole=not plain)
+            self._read = self.writer.opened, table.catch_up(0.0 if plain else ANSWER, whole=not plain)
         return table
 
-    def _made_table(self) -> LocalTable:
+    def _local_table(self) -> LocalTable:
         if self._table is None:
             self._table = table_of(self._cluster, self.codec.topic)
         return self._table
@@ -169,8 +172,8 @@ class TopicBacking(BackingMap):
             return [None if r is None else TransactionalValue(r.txid, v) for r, v in zip(rows, values, strict=True)]
         if self.kind == "opaque":
             prevs = self.codec.values([None if row is None else row.prev for row in rows])
-            found = zip(rows, values, prevs, strict=True)
-            return [None if row is None else OpaqueValue(row.txid, value, prev) for row, value, prev in found]
+            triples = zip(rows, values, prevs, strict=True)
+            return [None if row is None else OpaqueValue(row.txid, value, prev) for row, value, prev in triples]
         return values
 
     def _split(self, stored: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
@@ -195,7 +198,6 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         """``settle``: a driver's work before the first batch, for a state without a driver; else None."""
         super().__init__(_MAPS[backing.kind].build(backing), GLOBAL_KEY)
         self.backing = backing
-        self.codec = backing.codec
         self.partition = partition
         self.of = of
         self._settle = settle
@@ -235,12 +237,13 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         return tuples if tell else []
 
     def _put(self, tuples: Sequence[TridentTuple]) -> None:
-        names, width = self.codec.keys or Fields(), len(self.codec.value)
+        codec = self.backing.codec
+        names, width = codec.keys or Fields(), len(codec.value)
         last: dict[tuple, tuple[tuple, Any]] = {}
         for fields, chunk in chunks_of(tuples):
-            self.backing._check(fields)
+            self.backing.check_fields(fields)
             keys = chunk.rows(names) if len(names) else [GLOBAL_KEY] * chunk.length
-            rows = chunk.rows(self.codec.value)
+            rows = chunk.rows(codec.value)
             for key, row in zip(keys, rows, strict=True):
                 empty = all(value is None for value in row)
                 last[key_of(key)] = key, None if empty else row[0] if width == 1 else row
@@ -249,8 +252,8 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
         if self.backing.kind == PLAIN:
             raise DefinitionError(
-                f"topic {self.codec.topic!r}: a plain compacted topic is written, not updated: nobody could tell a "
-                'replay. For persistentAggregate choose kind="opaque" or kind="transactional" (or '
+                f"topic {self.backing.codec.topic!r}: a plain compacted topic cannot be updated, since its records do "
+                'not identify a replay. For persistentAggregate choose kind="opaque" or kind="transactional" (or '
                 '"non-transactional", which counts a replay twice)'
             )
         return self.delegate.multiUpdate(keys, updaters)
@@ -260,44 +263,29 @@ class CompactedMap(SnapshottableMap, RemovableMapState, ITupleCollection):
         self.multiPut(keys, [None] * len(keys))
 
     def get(self) -> Any:
-        self._one()
+        self._check_global()
         return super().get()
 
     def update(self, updater: ValueUpdater) -> Any:
-        self._one()
+        self._check_global()
         return self.multiUpdate(self.snapshotKey, [updater])[0]
 
     def set(self, value: Any) -> None:
-        self._one()
+        self._check_global()
         super().set(value)
 
     def getTuples(self) -> Iterator[list[Any]]:
         """This partition's share of the rows: the key's values, then the value's."""
-        single = len(self.codec.value) == 1
+        single = len(self.backing.codec.value) == 1
         for key, stored in shared(self.backing.rows(), self.partition, self.of):
             value = stored[1] if isinstance(self.delegate, TransactionalMap | OpaqueMap) else stored
             yield [*key, value] if single else [*key, *value]
 
-    def _one(self) -> None:
-        if self.codec.keys is not None:
-            raise DefinitionError(
-                f"topic {self.codec.topic!r} has the keys {self.codec.keys}: a global aggregate needs key=None"
-            )
+    def _check_global(self) -> None:
+        codec = self.backing.codec
+        if codec.keys is not None:
+            raise DefinitionError(f"topic {codec.topic!r} has the keys {codec.keys}: a global aggregate needs key=None")
 
 
 def _bytes(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
-
-
-def _parts(rows: Iterator[tuple[bytes, Row]], size: int = 5_000) -> Iterator[list[tuple[bytes, Row]]]:
-    part: list[tuple[bytes, Row]] = []
-    for each in rows:
-        part.append(each)
-        if len(part) == size:
-            yield part
-            part = []
-    if part:
-        yield part
-
-
-__all__ = ["PLAIN", "CompactedMap", "TopicBacking"]

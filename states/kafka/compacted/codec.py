@@ -81,8 +81,8 @@ class Codec:
             return texts[0] if not any(map(_has_none, columns)) else _with_tombstones(texts[0], columns)
         names = (encode_basestring(name).replace("%", "%%") for name in self.value)
         form = "{" + ",".join(f"{name}:%s" for name in names) + "}"
-        made: list[Any] = list(map(form.__mod__, zip(*texts, strict=True)))
-        return made if not all(map(_has_none, columns)) else _with_tombstones(made, columns)
+        objects: list[Any] = list(map(form.__mod__, zip(*texts, strict=True)))
+        return objects if not all(map(_has_none, columns)) else _with_tombstones(objects, columns)
 
     def split_keys(self, keys: Sequence[Sequence[Any]]) -> list[Values]:
         """The columns of key tuples. Raises StateError for a wrong number of fields."""
@@ -108,16 +108,15 @@ class Codec:
     def _texts(self, column: Column, values: Values, named: _Named, texts: Any = None) -> list[Any]:
         try:
             return (texts or json_texts)(column, values)
-        except Refused as why:
-            names = [*self.key_columns, *self.value_columns]
-            shown = ", ".join(f"{c.name}={_short(v)}" for c, v in zip(names, named.values(why.index), strict=False))
-            bad = to_list(values[why.index : why.index + 1])[0]
+        except Refused as refused:
+            names, index = [*self.key_columns, *self.value_columns], refused.index
+            shown = ", ".join(f"{c.name}={_short(v)}" for c, v in zip(names, named.values(index), strict=False))
+            bad = to_list(values[index : index + 1])[0]
             declared = column.ddl if column.ddl != "json" else "no type"
             raise StateError(
-                f"topic {self.topic!r}, row {named.row + why.index} of the batch ({shown}): field {column.name!r} "
-                f"({declared}) cannot hold {_short(bad)} ({type(bad).__name__}): {why.reason}. Nothing of the batch "
-                "is written. "
-                "Convert the value before the state, or give the field another type"
+                f"topic {self.topic!r}, row {named.row + index} of the batch ({shown}): field {column.name!r} "
+                f"({declared}) cannot hold {_short(bad)} ({type(bad).__name__}): {refused.reason}. Nothing of the "
+                "batch is written. Convert the value before the state, or give the field another type"
             ) from None
 
     # -- from the topic
@@ -134,24 +133,24 @@ class Codec:
             return tuple(_back(c, v) for c, v in zip(self.key_columns, json.loads(text), strict=True))
         except (ValueError, TypeError) as error:
             raise StateError(
-                f"topic {self.topic!r}: the key {data[:80]!r} is none of {self.keys}: {error}. Another program writes "
-                "the topic, or the fields of the key were declared otherwise before"
+                f"topic {self.topic!r}: the key {data[:80]!r} does not match the fields {self.keys}: {error}. Another "
+                "program writes the topic, or the key's fields were declared differently before"
             ) from error
 
     def values(self, data: Sequence[bytes | None]) -> list[Any]:
         """The values of records; with several fields, each is a tuple. Raises StateError for an invalid value."""
-        present = [each for each in data if each is not None]
+        present = [text for text in data if text is not None]
         try:
             parsed = json.loads(b"[" + b",\n".join(present) + b"]")
         except ValueError:
             parsed = []
         if len(parsed) != len(present):
-            parsed = [self._parsed(each) for each in present]
-        found = parsed if self._simple(parsed) else list(map(self._value, parsed))
-        if len(found) == len(data):
-            return found
-        rest = iter(found)
-        return [None if each is None else next(rest) for each in data]
+            parsed = [self._parsed(text) for text in present]
+        values = parsed if self._simple(parsed) else list(map(self._value, parsed))
+        if len(values) == len(data):
+            return values
+        rest = iter(values)
+        return [None if text is None else next(rest) for text in data]
 
     def _simple(self, parsed: list[Any]) -> bool:
         """Whether the parsed values need no conversion."""
@@ -172,7 +171,9 @@ class Codec:
                 return _back(self.value_columns[0], parsed)
             return tuple(_back(column, parsed.get(column.name)) for column in self.value_columns)
         except (ValueError, TypeError, AttributeError) as error:
-            raise StateError(f"topic {self.topic!r}: the value {parsed!r} is none of {self.value}: {error}") from error
+            raise StateError(
+                f"topic {self.topic!r}: the value {parsed!r} does not match the fields {self.value}: {error}"
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -234,8 +235,8 @@ def _checked(column: Column, index: int, value: Any) -> str:
     """The JSON text of an untyped value, equal for equal values. Raises Refused if JSON would change the value."""
     try:
         column.encode([value])
-    except Refused as why:
-        raise Refused(why.reason, index) from None
+    except Refused as refused:
+        raise Refused(refused.reason, index) from None
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
@@ -287,8 +288,8 @@ def _back(column: Column, value: Any) -> Any:
 
 def _with_tombstones(texts: list[str], columns: Sequence[Values]) -> list[str | None]:
     """The texts, with None for each row whose values are all None."""
-    gone = [all(value is None for value in row) for row in zip(*map(to_list, columns), strict=True)]
-    return [None if empty else text for empty, text in zip(gone, texts, strict=True)]
+    rows = zip(*map(to_list, columns), strict=True)
+    return [None if all(value is None for value in row) else text for row, text in zip(rows, texts, strict=True)]
 
 
 def as_bytes(texts: Sequence[Text]) -> list[bytes]:
@@ -298,6 +299,3 @@ def as_bytes(texts: Sequence[Text]) -> list[bytes]:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
-
-
-__all__ = ["GLOBAL_KEY", "Codec", "Text", "as_bytes", "json_texts"]

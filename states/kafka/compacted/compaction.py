@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from trident_py.errors import StateError
-from trident_py.kafka.asking import asked
-from trident_py.kafka.clients import ASKING, Cluster, means
-from trident_py.kafka.codes import Meaning
+from trident_py.kafka.clients import Cluster
 from trident_py.state import Location, Remembered
 
 from ...findings import Finding
 from ..advice import kafka_errors
 from ..ledger import RENEWED, TopicLedger
 from ..marks import ANSWER, Mark, MarkPlace
-from ..topic_admin import make, opened, partitions_of, reach, settings_of
+from ..topic_admin import make, opened, partitions_of, reach, settings_of, unless_missing
 from .local_table import table_of
 
 KEYS = "keys"
@@ -45,77 +43,70 @@ class Compaction:
     def look(self, cluster: Cluster) -> list[Finding]:
         """Reports whether the topic is suitable, would be created, or is wrong. Writes nothing."""
         reach(cluster)
-        found = self._found(cluster)
-        if found is None:
+        existing = self.existing(cluster)
+        if existing is None:
             many = "the broker's default" if self.partitions is None else self.partitions
-            return [Finding("creates", f"topic {self.topic!r} does not exist; it would be made, compacted, "
+            return [Finding("creates", f"topic {self.topic!r} does not exist; it would be created, compacted, "
                                        f"partitions: {many}")]  # fmt: skip
-        settings, partitions = found
-        wrong = [Finding("error", text) for text in self._wrong(settings, partitions)]
-        return wrong or [Finding("ok", f"topic {self.topic!r} is compacted and has {partitions} partitions")]
+        settings, partitions = existing
+        problems = [Finding("error", text) for text in self._problems(settings, partitions)]
+        return problems or [Finding("ok", f"topic {self.topic!r} is compacted and has {partitions} partitions")]
 
     def settled(self, cluster: Cluster) -> int:
         """Creates a missing topic; returns the number of partitions. Raises StateError for an unsuitable topic."""
-        found = self._found(cluster)
-        if found is None:
+        existing = self.existing(cluster)
+        if existing is None:
             self._create(cluster)
             return self.settled(cluster)
-        settings, partitions = found
-        for text in self._wrong(settings, partitions):
+        settings, partitions = existing
+        for text in self._problems(settings, partitions):
             raise StateError(text)
         return partitions
 
-    def exists(self, cluster: Cluster) -> bool:
-        return self._found(cluster) is not None
-
-    def _found(self, cluster: Cluster) -> tuple[dict[str, str], int] | None:
-        from confluent_kafka import KafkaException
-
+    def existing(self, cluster: Cluster) -> tuple[dict[str, str], int] | None:
+        """The topic's settings and its number of partitions; None for a missing topic."""
         admin = cluster.admin()
-        with kafka_errors(cluster, f"look at topic {self.topic!r}"):
-            try:
-                return settings_of(admin, self.topic), len(partitions_of(admin, self.topic))
-            except KafkaException as error:
-                if not means(error, Meaning.MISSING):
-                    raise
-                return None
+        return unless_missing(
+            cluster, self.topic, lambda: (settings_of(admin, self.topic), len(partitions_of(admin, self.topic)))
+        )
 
-    def _wrong(self, settings: Mapping[str, str], partitions: int) -> Iterator[str]:
+    def _problems(self, settings: Mapping[str, str], partitions: int) -> Iterator[str]:
         policy = settings.get("cleanup.policy", "")
         if "compact" not in policy:
-            yield self._told("cleanup.policy", policy, "it is not compacted, so old keys are dropped with their "
-                             "segments", "compact")  # fmt: skip
+            yield self._problem("cleanup.policy", policy, "it is not compacted, so old keys are dropped with their "
+                                "segments", "compact")  # fmt: skip
         elif "delete" in policy and any(settings.get(name) != "-1" for name in ("retention.ms", "retention.bytes")):
-            yield self._told("cleanup.policy", policy, "keys that are not written again are dropped after "
-                             f"retention.ms={settings.get('retention.ms')}, "
-                             f"retention.bytes={settings.get('retention.bytes')}", "compact")  # fmt: skip
+            yield self._problem("cleanup.policy", policy, "keys that are not written again are dropped after "
+                                f"retention.ms={settings.get('retention.ms')}, "
+                                f"retention.bytes={settings.get('retention.bytes')}", "compact")  # fmt: skip
         for name, why in _LAGS.items():
             value, least = int(settings.get(name, 0)), int(self.restart * 1000)
             if value < least:
-                yield self._told(name, value, f"{why}: the state is to outlive {self.restart:g} s (restart=)", least)
+                reason = f"{why}: the state must survive a stop of {self.restart:g} s (restart=)"
+                yield self._problem(name, value, reason, least)
         if self.partitions is not None and self.partitions != partitions:
             yield (
-                f"topic {self.topic!r} has {partitions} partitions, the state is declared with {self.partitions}. "
+                f"topic {self.topic!r} has {partitions} partitions, but the state declares {self.partitions}. "
                 f"{_TWO}. Declare partitions={partitions}"
             )
 
-    def _told(self, name: str, value: Any, why: str, instead: Any) -> str:
+    def _problem(self, name: str, value: Any, reason: str, instead: Any) -> str:
         return (
-            f"topic {self.topic!r} has {name}={value}: {why}. Change it: kafka-configs.sh --alter --entity-type topics "
-            f"--entity-name {self.topic} --add-config {name}={instead}"
+            f"topic {self.topic!r} has {name}={value}: {reason}. Change it: kafka-configs.sh --alter --entity-type "
+            f"topics --entity-name {self.topic} --add-config {name}={instead}"
         )
 
     def _create(self, cluster: Cluster) -> None:
         config = {"cleanup.policy": "compact", **dict(self.config)}
         make(cluster, cluster.admin(), self.topic, self.partitions, self.replication, config)
         until = time.monotonic() + ANSWER
-        while self._found(cluster) is None and time.monotonic() < until:
+        while self.existing(cluster) is None and time.monotonic() < until:
             time.sleep(0.02)
 
 
 _TWO = (
-    "The partition of a key follows from their number: with another one a key would live in two partitions, where "
-    "compaction never merges its records and nobody can tell which is the last"
+    "Their number decides the partition of a key: with another number a key would live in two partitions, where "
+    "compaction never merges its records and it is unknown which is the last"
 )
 
 
@@ -136,47 +127,38 @@ class KeyedTopic:
         self._place = MarkPlace.of(self.cluster, self._compaction.topic, conf)
         self._partitions = self._compaction.settled(self.cluster)
         self._admin = self.cluster.admin()
-        known = self._place.read(KEYS)
-        if known is not None and known.partitions != self._partitions:
-            self._changed(known.partitions, self._partitions)
-        self._remember()
+        recorded = self._place.read(KEYS)
+        if recorded is not None:
+            self._compare(self._place, recorded.partitions, self._partitions)
+        self._record(self._place)
 
-    def unchanged(self) -> bool:
-        """Called before each attempt; renews the recorded number if due, and returns whether it was. Raises StateError
-        if the number of partitions has changed."""
-        with kafka_errors(self.cluster, f"look at topic {self._compaction.topic!r}"):
+    def check_unchanged(self) -> None:
+        """Called before each attempt; renews the recorded number if due. Raises StateError if the number of partitions
+        has changed."""
+        assert self._place is not None
+        with kafka_errors(self.cluster, f"look up topic {self._compaction.topic!r}"):
             now = len(partitions_of(self._admin, self._compaction.topic))
-        if now != self._partitions:
-            self._changed(self._partitions, now)
-        due = time.monotonic() - self._written > RENEWED
-        if due:
-            self._remember()
-        return due
+        self._compare(self._place, self._partitions, now)
+        if time.monotonic() - self._written > RENEWED:
+            self._record(self._place)
 
     def last_txid(self) -> int:
         """The highest txid among the topic's records, 0 if there is none."""
-        if not self._compaction.exists(self.cluster):
+        if self._compaction.existing(self.cluster) is None:
             return 0
         table = table_of(self.cluster, self._compaction.topic)
         table.catch_up(ANSWER / 6)
         return table.last_txid()
 
-    def _changed(self, before: int, now: int) -> None:
-        assert self._place is not None
-        raise StateError(
-            f"{self._place.who}: the topic had {before} partitions and has {now}. {_TWO}. Make a new topic with {now} "
-            "partitions and write the keys again"
-        )
+    def _compare(self, place: MarkPlace, before: int, now: int) -> None:
+        if before != now:
+            raise StateError(
+                f"{place.label}: the topic had {before} partitions and has {now}. {_TWO}. Create a new topic with "
+                f"{now} partitions and write the keys again"
+            )
 
-    def _remember(self) -> None:
-        assert self._place is not None
-        offsets = self._place.offsets(Mark(partitions=self._partitions))
-        consumer = self.cluster.consumer({**ASKING, "group.id": self._place.name(KEYS)})
-        try:
-            with kafka_errors(self.cluster, f"remember the partitions of {self._place.who}"):
-                asked(consumer.commit, offsets=offsets, asynchronous=False)
-        finally:
-            consumer.close()
+    def _record(self, place: MarkPlace) -> None:
+        place.write(KEYS, Mark(partitions=self._partitions), f"record the number of partitions of {place.label}")
         self._written = time.monotonic()
 
 
@@ -196,11 +178,11 @@ class CompactedLedger(TopicLedger):
         return super().open(conf)
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        self._keyed.unchanged()
+        self._keyed.check_unchanged()
         super().prepare(txid, attempt, numPartitions)
 
-    def _in_values(self, found: Remembered) -> int:
+    def _in_values(self, marks: Remembered) -> int:
         """The highest txid according to the marks; without marks, according to the values, which reads the topic."""
         if not self._valued:
             return 0
-        return found.last or self._keyed.last_txid()
+        return marks.last or self._keyed.last_txid()

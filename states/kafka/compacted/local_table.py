@@ -27,7 +27,7 @@ from trident_py.kafka.codes import Meaning
 
 from ..advice import kafka_errors
 from ..marks import ANSWER
-from ..topic_admin import partitions_of, retention_of
+from ..topic_admin import partitions_of, settings_of
 
 log = logging.getLogger("states.kafka")
 
@@ -67,10 +67,10 @@ def table_of(cluster: Cluster, topic: str) -> LocalTable:
     """This process's table of the topic; it is freed with its last reference."""
     with _making:
         key = (os.getpid(), cluster, topic)
-        found = _tables.get(key)
-        if found is None:
-            found = _tables[key] = LocalTable(cluster, topic)
-        return found
+        table = _tables.get(key)
+        if table is None:
+            table = _tables[key] = LocalTable(cluster, topic)
+        return table
 
 
 class LocalTable:
@@ -118,7 +118,7 @@ class LocalTable:
     def _stale(self) -> bool:
         """Whether a tombstone may have been written and removed since the table last reached the end."""
         if self._retention is None:
-            self._retention = retention_of(self._admin, self._topic)
+            self._retention = int(settings_of(self._admin, self._topic)["delete.retention.ms"]) / 1000
         return bool(self._at) and time.monotonic() - self._reached > self._retention
 
     def _warn(self, seconds: float) -> None:
@@ -152,8 +152,8 @@ class LocalTable:
     def _unsettled(self, seconds: float) -> FailedException:
         return FailedException(
             f"Kafka at {self._cluster.bootstrap}: a transaction in topic {self._topic!r} stays open for more than "
-            f"{seconds:g} s, and hides what was committed behind it; the batch is tried again. Brokers end it after "
-            "its producer's transaction.timeout.ms; kafka-transactions.sh list shows whose it is"
+            f"{seconds:g} s, and hides the records committed after it; the batch will be replayed. Brokers end the "
+            "transaction after its producer's transaction.timeout.ms; kafka-transactions.sh list shows its producer"
         )
 
     def _offsets(self, isolation: Any, earliest: bool = False) -> dict[int, int]:
@@ -162,8 +162,8 @@ class LocalTable:
 
         spec = OffsetSpec.earliest() if earliest else OffsetSpec.latest()
         wanted = {TopicPartition(self._topic, part): spec for part in range(self._partitions)}
-        found = asked(self._admin.list_offsets, wanted, isolation_level=isolation, request_timeout=ANSWER)
-        return {place.partition: answer(each, ANSWER).offset for place, each in found.items()}
+        futures = asked(self._admin.list_offsets, wanted, isolation_level=isolation, request_timeout=ANSWER)
+        return {place.partition: answer(future, ANSWER).offset for place, future in futures.items()}
 
     def _follow(self, ends: dict[int, int]) -> None:
         self._begin_at(ends)
@@ -173,21 +173,21 @@ class LocalTable:
             self._consumer = self._assigned()
         heard = time.monotonic()
         while any(self._at[part] < end for part, end in ends.items()):
-            found = asked(self._consumer.consume, 1, 0.1)  # returns at the first record; then take all that wait
-            if found:
-                self._take([*found, *asked(self._consumer.consume, READ, 0.005)])
+            first = asked(self._consumer.consume, 1, 0.1)  # returns at the first record; then take all that wait
+            if first:
+                self._take([*first, *asked(self._consumer.consume, READ, 0.005)])
                 heard = time.monotonic()
             elif time.monotonic() - heard > ANSWER:
                 raise FailedException(
-                    f"Kafka at {self._cluster.bootstrap}: topic {self._topic!r} gave no more records for {ANSWER:g} s, "
-                    f"at {self._at} of {ends}. The batch is tried again"
+                    f"Kafka at {self._cluster.bootstrap}: no more records of topic {self._topic!r} arrived for "
+                    f"{ANSWER:g} s, at {self._at} of {ends}. The batch will be replayed"
                 )
 
     def _begin_at(self, ends: dict[int, int]) -> None:
         from confluent_kafka import IsolationLevel
 
         if any(self._at.get(part, 0) > end for part, end in ends.items()):
-            log.warning("topic %r ends before what was read of it: it was made anew, and is read again", self._topic)
+            log.warning("topic %r ends before the last offset read: it was recreated, and is read again", self._topic)
             self._begin()
         if not set(ends) <= set(self._at):
             first = self._offsets(IsolationLevel.READ_UNCOMMITTED, earliest=True)
@@ -197,10 +197,10 @@ class LocalTable:
     def _assigned(self) -> Any:
         from confluent_kafka import TopicPartition
 
-        made = self._cluster.consumer(CONSUMER)
-        asked(made.list_topics, self._topic, ANSWER)  # connect first: otherwise librdkafka waits half a second
-        asked(made.assign, [TopicPartition(self._topic, part, offset) for part, offset in self._at.items()])
-        return made
+        consumer = self._cluster.consumer(CONSUMER)
+        asked(consumer.list_topics, self._topic, ANSWER)  # connect first: otherwise librdkafka waits half a second
+        asked(consumer.assign, [TopicPartition(self._topic, part, offset) for part, offset in self._at.items()])
+        return consumer
 
     def _take(self, messages: Sequence[Any]) -> None:
         """Applies records and notes the offsets reached. The end of a partition is a message of its own, since
@@ -222,23 +222,23 @@ class LocalTable:
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                 self._begin()
                 raise FailedException(
-                    f"topic {self._topic!r}: its records at {message.offset()} are gone; it was made anew, or records "
-                    "were deleted. It is read again from its beginning, and the batch is tried again"
+                    f"topic {self._topic!r}: its records at {message.offset()} are gone: it was recreated, or records "
+                    "were deleted. It is read again from its beginning, and the batch will be replayed"
                 )
-            elif means(KafkaException(error), Meaning.REFUSED):  # never skip an unreadable record
+            elif means(error, Meaning.REFUSED):  # never skip an unreadable record
                 raise KafkaException(error)
         self._write(rows)
         self._at.update((part, max(offset, self._at[part])) for part, offset in at.items())
 
     def _row(self, message: Any, headers: Sequence[tuple[str, bytes | None]]) -> Row:
-        told = dict(headers)
-        txid = told.get(TXID)
+        values = dict(headers)
+        txid = values.get(TXID)
         try:
-            return Row(message.value(), None if txid is None else int(txid), told.get(PREV))
+            return Row(message.value(), None if txid is None else int(txid), values.get(PREV))
         except ValueError as error:
             raise StateError(
-                f"{self._at_record(message)}: the header {TXID} is {txid!r}, which is no txid. Another program writes "
-                "the topic: use another topic for the state"
+                f"{self._at_record(message)}: the header {TXID} is {txid!r}, which is not a txid. Another program "
+                "writes the topic: use another topic for the state"
             ) from error
 
     def _at_record(self, message: Any) -> str:
@@ -246,9 +246,8 @@ class LocalTable:
 
     def _keyless(self, message: Any) -> StateError:
         return StateError(
-            f"{self._at_record(message)}: a record without a "
-            "key; a compacted topic has none. It was written before the topic was compacted: use another topic, or "
-            "delete the records up to there"
+            f"{self._at_record(message)}: a record without a key, written before the topic was compacted. Use another "
+            "topic, or delete the records up to this one"
         )
 
     def put(self, rows: Iterable[tuple[bytes, Row]]) -> None:
@@ -257,11 +256,11 @@ class LocalTable:
             self._write(dict(rows))
 
     def _write(self, rows: dict[bytes, Row]) -> None:
-        gone = [(key,) for key, row in rows.items() if row.value is None and row.txid is None]
+        removed = [(key,) for key, row in rows.items() if row.value is None and row.txid is None]
         kept = sorted((key, *row) for key, row in rows.items() if row.value is not None or row.txid is not None)
         try:
             self._rows.execute("BEGIN")
-            self._rows.executemany("DELETE FROM t WHERE k = ?", gone)
+            self._rows.executemany("DELETE FROM t WHERE k = ?", removed)
             self._rows.executemany(_UPSERT, kept)
             self._rows.execute("COMMIT")
         except sqlite3.Error as error:
@@ -273,15 +272,15 @@ class LocalTable:
 
     def get(self, keys: Sequence[bytes]) -> list[Row | None]:
         """The rows in the order of the keys."""
-        found: dict[bytes, Row] = {}
+        rows: dict[bytes, Row] = {}
         wanted = sorted(set(keys))
         with self.lock:
             for at in range(0, len(wanted), ASKED):
                 some = wanted[at : at + ASKED]
                 marks = ",".join("?" * len(some))
-                rows = self._rows.execute(f"SELECT k, v, txid, prev FROM t WHERE k IN ({marks})", some)
-                found.update((row[0], Row._make(row[1:])) for row in rows)
-        return list(map(found.get, keys))
+                selected = self._rows.execute(f"SELECT k, v, txid, prev FROM t WHERE k IN ({marks})", some)
+                rows.update((row[0], Row._make(row[1:])) for row in selected)
+        return list(map(rows.get, keys))
 
     def last_txid(self) -> int:
         """The highest txid of a row, 0 if there is none."""
@@ -295,9 +294,9 @@ class LocalTable:
             where, after = ("", ()) if last is None else ("AND k > ?", (last,))
             with self.lock:
                 text = f"SELECT k, v, txid, prev FROM t WHERE v IS NOT NULL {where} ORDER BY k LIMIT {PAGE}"
-                found = self._rows.execute(text, after).fetchall()
-            if not found:
+                page = self._rows.execute(text, after).fetchall()
+            if not page:
                 return
-            for key, *row in found:
+            for key, *row in page:
                 yield key, Row._make(row)
-            last = found[-1][0]
+            last = page[-1][0]

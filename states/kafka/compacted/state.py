@@ -15,13 +15,15 @@ from trident_py.tuples import Fields, FieldsLike
 
 from ...findings import Finding
 from ...rows import RowUpdater, check_asked_behind
+from ..fence import TopicFence
 from ..ledger import UnfencedLedger
+from ..marks import MarkPlace
 from ..settings import cluster_of, for_producers, location_of, pairs
 from ..topic_admin import partition_count
 from .backing import PLAIN, CompactedMap, TopicBacking
 from .codec import Codec
 from .compaction import HOUR, CompactedLedger, Compaction, KeyedTopic
-from .writer import KeyWriter, PlainWriter, writer_for
+from .writer import FencedWriter, KeyWriter, PlainWriter
 
 _KINDS = {
     PLAIN: "upsert", "non-transactional": "non-transactional", "transactional": "transactional", "opaque": "opaque",
@@ -29,7 +31,7 @@ _KINDS = {
 _REGRESS = (
     "at least once",
     "a key is written again with the same value, but nothing shuts out an older driver or a delayed attempt, which may "
-    "put an older value over a newer one",
+    "overwrite a newer value with an older one",
     "use fence=True",
 )
 
@@ -66,9 +68,9 @@ class CompactedTopicState(StateFactory):
     codec: Codec = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        kind = {told: name for name, told in _KINDS.items()}.get(self.kind, self.kind)
+        kind = {shown: name for name, shown in _KINDS.items()}.get(self.kind, self.kind)
         if kind not in _KINDS:
-            raise DefinitionError(f"topic {self.topic!r}: kind is one of {', '.join(_KINDS)}; got {self.kind!r}")
+            raise DefinitionError(f"topic {self.topic!r}: kind must be one of {', '.join(_KINDS)}; got {self.kind!r}")
         if not self.fence and kind != PLAIN:
             raise DefinitionError(f"topic {self.topic!r}: kind {kind!r} reads before it writes, which needs the fence")
         key = None if self.key is None else Fields.of(self.key)
@@ -80,12 +82,12 @@ class CompactedTopicState(StateFactory):
         settings = pairs(self.topic, self.settings)
         if "partitioner" in dict(settings):
             raise DefinitionError(f"topic {self.topic!r}: the partitioner is murmur2, as Java's, and cannot be changed")
-        made = {
+        derived = {
             "type": kind, "kind": _KINDS[kind], "key": key, "value": codec.value, "codec": codec,
             "settings": settings, "cluster": cluster_of(self.bootstrap, settings),
             "config": tuple(sorted((name, str(value)) for name, value in dict(self.config or {}).items())),
         }  # fmt: skip
-        for name, value in made.items():
+        for name, value in derived.items():
             object.__setattr__(self, name, value)
         codec.key_columns, codec.value_columns  # noqa: B018 (raises DefinitionError for an unknown type)
 
@@ -132,8 +134,11 @@ class CompactedTopicState(StateFactory):
         return {} if self.fence else {"transactional": _REGRESS, "opaque": _REGRESS}
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> CompactedMap:
-        settings = for_producers(pairs(self.topic, self.settings))
-        writer = writer_for(self.cluster, self.topic, settings, conf, partitionIndex, numPartitions, self.fence)
+        settings = for_producers(self.settings)
+        writer: KeyWriter = PlainWriter(self.cluster, self.topic, settings)  # opens nothing before its first batch
+        if self.fence:
+            fence = TopicFence.of(MarkPlace.of(self.cluster, self.topic, conf), conf)
+            writer = FencedWriter(fence, partitionIndex, numPartitions, settings)
         settle = self.settled if RunContext.of(conf).generation is None else None
         return CompactedMap(self._backing(writer), partitionIndex, numPartitions, settle)
 
@@ -150,7 +155,7 @@ class CompactedTopicState(StateFactory):
         keyed = KeyedTopic(self.cluster, self._compaction)
         if not self.fence:
             return UnfencedLedger(keyed, self.location)
-        settings = for_producers(pairs(self.topic, self.settings))
+        settings = for_producers(self.settings)
         return CompactedLedger(keyed, self.cluster, self.location, settings, valued=self.type != PLAIN)
 
     def stored(self) -> dict[tuple, Any]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from trident_py.errors import FailedException, StateError
-from trident_py.kafka.asking import asked
-from trident_py.kafka.clients import Cluster, errors
+from trident_py.kafka.clients import Cluster
 
 from ..advice import kafka_errors
 from ..fence import TopicFence
-from ..marks import ANSWER, Mark, MarkPlace
+from ..marks import ANSWER, Mark
 from ..producer import TransactionalProducer
 from ..sending import Sender
-from ..settings import SETTINGS, UNLIMITED, Room
 from .codec import Text
 from .local_table import GENERATION, PREV, TXID
 
@@ -88,50 +85,36 @@ class PlainWriter:
     def __init__(self, cluster: Cluster, topic: str, settings: Mapping[str, Any]) -> None:
         self._cluster = cluster
         self._topic = topic
-        self._settings = {**SETTINGS, **settings, **UNLIMITED}
-        self._room = Room(settings)
+        self._settings = settings
         self._sender: Sender | None = None
         self.opened = 0
 
     def begin(self, txid: int | None) -> None:
         if self._sender is None:
-            self._sender = Sender(self._cluster, self._settings, self._room)
+            self._sender = Sender(self._cluster, self._settings)
             self.opened += 1
 
     def send(self, values: Sequence[Text | None], keys: Sequence[Text], prevs: Sequence[Any] | None = None) -> None:
-        assert self._sender is not None and prevs is None
-        try:
-            with kafka_errors(self._cluster, f"write to topic {self._topic!r}"):
-                self._sender.send(self._topic, values, keys)  # type: ignore[arg-type]
-        except BaseException:
-            self.close()
-            raise
+        assert prevs is None
+        with self._writing() as sender:
+            sender.send(self._topic, values, keys)  # type: ignore[arg-type]
 
     def commit(self, txid: int | None) -> None:
         """Returns once every record is confirmed. Raises FailedException if the broker is away, StateError if it
         refuses a record."""
+        with self._writing() as sender:
+            sender.confirm(f"Kafka at {self._cluster.bootstrap}: topic {self._topic!r}", ANSWER)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[Sender]:
+        """The producer, which is closed if the work fails."""
         assert self._sender is not None
-        sender, until = self._sender, time.monotonic() + ANSWER
-        with kafka_errors(self._cluster, f"write to topic {self._topic!r}"):
-            while len(sender.producer) > 0 and sender.failures.count == 0 and time.monotonic() < until:
-                asked(sender.producer.flush, 0.5)
-        if sender.failures.count > 0 or len(sender.producer) > 0:
-            self.close()
-            self._tell(sender)
-
-    def _tell(self, sender: Sender) -> None:
-        from confluent_kafka import KafkaException
-
-        if sender.failures.count == 0:
-            raise FailedException(
-                f"Kafka at {self._cluster.bootstrap}: topic {self._topic!r} has not confirmed {len(sender.producer)} "
-                f"records in {ANSWER:g} s; the batch is tried again"
-            )
         try:
-            with errors(self._cluster, f"write to topic {self._topic!r}"):
-                raise KafkaException(sender.failures.first)
-        except StateError as error:
-            raise StateError(f"{error}. {sender.failures.text}") from error.__cause__
+            with kafka_errors(self._cluster, f"write to topic {self._topic!r}"):
+                yield self._sender
+        except BaseException:
+            self.close()
+            raise
 
     def rollback(self) -> None:
         """Drops the producer. Sent records stay; the replay writes the same keys again."""
@@ -141,15 +124,3 @@ class PlainWriter:
         if self._sender is not None:
             self._sender.close()
         self._sender = None
-
-
-def writer_for(
-    cluster: Cluster, topic: str, settings: Mapping[str, Any], conf: dict, part: int, of: int, fence: bool
-) -> KeyWriter:  # fmt: skip
-    """Returns the writer of a state partition; it opens nothing before its first batch."""
-    if not fence:
-        return PlainWriter(cluster, topic, settings)
-    return FencedWriter(TopicFence.of(MarkPlace.of(cluster, topic, conf), conf), part, of, settings)
-
-
-__all__ = ["FencedWriter", "KeyWriter", "PlainWriter", "writer_for"]
