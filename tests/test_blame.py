@@ -160,7 +160,7 @@ def test_no_tuple_behind_a_stop_iteration_is_dropped_in_silence(made: str, missi
 LAZY = {"map": 0, "filter": 0, "starmap": 0, "takewhile": 0, "dropwhile": 0, "filterfalse": 0, "groupby": 1}
 OURS_OR_A_LIBRARYS = {
     "states/kafka/compacted/codec.py": {"text"},
-    "states/kafka/compacted/local_table.py": {"found.get"},
+    "states/kafka/compacted/local_table.py": {"rows.get"},
     "states/kafka/partitions.py": {"call"},
     "states/kafka/sending.py": {"self.producer.produce"},
     "states/kafka/append/texts.py": {"simple"},

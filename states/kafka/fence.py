@@ -98,9 +98,11 @@ class TopicFence:
             )
         return mark
 
-    def mark(self, txid: int | None, partitions: int, rows: int = 0) -> Mark:
-        """The mark that a partition writes with its data."""
-        return Mark(txid or 0, self.generation, self.lineage, self.attempt, partitions, rows)
+    def mark(self, last: Mark, txid: int | None, partitions: int, rows: int = 0) -> Mark:
+        """The mark that a partition writes with its data; without a txid it keeps the batch of its ``last`` mark."""
+        if txid is None:
+            txid, rows = last.txid, last.rows
+        return Mark(txid, self.generation, self.lineage, self.attempt, partitions, rows)
 
 
 def newer_driver(label: str, generation: int, newer: int) -> ZombieError:

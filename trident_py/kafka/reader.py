@@ -138,10 +138,10 @@ class RecordReader:
 
     def _was_cut(self, r: Range, part: FetchedPartition) -> bool:
         """Whether the log ends before the range does: the missing records are lost."""
-        from confluent_kafka import KafkaException, TopicPartition
+        from confluent_kafka import KafkaException
 
         try:
-            begin, end = asked(self._consumer.get_watermark_offsets, TopicPartition(*r.place), timeout=ANSWER)
+            begin, end = asked(self._consumer.get_watermark_offsets, _partition(r.place), timeout=ANSWER)
         except KafkaException:
             return False  # no answer
         if not begin <= end <= part.fetched:
@@ -154,9 +154,7 @@ class RecordReader:
         part.fetched = offset
 
     def _unassign(self, place: Place, part: FetchedPartition) -> None:
-        from confluent_kafka import TopicPartition
-
-        asked(self._consumer.incremental_unassign, [TopicPartition(*place)])
+        asked(self._consumer.incremental_unassign, [_partition(place)])
         part.assigned = part.live = False
 
     def _pump(self, r: Range, part: FetchedPartition) -> None:
@@ -175,9 +173,7 @@ class RecordReader:
     def _move_on(self, r: Range, part: FetchedPartition) -> None:
         """Advances past transaction markers, which may follow the last record and are not messages."""
         if part.live:
-            from confluent_kafka import TopicPartition
-
-            at = asked(self._consumer.position, [TopicPartition(*r.place)])[0].offset
+            at = asked(self._consumer.position, [_partition(r.place)])[0].offset
             part.fetched = max(part.fetched, at)
 
     def _sort(self, messages: list[Any], wanted: Range) -> None:
@@ -219,12 +215,10 @@ class RecordReader:
             raise KafkaException(error)
 
     def _out_of_range(self, place: Place, part: FetchedPartition, wanted: Range) -> None:
-        from confluent_kafka import TopicPartition
-
         if place != wanted.place:
             self._unassign(place, part)  # checked in its turn
             return
-        begin, end = asked(self._consumer.get_watermark_offsets, TopicPartition(*place), timeout=STALLED)
+        begin, end = asked(self._consumer.get_watermark_offsets, _partition(place), timeout=STALLED)
         if begin <= part.fetched <= end:
             raise FailedException(
                 f"Kafka at {self._cluster.bootstrap}: topic {place[0]}, partition {place[1]}: offset {part.fetched} "
@@ -233,13 +227,9 @@ class RecordReader:
         self._skip_to(place, part, self._on_lost(Lost(wanted, part.fetched, begin, end)))
 
     def _assign(self, places: list[Place]) -> None:
-        from confluent_kafka import TopicPartition
-
         if places:
-            asked(
-                self._consumer.incremental_assign,
-                [TopicPartition(*place, self._parts[place].fetched) for place in places],
-            )
+            starts = [_partition(place, self._parts[place].fetched) for place in places]
+            asked(self._consumer.incremental_assign, starts)
             for place in places:
                 self._parts[place].assigned = True
 
@@ -249,3 +239,9 @@ class RecordReader:
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
+
+
+def _partition(place: Place, *offset: Any) -> Any:
+    from confluent_kafka import TopicPartition
+
+    return TopicPartition(*place, *offset)

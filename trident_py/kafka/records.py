@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from ..chunks import CHUNK_ROWS, Chunk, Column
 from ..errors import SpoutError
 from ..spouts.collectors import checked
 from .batches import Place
-from .formats import Bytes, Format, Raw
+from .formats import Bytes, Format
 from .options import TYPES, KafkaOptions
 
 HEAVY = 32 << 20  # bytes of values per chunk
@@ -111,7 +112,8 @@ class Reading:
         needed, bad = set(wanted), set()
         for name in self._options.columns:
             if name in self._formats:
-                decoded, unreadable = self._decoded(name, group, messages, needed, self._columns)
+                form = self._formats[name]
+                decoded, unreadable = self._decoded(name, group, messages, needed, partial(form.columns, name))
                 columns |= decoded
                 bad |= unreadable
             elif name in needed:
@@ -133,25 +135,19 @@ class Reading:
             return {}, set()
         raw = list(map(RAW[name], messages))
         try:
-            return read(name, raw), set()
+            return read(raw), set()
         except Exception:
             bad = self._bad(name, group, raw, read)
             if not bad:
                 raise
-            return read(name, [None if at in bad else data for at, data in enumerate(raw)]), bad
-
-    def _columns(self, name: str, raw: Raw) -> dict[str, Column]:
-        return self._formats[name].columns(name, raw)
-
-    def _objects(self, name: str, raw: Raw) -> list[Any]:
-        return self._formats[name].objects(raw)
+            return read([None if at in bad else data for at, data in enumerate(raw)]), bad
 
     def _bad(self, name: str, group: list[PartitionMessages], raw: list[Any], read: Callable[..., Any]) -> set[int]:
         bad = set()
         places = [(segment.place, message) for segment in group for message in segment.messages]
         for at, data in enumerate(raw):
             try:
-                read(name, [data])
+                read([data])
             except Exception as error:
                 place, message = places[at]
                 self._is_bad(place, message.offset(), name, error)
@@ -200,17 +196,16 @@ class Reading:
 
     def _records(self, group: list[PartitionMessages]) -> Iterator[KafkaRecord]:
         messages = [message for segment in group for message in segment.messages]
-        keys, bad_keys = self._decoded("key", group, messages, {"key"}, self._objects)
-        values, bad = self._decoded("value", group, messages, {"value"}, self._objects)
-        headers, bad_headers = self._decoded("headers", group, messages, {"headers"}, self._objects)
-        bad = bad | bad_keys | bad_headers
-        at = -1
-        for segment in group:
-            for message in segment.messages:
-                at += 1
-                if at not in bad:
-                    both, millis = (keys[at], values[at]), millis_of(message)
-                    yield KafkaRecord(*segment.place, message.offset(), *both, headers[at], millis)
+        parts: list[list[Any]] = []
+        bad: set[int] = set()
+        for name in ("key", "value", "headers"):
+            objects, unreadable = self._decoded(name, group, messages, {name}, self._formats[name].objects)
+            parts.append(objects)
+            bad |= unreadable
+        places = (segment.place for segment in group for _ in segment.messages)
+        for at, (place, message, key, value, headers) in enumerate(zip(places, messages, *parts, strict=True)):
+            if at not in bad:
+                yield KafkaRecord(place[0], place[1], message.offset(), key, value, headers, millis_of(message))
 
 
 _FORMAT = "Correct the spout's format"

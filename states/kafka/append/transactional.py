@@ -109,9 +109,7 @@ class TransactionalTopicRecords(State):
         """Commits records, mark and consumed offsets in one transaction; returns the receipt: the counts of tuples
         received (``rows``) and written."""
         if self._must_write:
-            mark = self._fence.mark(txid, self.partitions, self.rows)
-            if txid is None:
-                mark = mark._replace(txid=self._own.txid, rows=self._own.rows)
+            mark = self._fence.mark(self._own, txid, self.partitions, self.rows)
             self._producer.commit(mark, self._others(txid))
             self._own = mark
         return {"partition": self.partition, "rows": self.rows, "written": self.written}

@@ -34,16 +34,17 @@ _LAGS = {
 class Compaction:
     """A state's requirements of its topic. ``restart``: for how many seconds the topology may be down."""
 
+    cluster: Cluster
     topic: str
     partitions: int | None = None
     replication: int | None = None
     config: tuple[tuple[str, str], ...] = ()
     restart: float = HOUR
 
-    def look(self, cluster: Cluster) -> list[Finding]:
+    def look(self) -> list[Finding]:
         """Reports whether the topic is suitable, would be created, or is wrong. Writes nothing."""
-        reach(cluster)
-        existing = self.existing(cluster)
+        reach(self.cluster)
+        existing = self.existing()
         if existing is None:
             many = "the broker's default" if self.partitions is None else self.partitions
             return [Finding("creates", f"topic {self.topic!r} does not exist; it would be created, compacted, "
@@ -52,22 +53,22 @@ class Compaction:
         problems = [Finding("error", text) for text in self._problems(settings, partitions)]
         return problems or [Finding("ok", f"topic {self.topic!r} is compacted and has {partitions} partitions")]
 
-    def settled(self, cluster: Cluster) -> int:
+    def settled(self) -> int:
         """Creates a missing topic; returns the number of partitions. Raises StateError for an unsuitable topic."""
-        existing = self.existing(cluster)
+        existing = self.existing()
         if existing is None:
-            self._create(cluster)
-            return self.settled(cluster)
+            self._create()
+            return self.settled()
         settings, partitions = existing
         for text in self._problems(settings, partitions):
             raise StateError(text)
         return partitions
 
-    def existing(self, cluster: Cluster) -> tuple[dict[str, str], int] | None:
+    def existing(self) -> tuple[dict[str, str], int] | None:
         """The topic's settings and its number of partitions; None for a missing topic."""
-        admin = cluster.admin()
+        admin, topic = self.cluster.admin(), self.topic
         return unless_missing(
-            cluster, self.topic, lambda: (settings_of(admin, self.topic), len(partitions_of(admin, self.topic)))
+            self.cluster, topic, lambda: (settings_of(admin, topic), len(partitions_of(admin, topic)))
         )
 
     def _problems(self, settings: Mapping[str, str], partitions: int) -> Iterator[str]:
@@ -96,11 +97,11 @@ class Compaction:
             f"topics --entity-name {self.topic} --add-config {name}={instead}"
         )
 
-    def _create(self, cluster: Cluster) -> None:
+    def _create(self) -> None:
         config = {"cleanup.policy": "compact", **dict(self.config)}
-        make(cluster, cluster.admin(), self.topic, self.partitions, self.replication, config)
+        make(self.cluster, self.cluster.admin(), self.topic, self.partitions, self.replication, config)
         until = time.monotonic() + ANSWER
-        while self.existing(cluster) is None and time.monotonic() < until:
+        while self.existing() is None and time.monotonic() < until:
             time.sleep(0.02)
 
 
@@ -114,8 +115,8 @@ class KeyedTopic:
     """The driver's checks of the topic: at the start of a run, and before each attempt that its partitions are
     unchanged."""
 
-    def __init__(self, cluster: Cluster, compaction: Compaction) -> None:
-        self.cluster = cluster
+    def __init__(self, compaction: Compaction) -> None:
+        self.cluster = compaction.cluster
         self._compaction = compaction
         self._place: MarkPlace | None = None
         self._admin: Any = None
@@ -125,7 +126,7 @@ class KeyedTopic:
     def open(self, conf: dict) -> None:
         """Checks or creates the topic. Raises StateError if it is unsuitable or its partition count has changed."""
         self._place = MarkPlace.of(self.cluster, self._compaction.topic, conf)
-        self._partitions = self._compaction.settled(self.cluster)
+        self._partitions = self._compaction.settled()
         self._admin = self.cluster.admin()
         recorded = self._place.read(KEYS)
         if recorded is not None:
@@ -144,7 +145,7 @@ class KeyedTopic:
 
     def last_txid(self) -> int:
         """The highest txid among the topic's records, 0 if there is none."""
-        if self._compaction.existing(self.cluster) is None:
+        if self._compaction.existing() is None:
             return 0
         table = table_of(self.cluster, self._compaction.topic)
         table.catch_up(ANSWER / 6)
@@ -165,10 +166,8 @@ class KeyedTopic:
 class CompactedLedger(TopicLedger):
     """The driver's side of a fenced CompactedTopicState: it checks the topic, then takes over the fence."""
 
-    def __init__(
-        self, keyed: KeyedTopic, cluster: Cluster, location: Location, settings: Mapping[str, Any], valued: bool
-    ) -> None:
-        super().__init__(cluster, location, settings, counted=False)
+    def __init__(self, keyed: KeyedTopic, location: Location, settings: Mapping[str, Any], valued: bool) -> None:
+        super().__init__(keyed.cluster, location, settings, counted=False)
         self._keyed = keyed
         self._valued = valued
 

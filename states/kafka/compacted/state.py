@@ -152,15 +152,14 @@ class CompactedTopicState(StateFactory):
 
     def participant(self) -> BatchParticipant:
         """Returns the driver's side for one run: it checks or creates the topic, then fences."""
-        keyed = KeyedTopic(self.cluster, self._compaction)
+        keyed = KeyedTopic(self._compaction)
         if not self.fence:
             return UnfencedLedger(keyed, self.location)
-        settings = for_producers(self.settings)
-        return CompactedLedger(keyed, self.cluster, self.location, settings, valued=self.type != PLAIN)
+        return CompactedLedger(keyed, self.location, for_producers(self.settings), valued=self.type != PLAIN)
 
     def stored(self) -> dict[tuple, Any]:
         """Returns all keys that have a value: key tuple -> plain value, TransactionalValue or OpaqueValue."""
-        if self._compaction.look(self.cluster)[0].level == "creates":
+        if self._compaction.look()[0].level == "creates":
             return {}
         backing = self._backing(PlainWriter(self.cluster, self.topic, {}))
         backing.written = 1  # waits for records committed just now
@@ -168,11 +167,11 @@ class CompactedTopicState(StateFactory):
 
     def settled(self) -> None:
         """Creates the topic if it is missing. Raises StateError if an existing one is unsuitable."""
-        self._compaction.settled(self.cluster)
+        self._compaction.settled()
 
     def check(self) -> Sequence[Finding]:
         """Looks at the topic and writes nothing."""
-        return self._compaction.look(self.cluster)
+        return self._compaction.look()
 
     def _backing(self, writer: KeyWriter) -> TopicBacking:
         return TopicBacking(self.codec, self.type, self.cluster, writer)
@@ -180,7 +179,7 @@ class CompactedTopicState(StateFactory):
     @property
     def _compaction(self) -> Compaction:
         config = tuple(dict(self.config or {}).items())
-        return Compaction(self.topic, self.partitions, self.replication, config, self.restart)
+        return Compaction(self.cluster, self.topic, self.partitions, self.replication, config, self.restart)
 
     def __repr__(self) -> str:
         fence = "" if self.fence else ", fence=False"

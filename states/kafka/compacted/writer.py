@@ -66,9 +66,7 @@ class FencedWriter:
 
     def commit(self, txid: int | None) -> None:
         """Commits the records and the mark. Raises FailedException if the batch must be replayed."""
-        mark = self._fence.mark(txid, self._of)
-        if txid is None:
-            mark = mark._replace(txid=self._own.txid)
+        mark = self._fence.mark(self._own, txid, self._of)
         self._producer.commit(mark)
         self._own = mark
 
