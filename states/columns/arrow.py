@@ -106,15 +106,15 @@ def refusals(column: Column, values: Any) -> dict[int, str]:
         pass
     else:
         return {}
-    found = {}
+    reasons = {}
     for index in range(len(values)):
         try:
             column.encode(_objects(values[index : index + 1]))
         except Refused as why:
-            found[index] = why.reason
-    good = [index for index in range(len(values)) if index not in found]
+            reasons[index] = why.reason
+    good = [index for index in range(len(values)) if index not in reasons]
     strangers = column.strangers([_objects(values[index : index + 1])[0] for index in good])
-    return found | {good[at]: reason for at, reason in strangers.items()}
+    return reasons | {good[at]: reason for at, reason in strangers.items()}
 
 
 def _objects(values: Any) -> list[Any]:
@@ -130,9 +130,9 @@ def _objects(values: Any) -> list[Any]:
 
 def _of_chunks(tuples: TupleList, name: str) -> Any:
     columns = [chunk.columns[name] for chunk in tuples.chunks]
-    types = {None if isinstance(each, list) else each.type for each in columns}
+    types = {None if isinstance(column, list) else column.type for column in columns}
     if len(types) == 1 and None not in types:
-        return pa.concat_arrays([_large(each) for each in columns])
+        return pa.concat_arrays([_large(column) for column in columns])
     return [value for chunk in tuples.chunks for value in chunk.pylist(name)]
 
 
@@ -153,10 +153,8 @@ def _passes(column: Column, array: pa.Array) -> bool:
 
 
 def _integer(column: Column, array: pa.Array) -> bool:
-    if not pa.types.is_integer(array.type):
-        return False
-    found = pc.min_max(array).as_py()
-    return -(1 << column.bits - 1) <= found["min"] and found["max"] < 1 << column.bits - 1
+    half = 1 << column.bits - 1
+    return bool(pa.types.is_integer(array.type)) and _between(array, -half, half - 1)
 
 
 def _double(column: Column, array: pa.Array) -> bool:
@@ -212,8 +210,8 @@ def _decimal(column: Column, array: pa.Array) -> bool:
 
 
 def _between(array: pa.Array, low: int, high: int) -> bool:
-    found = pc.min_max(array).as_py()
-    return low <= found["min"] and found["max"] <= high
+    bounds = pc.min_max(array).as_py()
+    return low <= bounds["min"] and bounds["max"] <= high
 
 
 def _any(mask: pa.Array) -> bool:

@@ -131,18 +131,18 @@ class Column:
             if quick is not None and quick(self, values, kinds - {_NONE}):
                 return values
         encode = _ENCODE[self.family]
-        done = []
+        stored = []
         for index, value in enumerate(values):
             try:
                 plain = _plain(value)
                 if plain is None and not self.nullable:
                     raise Refused("a key column cannot hold null" if self.key else _NUMBERED)
-                done.append(None if plain is None else encode(self, plain))
+                stored.append(None if plain is None else encode(self, plain))
             except Refused as refused:
                 raise Refused(refused.reason, index) from None
         for index, reason in self.strangers(values).items():
             raise Refused(reason, index)
-        return done
+        return stored
 
     def strangers(self, values: Sequence[Any]) -> dict[int, str]:
         """Where the column `folds`: the keys that differ from the table's kind, or from the first key's if that is
@@ -153,7 +153,7 @@ class Column:
         right = zoned[0] if self.zoned is None else self.zoned
         has, others = ("no", "one") if right else ("a", "none")
         reason = f"it has {has} time zone, the others here have {others}, and the column would store both as one key"
-        return {index: reason for index, own in enumerate(zoned) if own != right}
+        return {index: reason for index, is_zoned in enumerate(zoned) if is_zoned != right}
 
 
 def refusal(
@@ -168,11 +168,11 @@ def refusal(
     )
 
 
-def typed(fields: Fields, key: bool, known: dict[str, str]) -> list[Column] | str:
+def typed(fields: Fields, key: bool, types: dict[str, str]) -> list[Column] | str:
     """The columns of these fields; or the name of the first field whose type is unknown."""
     columns = []
     for name in fields:
-        ddl = fields.types.get(name, known.get(name))
+        ddl = fields.types.get(name, types.get(name))
         if ddl is None:
             return name
         columns.append(Column(name, ddl, key))
@@ -246,9 +246,9 @@ def _plain(value: Any) -> Any:
         raise Refused(error.reason) from None
 
 
-def _want(value: Any, kind: type | tuple[type, ...], what: str) -> None:
+def _want(value: Any, kind: type | tuple[type, ...], noun: str) -> None:
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise Refused(f"it is not {what}")
+        raise Refused(f"it is not {noun}")
 
 
 def _integer(column: Column, value: Any) -> Any:

@@ -15,13 +15,23 @@ from sqlalchemy.engine import URL
 from trident_py.errors import DefinitionError
 from trident_py.tuples import Fields
 
-from ..columns.values import Column, nameable, typed
+from ..columns.values import nameable, typed
 from ..findings import Finding
 from . import kinds, ledger
 from .connection import Connection, driver_connection
 from .dialects.sqlite.table import unopenable
 from .store import Store, store_of
-from .table import ROUTING, Shape, TablePlace, column_problems, key_problems, nearest, table_problems, unknown_column
+from .table import (
+    LAYOUT,
+    Shape,
+    TablePlace,
+    column_problems,
+    key_problems,
+    layout_problem,
+    nearest,
+    table_problems,
+    unknown_column,
+)
 
 
 class ReadOnlyFile(Store):
@@ -43,9 +53,6 @@ def _read_only(url: URL) -> URL:
     way = {} if log.exists() and log.stat().st_size > 0 else {"immutable": "1"}
     query = {"mode": "ro", **way, "uri": "true"}
     return URL.create(url.drivername, database=f"file:{quote(str(path))}", query=query)
-
-
-LAYOUT = "trident_layout"
 
 
 @dataclass(frozen=True)
@@ -74,15 +81,15 @@ def check(
     look = _Look(place, keys, others, tuple(beside), stages)
     for index, url in enumerate(place.urls()):
         before = f"{Path(url.database or '').name}: " if place.files > 1 else ""
-        findings += [Finding(each.level, before + each.text) for each in _one(look, url, index)]
+        findings += [Finding(finding.level, before + finding.text) for finding in _in_file(look, url, index)]
     return findings
 
 
-def _one(look: _Look, url: URL, index: int) -> Iterator[Finding]:
+def _in_file(look: _Look, url: URL, index: int) -> Iterator[Finding]:
     sqlite = url.get_backend_name() == "sqlite"
     if sqlite:
-        yield from (refused := list(_file(url)))
-        if any(each.level == "error" for each in refused):
+        yield from (findings := list(_file(url)))
+        if any(finding.level == "error" for finding in findings):
             return
         if not Path(url.database or "").exists():
             yield from _table(look)
@@ -133,38 +140,42 @@ def _database(look: _Look, store: Store, index: int) -> Iterator[Finding]:
             yield from _table(look) if not odd else ()
         else:
             yield from _columns(look, store, inspector)
-        ours = [each.name for each in ledger.tables({})] + [LAYOUT] * (index == 0)
-        for what, names in (("the state's further tables", look.beside), ("the ledger's tables", ours)):
+        ours = [table.name for table in ledger.tables({})] + [LAYOUT] * (index == 0)
+        for title, names in (("the state's further tables", look.beside), ("the ledger's tables", ours)):
             if absent := [name for name in names if name not in tables]:
-                yield Finding("creates", f"{what} {', '.join(absent)}")
+                yield Finding("creates", f"{title} {', '.join(absent)}")
         if LAYOUT in tables and index == 0:
             yield from _layout(place, store)
         wanted = [place.table, *look.beside, *ours]
-        there = [name for name in wanted if name in tables]
-        for name in there:
-            yield from (Finding("error", f"table {name!r} {each}") for each in table_problems(store, name))
-        yield from _privileges(store, there, len(there) < len(wanted), look.stages)
+        present = [name for name in wanted if name in tables]
+        for name in present:
+            yield from (Finding("error", f"table {name!r} {problem}") for problem in table_problems(store, name))
+        yield from _privileges(store, present, len(present) < len(wanted), look.stages)
 
 
 def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
     """Checks an existing table against the columns that the state needs."""
     place, keys, others = look.place, look.keys, look.others
     described = inspector.get_columns(place.table)
-    found = store.dialect.type_names(store.engine, place.table)
-    known = nearest(store, found)
-    others = Fields(list(filter(_nameable, known))).without(keys) if others is None else others
-    made = [typed(keys, True, known), typed(others, False, known)]
-    problems = [f"{unknown_column(each, found)}; declare its type" for each in made if isinstance(each, str)]
-    shape = Shape(tuple(column for each in made for column in each if isinstance(column, Column)))
+    type_names = store.dialect.type_names(store.engine, place.table)
+    types = nearest(store, type_names)
+    others = Fields(list(filter(_nameable, types))).without(keys) if others is None else others
+    problems, columns = [], []
+    for typed_columns in (typed(keys, True, types), typed(others, False, types)):
+        if isinstance(typed_columns, str):
+            problems.append(f"{unknown_column(typed_columns, type_names)}; declare its type")
+        else:
+            columns += typed_columns
+    shape = Shape(tuple(columns))
     if not problems:
-        problems = [*column_problems(store, place.table, shape, found)]
+        problems = [*column_problems(store, place.table, shape, type_names)]
         problems += [] if problems else key_problems(store, place.table, shape)
         problems += [] if problems else _kinds(store, inspector, place, shape)
         problems += _unfilled(described, shape)
-    yield from (Finding("error", f"table {place.table!r} {each}") for each in problems)
+    yield from (Finding("error", f"table {place.table!r} {problem}") for problem in problems)
     if not problems:
         key = f", key ({', '.join(column.name for column in shape.keys)})" if shape.keys else ""
-        names = ", ".join(f"{column.name} {found[column.name].lower()}".strip() for column in shape.columns)
+        names = ", ".join(f"{column.name} {type_names[column.name].lower()}".strip() for column in shape.columns)
         yield Finding("ok", f"table {place.table!r} ({names}){key}")
 
 
@@ -198,71 +209,66 @@ def _kinds(store: Store, inspector: Any, place: TablePlace, shape: Shape) -> lis
 def _layout(place: TablePlace, store: Store) -> Iterator[Finding]:
     with store.reading() as connection:
         text = f"SELECT files, routing FROM {LAYOUT} WHERE name = ?"
-        found = connection.execute(text, (place.table,)).fetchone()
-    if found is not None and tuple(found) != (place.files, ROUTING):
-        yield Finding(
-            "error",
-            f"table {place.table!r} lies in {found[0]} file(s) with routing {found[1]!r}, but the state declares "
-            f"{place.files} with {ROUTING!r}; the number is fixed when a table is created",
-        )
+        problem = layout_problem(place, connection.execute(text, (place.table,)).fetchone())
+    if problem is not None:
+        yield Finding("error", problem)
 
 
-def _privileges(store: Store, there: list[str], creates: bool, stages: bool) -> Iterator[Finding]:
+def _privileges(store: Store, tables: list[str], creates: bool, stages: bool) -> Iterator[Finding]:
     with store.reading() as connection:
-        gone = missing(store.dialect.name, connection, there, creates, stages)
-    if gone:
-        yield Finding("error", f"the user {store.url.username or ''} lacks: {', '.join(gone)}; grant these privileges")
+        lacking = missing(store.dialect.name, connection, tables, creates, stages)
+    if lacking:
+        names = ", ".join(lacking)
+        yield Finding("error", f"the user {store.url.username or ''} lacks: {names}; grant these privileges")
 
 
 ROWS = ("SELECT", "INSERT", "UPDATE", "DELETE")
-_GRANT = re.compile(r"GRANT (?P<what>.+?) ON (?:TABLE )?(?P<where>\S+) TO ", re.IGNORECASE)
+_GRANT = re.compile(r"GRANT (?P<privileges>.+?) ON (?:TABLE )?(?P<where>\S+) TO ", re.IGNORECASE)
 
 
 def missing(
-    dialect: str, connection: Connection, there: Iterable[str], creates: bool, stages: bool = False
+    dialect: str, connection: Connection, tables: Iterable[str], creates: bool, stages: bool = False
 ) -> list[str]:
-    """The privileges that the user lacks: on the tables that are ``there``, and to create tables.
+    """The privileges that the user lacks: on these existing tables, and to create tables.
 
     ``creates``: the state needs new tables; ``stages``: it needs temporary ones.
     """
     if dialect == "mysql":
-        return _mysql(connection, there, creates, stages)
+        return _mysql(connection, tables, creates, stages)
     if dialect == "postgresql":
-        return _postgresql(connection, there, creates, stages)
+        return _postgresql(connection, tables, creates, stages)
     return []
 
 
-def _postgresql(connection: Connection, there: Iterable[str], creates: bool, stages: bool) -> list[str]:
-    gone = []
-    for table in there:
-        may = [f"has_table_privilege(?, '{each}')" for each in ROWS]
-        found = connection.execute(f"SELECT {', '.join(may)}", [f'"{table}"'] * len(ROWS)).fetchone()
-        gone += [f"{each} on {table}" for each, granted in zip(ROWS, found, strict=True) if not granted]
+def _postgresql(connection: Connection, tables: Iterable[str], creates: bool, stages: bool) -> list[str]:
+    lacking = []
+    for table in tables:
+        may = [f"has_table_privilege(?, '{privilege}')" for privilege in ROWS]
+        answers = connection.execute(f"SELECT {', '.join(may)}", [f'"{table}"'] * len(ROWS)).fetchone()
+        lacking += [f"{privilege} on {table}" for privilege, has in zip(ROWS, answers, strict=True) if not has]
     if creates:
         text = "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)"
-        gone += [] if connection.execute(text).fetchone()[0] else ["CREATE on the schema"]
+        lacking += [] if connection.execute(text).fetchone()[0] else ["CREATE on the schema"]
     if stages:
         text = "SELECT has_database_privilege(current_database(), 'TEMPORARY')"
-        gone += [] if connection.execute(text).fetchone()[0] else ["TEMPORARY on the database"]
-    return gone
+        lacking += [] if connection.execute(text).fetchone()[0] else ["TEMPORARY on the database"]
+    return lacking
 
 
-def _mysql(connection: Connection, there: Iterable[str], creates: bool, stages: bool) -> list[str]:
+def _mysql(connection: Connection, tables: Iterable[str], creates: bool, stages: bool) -> list[str]:
     grants = [row[0] for row in connection.execute("SHOW GRANTS").fetchall()]
     if any(" ON " not in grant for grant in grants):
         return []  # a role, whose privileges SHOW GRANTS does not list
     database = connection.execute("SELECT database()").fetchone()[0]
-    parsed = [(match["what"].upper(), match["where"]) for match in map(_GRANT.match, grants) if match]
-    gone = []
-    for table in there:
-        gone += [f"{each} on {table}" for each in ROWS if not _granted(parsed, each, database, table)]
-    wanted = ["CREATE"] * creates + ["CREATE TEMPORARY TABLES"] * stages
-    return gone + [f"{each} on {database}" for each in wanted if not _granted(parsed, each, database, None)]
+    parsed = [(match["privileges"].upper(), match["where"]) for match in map(_GRANT.match, grants) if match]
+    wanted: list[tuple[str, str | None]] = [(privilege, table) for table in tables for privilege in ROWS]
+    wanted += [("CREATE", None)] * creates + [("CREATE TEMPORARY TABLES", None)] * stages
+    return [f"{name} on {table or database}" for name, table in wanted if not _granted(parsed, name, database, table)]
 
 
 def _granted(grants: list[tuple[str, str]], wanted: str, database: str, table: str | None) -> bool:
-    for what, where in grants:
-        names = {name.split("(")[0].strip() for name in what.split(",")}
+    for privileges, where in grants:
+        names = {name.split("(")[0].strip() for name in privileges.split(",")}
         scope = where.replace("`", "").replace('"', "")
         schema, _, name = scope.rpartition(".")
         if names & {wanted, "ALL", "ALL PRIVILEGES"} and _covers(schema, database) and name in ("*", table):

@@ -41,27 +41,27 @@ def note(store: Store, connection: Connection, name: str, keys: Sequence[Column]
     Raises StateError for a column that holds another kind; the database driver's duplicate key error if another process
     notes it at this moment: the caller calls again.
     """
-    own = store.dialect.named(connection, name)
+    table = store.dialect.named(connection, name)
     if new:
-        connection.execute(f"DELETE FROM {TABLE} WHERE name = ?", (own,))
+        connection.execute(f"DELETE FROM {TABLE} WHERE name = ?", (table,))
     if problems := key_problems(store, connection, name, keys):
         raise StateError(f"table {name!r} in {store.shown} {problems[0]}")
-    found = _noted(connection, own)
+    kinds = _kinds(connection, table)
     text = f"INSERT INTO {TABLE} (name, field, kind) VALUES (?, ?, ?)"
     for column in keys:
-        if column.name not in found:
-            connection.execute(text, (own, column.name, column.kind))
+        if column.name not in kinds:
+            connection.execute(text, (table, column.name, column.kind))
 
 
 def key_problems(store: Store, connection: Connection, name: str, keys: Sequence[Column]) -> list[str]:
     """The problems of key columns that hold values of another kind."""
-    found = _noted(connection, store.dialect.named(connection, name))
+    kinds = _kinds(connection, store.dialect.named(connection, name))
     return [
-        f"has the key column {column.name!r}, which holds values of the kind {there!r} (recorded in {TABLE}). It is "
+        f"has the key column {column.name!r}, which holds values of the kind {kind!r} (recorded in {TABLE}). It is "
         f"declared {column.ddl} now: different keys would be stored as one, or equal keys as two. Declare it as "
         f"before, or use another table; if you have rewritten its keys, delete its row from {TABLE}"
         for column in keys
-        if (there := found.get(column.name, column.kind)) != column.kind
+        if (kind := kinds.get(column.name, column.kind)) != column.kind
     ]
 
 
@@ -73,31 +73,31 @@ def settled(
     ``batch``, the values of each column, settles a kind that is still open. Then this is called in the transaction that
     writes the values, and waits for another transaction that settles the kind at this moment.
     """
-    own = store.dialect.named(connection, name)
+    table = store.dialect.named(connection, name)
     values = [None] * len(columns) if batch is None else batch
     return [
-        replace(column, zoned=_zoned(store, connection, (own, column.name), given)) if column.folds else column
-        for column, given in zip(columns, values, strict=True)
+        replace(column, zoned=_zoned(store, connection, (table, column.name), times)) if column.folds else column
+        for column, times in zip(columns, values, strict=True)
     ]
 
 
 def _zoned(store: Store, connection: Connection, row: tuple[str, str], values: Any) -> bool | None:
-    known = _known(connection, row)
-    own = zoned(values) if known is None and values is not None else None
-    if own is None:
-        return known
-    kind = next(text for text, zone in _ZONES.items() if zone is own)
+    noted = _noted(connection, row)
+    new = zoned(values) if noted is None and values is not None else None
+    if new is None:
+        return noted
+    kind = next(text for text, zone in _ZONES.items() if zone is new)
     change = f"UPDATE {TABLE} SET kind = ? {_OF} AND kind = ?"  # the second of two writers waits, and changes nothing
     connection.execute(change, (f"timestamp{kind}", *row, "timestamp"))
-    return _known(connection, row, store.dialect.shared)
+    return _noted(connection, row, store.dialect.shared)
 
 
-def _known(connection: Connection, row: tuple[str, str], lock: str = "") -> bool | None:
-    found = connection.execute(f"SELECT kind FROM {TABLE} {_OF}{lock}", row).fetchone()
-    return None if found is None else _ZONES.get(found[0].removeprefix("timestamp"))
+def _noted(connection: Connection, row: tuple[str, str], lock: str = "") -> bool | None:
+    note = connection.execute(f"SELECT kind FROM {TABLE} {_OF}{lock}", row).fetchone()
+    return None if note is None else _ZONES.get(note[0].removeprefix("timestamp"))
 
 
-def _noted(connection: Connection, own: str) -> dict[str, str]:
+def _kinds(connection: Connection, table: str) -> dict[str, str]:
     """The kind of each column, without the zone of its times."""
-    found = connection.execute(f"SELECT field, kind FROM {TABLE} WHERE name = ?", (own,)).fetchall()
-    return {name: "timestamp" if kind.removeprefix("timestamp") in _ZONES else kind for name, kind in found}
+    notes = connection.execute(f"SELECT field, kind FROM {TABLE} WHERE name = ?", (table,)).fetchall()
+    return {name: "timestamp" if kind.removeprefix("timestamp") in _ZONES else kind for name, kind in notes}

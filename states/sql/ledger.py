@@ -77,10 +77,10 @@ class FenceRow(NamedTuple):
 
 
 def read(connection: Connection, topology: str, state: str, lock: str = "") -> FenceRow | None:
-    found = connection.execute(
+    row = connection.execute(
         f"SELECT generation, lineage, txid, started, attempt FROM trident_fence {_OWN}{lock}", (topology, state)
     ).fetchone()
-    return None if found is None else FenceRow(*found)
+    return None if row is None else FenceRow(*row)
 
 
 class Trace(NamedTuple):
@@ -181,17 +181,17 @@ class SqlFence:
 
     def has(self, connection: Connection, txid: int, part: int, token: str) -> bool:
         """Whether the transaction with this token has written this partition of the batch."""
-        found = connection.execute(
+        mark = connection.execute(
             f"SELECT token FROM trident_part {_OWN} AND txid = ? AND part = ?", (*self.own, txid, part)
         ).fetchone()
-        return found is not None and found[0] == token
+        return mark is not None and mark[0] == token
 
     def parts(self, connection: Connection, txid: int) -> dict[int, int]:
         """The marks of the batch: partition to its ``partitions`` column; under -1, if recorded, how many there are."""
-        found = connection.execute(
+        marks = connection.execute(
             f"SELECT part, partitions FROM trident_part {_OWN} AND txid = ?", (*self.own, txid)
         ).fetchall()
-        return dict(found)
+        return dict(marks)
 
     def complete(self, connection: Connection, txid: int) -> None:
         """Moves the last complete txid inside this transaction. Raises ZombieError if a newer driver has taken over."""
@@ -267,13 +267,13 @@ class Ledger(BatchParticipant):
             self.location.shown,
             lineage,
             written=max(map(self._written, traces)),
-            whole=min(0 if each.row is None else each.row.txid for each in traces),
-            last=max(each.last for each in traces),
+            whole=min(0 if trace.row is None else trace.row.txid for trace in traces),
+            last=max(trace.last for trace in traces),
             valued=0 if lineage and lineage == context.lineage else self._valued(),
         )
 
-    def _written(self, found: Trace) -> int:
-        return found.written
+    def _written(self, trace: Trace) -> int:
+        return trace.written
 
     def open(self, conf: dict) -> int:
         """Takes over: raises the generation in every file while the first file is locked, and returns it.
@@ -295,9 +295,9 @@ class Ledger(BatchParticipant):
     def _take_over(self, stores: list[Store], context: RunContext) -> SqlFence:
         topology, state = context.topology, context.state
         with stores[0].writing() as first:
-            found = [read(first, topology, state, stores[0].dialect.exclusive)]
-            found += [_peek(store, topology, state).row for store in stores[1:]]
-            generation = max((each.generation for each in found if each is not None), default=0) + 1
+            rows = [read(first, topology, state, stores[0].dialect.exclusive)]
+            rows += [_peek(store, topology, state).row for store in stores[1:]]
+            generation = max((row.generation for row in rows if row is not None), default=0) + 1
             fence = SqlFence(topology, state, generation, context.lineage)
             for store in stores[1:]:
                 with store.writing() as other:

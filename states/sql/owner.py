@@ -31,7 +31,7 @@ def check(tenure: Tenure, store: Store) -> None:
             return
         with store.reading() as connection:
             for name in _names(tenure, store, connection):
-                tenure.stays(_found(connection, name))
+                tenure.stays(_owner(connection, name))
 
 
 def claim(tenure: Tenure, store: Store, connection: Connection) -> None:
@@ -41,14 +41,14 @@ def claim(tenure: Tenure, store: Store, connection: Connection) -> None:
     it at this moment: the caller calls again.
     """
     for name in _names(tenure, store, connection):
-        found = _found(connection, name, store.dialect.exclusive)
-        if tenure.stays(found):
+        owner = _owner(connection, name, store.dialect.exclusive)
+        if tenure.stays(owner):
             continue
-        if found is not None:
+        if owner is not None:
             connection.execute(f"DELETE FROM {TABLE} WHERE name = ?", (name,))
-        if found is not None and found[:2] != tenure.own[:2]:
+        if owner is not None and owner[:2] != tenure.own[:2]:
             shut_out = "UPDATE trident_fence SET generation = generation + 1 WHERE topology = ? AND state = ?"
-            connection.execute(shut_out, found[:2])
+            connection.execute(shut_out, owner[:2])
         connection.execute(
             f"INSERT INTO {TABLE} (name, topology, state, shared) VALUES (?, ?, ?, ?)", (name, *tenure.own)
         )
@@ -59,7 +59,7 @@ def _names(tenure: Tenure, store: Store, connection: Connection) -> list[str]:
     return sorted(store.dialect.named(connection, name) for name in tenure.location.names)
 
 
-def _found(connection: Connection, name: str, lock: str = "") -> Owner | None:
+def _owner(connection: Connection, name: str, lock: str = "") -> Owner | None:
     text = f"SELECT topology, state, shared FROM {TABLE} WHERE name = ?{lock}"
-    found = connection.execute(text, (name,)).fetchone()
-    return None if found is None else Owner(*found)
+    row = connection.execute(text, (name,)).fetchone()
+    return None if row is None else Owner(*row)

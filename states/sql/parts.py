@@ -57,8 +57,8 @@ class Claim(SqlFence):
     def spread(self, connection: Connection, txid: int) -> Spread | None:
         """The spread under which the batch was begun; None if it was not begun."""
         text = f"SELECT partitions, token FROM trident_part {_PART}"
-        found = connection.execute(text, (*self.own, txid, LAYOUT_PART)).fetchone()
-        return None if found is None else Spread(*found)
+        row = connection.execute(text, (*self.own, txid, LAYOUT_PART)).fetchone()
+        return None if row is None else Spread(*row)
 
     def record(self, connection: Connection, txid: int, spread: Spread) -> None:
         """Records the spread of an unwritten batch, with an open mark for each partition."""
@@ -68,8 +68,8 @@ class Claim(SqlFence):
     def written(self, connection: Connection, txid: int) -> list[int]:
         """The row counts of the partitions that have written the batch."""
         text = "SELECT partitions FROM trident_part WHERE topology = ? AND state = ? AND txid = ? AND part >= 0"
-        found = connection.execute(f"{text} AND token <> ?", (*self.own, txid, _OPEN)).fetchall()
-        return [row[0] for row in found]
+        rows = connection.execute(f"{text} AND token <> ?", (*self.own, txid, _OPEN)).fetchall()
+        return [row[0] for row in rows]
 
     def check_marks(self, connection: Connection, row: FenceRow) -> None:
         """Raises StateError if the batch begun last is incomplete and lacks marks."""
@@ -111,9 +111,9 @@ class Unfenced(Claim):
 
 def claim_of(conf: dict, table: str) -> Claim:
     """The claim of a run; an `Unfenced` one if no cluster runs the state."""
-    found = Claim.of(conf)
-    if isinstance(found, Claim):
-        return replace(found, way=Spread.of(0, conf).way)
+    claim = Claim.of(conf)
+    if isinstance(claim, Claim):
+        return replace(claim, way=Spread.of(0, conf).way)
     context = RunContext.of(conf)
     return Unfenced(context.topology, context.state or table, 0, "")
 
@@ -135,21 +135,21 @@ class AppendLedger(Ledger):
 
     def remembered(self, conf: dict) -> Remembered:
         """As `Ledger.remembered`. Raises StateError also if marks of the current batch are gone."""
-        found, store = super().remembered(conf), self._places()[0]
+        remembered, store = super().remembered(conf), self._places()[0]
         context = RunContext.of(conf)
-        own = context.topology, context.state
-        if found.last > 0:
+        if remembered.last > 0:
             with store.errors("ask the ledger"), store.reading() as connection:
-                row = read(connection, *own)
+                row = read(connection, context.topology, context.state)
                 if row is not None:
-                    Claim(*own, row.generation, row.lineage).check_marks(connection, row)
-        return found
+                    claim = Claim(context.topology, context.state, row.generation, row.lineage)
+                    claim.check_marks(connection, row)
+        return remembered
 
     @property
     def fence(self) -> Claim:
-        found = super().fence
-        assert isinstance(found, Claim)
-        return found
+        claim = super().fence
+        assert isinstance(claim, Claim)
+        return claim
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         """Shuts out older attempts and records the spread, unless partitions have written under another one."""

@@ -140,9 +140,9 @@ def store_of(url: URL) -> Store:
     with _LOCK:
         store = _STORES.pop(name, None) or Store(url)
         _STORES[name] = store
-        older = [_STORES.pop(known) for known in list(_STORES)[:-OPEN_STORES]]
-    for each in older:
-        each.close()  # a holder of the store reopens connections as needed
+        unused = [_STORES.pop(other) for other in list(_STORES)[:-OPEN_STORES]]
+    for other_store in unused:
+        other_store.close()  # a holder of the store reopens connections as needed
     return store
 
 
@@ -169,10 +169,10 @@ os.register_at_fork(after_in_child=_forked)
 def parsed(url: str) -> URL:
     """The URL with an absolute path. Raises DefinitionError, whose text has no secrets of the URL."""
     try:
-        made = make_url(url)
+        database_url = make_url(url)
     except Exception:
         raise DefinitionError("not a database URL; an example for SQLite is sqlite:///counts.db") from None
-    return dialect_of(made).absolute(made)
+    return dialect_of(database_url).absolute(database_url)
 
 
 def shown(url: URL) -> str:

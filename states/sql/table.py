@@ -21,6 +21,7 @@ from .connection import Connection
 from .dialects.registry import dialect_of
 from .store import Store, parsed, patiently, shown, store_of
 
+LAYOUT = "trident_layout"
 ROUTING = "crc32-1"
 
 
@@ -70,22 +71,24 @@ def shape_of(place: TablePlace, keys: Fields, others: Fields) -> Shape:
     """
     declared = all(name in fields.types for fields in (keys, others) for name in fields)
     store = place.stores()[0]
-    found = {} if declared else described(store, place.table) or {}
-    made = [typed(keys, True, known := nearest(store, found)), typed(others, False, known)]
-    for each in made:
-        if isinstance(each, str):
-            why = unknown_column(each, found) if found else "does not exist"
+    type_names = {} if declared else described(store, place.table) or {}
+    types = nearest(store, type_names)
+    columns: list[Column] = []
+    for typed_columns in (typed(keys, True, types), typed(others, False, types)):
+        if isinstance(typed_columns, str):
+            why = unknown_column(typed_columns, type_names) if type_names else "does not exist"
             raise StateError(
-                f"table {place.table!r} {why}, and the type of {each!r} is not declared. "
-                f'Declare it, for example Fields("{each} bigint") or Fields("{each} string")'
+                f"table {place.table!r} {why}, and the type of {typed_columns!r} is not declared. "
+                f'Declare it, for example Fields("{typed_columns} bigint") or Fields("{typed_columns} string")'
             )
-    return Shape(tuple(column for each in made for column in each if isinstance(column, Column)))
+        columns += typed_columns
+    return Shape(tuple(columns))
 
 
 def existing(store: Store, table: str) -> dict[str, str] | None:
     """The columns of a table with the nearest DDL types; None if the table is missing."""
-    found = described(store, table)
-    return None if found is None else nearest(store, found)
+    type_names = described(store, table)
+    return None if type_names is None else nearest(store, type_names)
 
 
 def described(store: Store, table: str) -> dict[str, str] | None:
@@ -94,18 +97,18 @@ def described(store: Store, table: str) -> dict[str, str] | None:
         return patiently(store, lambda: _described(store, table))
 
 
-def nearest(store: Store, found: Mapping[str, str]) -> dict[str, str]:
+def nearest(store: Store, type_names: Mapping[str, str]) -> dict[str, str]:
     """The columns that have a DDL type, with that type."""
-    return {name: ddl for name, kind in found.items() if (ddl := store.dialect.declared(kind)) is not None}
+    return {name: ddl for name, kind in type_names.items() if (ddl := store.dialect.declared(kind)) is not None}
 
 
-def unknown_column(name: str, found: Mapping[str, str]) -> str:
+def unknown_column(name: str, type_names: Mapping[str, str]) -> str:
     """Why the type of this column of an existing table is unknown."""
-    if name not in found:
-        return f"has no column {name!r}; it has: {', '.join(found)}"
-    if not found[name]:
+    if name not in type_names:
+        return f"has no column {name!r}; it has: {', '.join(type_names)}"
+    if not type_names[name]:
         return f"has the column {name!r} without a type"
-    return f"has the column {name!r} as {found[name]}, which matches no type of a state"
+    return f"has the column {name!r} as {type_names[name]}, which matches no type of a state"
 
 
 def _described(store: Store, table: str) -> dict[str, str] | None:
@@ -125,12 +128,12 @@ def prepare(place: TablePlace, shape: Shape) -> Shape:
 
 
 def _prepared(store: Store, place: TablePlace, shape: Shape, index: int) -> Shape:
-    known = store.ready.get((place, shape))
-    if known is None:
+    checked = store.ready.get((place, shape))
+    if checked is None:
         with store.errors(f"prepare table {place.table!r}"):
             patiently(store, lambda: _make(store, place, shape, index))
-            known = store.ready[place, shape] = _check(store, place, shape)
-    return known
+            checked = store.ready[place, shape] = _check(store, place, shape)
+    return checked
 
 
 def prepare_ledger(place: TablePlace) -> None:
@@ -147,14 +150,14 @@ def create(store: Store, connection: Connection, table: sa.Table) -> None:
 
 def data_table(store: Store, connection: Connection, name: str, columns: Sequence[Column], keyed: bool) -> sa.Table:
     """The definition of a table with these columns; if ``keyed``, the key's columns are the primary key."""
-    made = [
+    stored = [
         sa.Column(
-            each.name, store.dialect.storage(each),
-            primary_key=keyed and each.key, nullable=not each.key, autoincrement=False,
+            column.name, store.dialect.storage(column),
+            primary_key=keyed and column.key, nullable=not column.key, autoincrement=False,
         )
-        for each in columns
+        for column in columns
     ]  # fmt: skip
-    return sa.Table(name, sa.MetaData(), *made, **store.dialect.table_options(connection, keyed))
+    return sa.Table(name, sa.MetaData(), *stored, **store.dialect.table_options(connection, keyed))
 
 
 def _refuse_unfit(store: Store, table: str) -> None:
@@ -166,12 +169,12 @@ def _make(store: Store, place: TablePlace, shape: Shape, index: int) -> None:
     _refuse_unfit(store, place.table)
     _make_ledger(store)
     with store.writing() as connection:
-        known = index > 0 or _known_layout(store, connection, place)
+        has_layout = index > 0 or _has_layout(store, connection, place)
         keyed, new = bool(shape.keys), index == 0 and not sa.inspect(store.engine).has_table(place.table)
         create(store, connection, data_table(store, connection, place.table, shape.columns, keyed))
-        if not known:  # after CREATE TABLE, so that a note without a table means a dropped table
+        if not has_layout:  # after CREATE TABLE, so that a note without a table means a dropped table
             values = (place.table, place.files, ROUTING)
-            connection.execute("INSERT INTO trident_layout (name, files, routing) VALUES (?, ?, ?)", values)
+            connection.execute(f"INSERT INTO {LAYOUT} (name, files, routing) VALUES (?, ?, ?)", values)
         if index == 0:
             kinds.note(store, connection, place.table, shape.keys, new)
 
@@ -186,42 +189,48 @@ def _make_ledger(store: Store) -> None:
     store.ready["ledger"] = True
 
 
-def _known_layout(store: Store, connection: Connection, place: TablePlace) -> bool:
+def _has_layout(store: Store, connection: Connection, place: TablePlace) -> bool:
     """Whether trident_layout has this table. Raises StateError if the table is gone or has another number of files."""
-    layout = sa.Table(
-        "trident_layout",
+    definition = sa.Table(
+        LAYOUT,
         sa.MetaData(),
         sa.Column("name", sa.String(190), primary_key=True),
         sa.Column("files", sa.Integer, nullable=False),
         sa.Column("routing", sa.String(40), nullable=False),
         **store.dialect.table_options(connection, False),
     )
-    create(store, connection, layout)
-    read = "SELECT files, routing FROM trident_layout WHERE name = ?"
-    found = connection.execute(read, (place.table,)).fetchone()
-    if found is not None and not sa.inspect(store.engine).has_table(place.table):
+    create(store, connection, definition)
+    layout = connection.execute(f"SELECT files, routing FROM {LAYOUT} WHERE name = ?", (place.table,)).fetchone()
+    if layout is not None and not sa.inspect(store.engine).has_table(place.table):
         raise StateError(
-            f"table {place.table!r} in {store.shown} is gone: trident_layout has a row for it, and its rows will not "
-            "be sent again. Restore the table; or, to begin with an empty one, delete its row from trident_layout and "
-            "the state's row from trident_fence"
+            f"table {place.table!r} in {store.shown} is gone: {LAYOUT} has a row for it, and its rows will not be sent "
+            f"again. Restore the table; or, to begin with an empty one, delete its row from {LAYOUT} and the state's "
+            "row from trident_fence"
         )
-    if found is not None and tuple(found) != (place.files, ROUTING):
-        raise StateError(
-            f"table {place.table!r} lies in {found[0]} file(s) with routing {found[1]!r}, but the state declares "
-            f"{place.files} with {ROUTING!r}. The number is fixed when a table is created: use files={found[0]}"
-        )
-    return found is not None
+    if problem := layout_problem(place, layout):
+        raise StateError(problem)
+    return layout is not None
+
+
+def layout_problem(place: TablePlace, layout: Sequence[Any] | None) -> str | None:
+    """What is wrong with a row of trident_layout (files, routing): another number of files, another routing."""
+    if layout is None or tuple(layout) == (place.files, ROUTING):
+        return None
+    return (
+        f"table {place.table!r} lies in {layout[0]} file(s) with routing {layout[1]!r}, but the state declares "
+        f"{place.files} with {ROUTING!r}. The number is fixed when a table is created: use files={layout[0]}"
+    )
 
 
 def _check(store: Store, place: TablePlace, shape: Shape) -> Shape:
-    found = _described(store, place.table) or {}
-    problems = column_problems(store, place.table, shape, found)
+    type_names = _described(store, place.table) or {}
+    problems = column_problems(store, place.table, shape, type_names)
     if problems := problems or key_problems(store, place.table, shape):
         raise StateError(f"table {place.table!r} in {store.shown} {problems[0]}")
     with store.reading() as connection:
         numbered = store.dialect.numbered(connection, place.table)
-    made = [store.dialect.narrowed(each, found[each.name]) for each in shape.columns]
-    return Shape(tuple(replace(c, without=(*c.without, "null")) if c.name in numbered else c for c in made))
+    columns = [store.dialect.narrowed(column, type_names[column.name]) for column in shape.columns]
+    return Shape(tuple(replace(c, without=(*c.without, "null")) if c.name in numbered else c for c in columns))
 
 
 def table_problems(store: Store, table: str) -> list[str]:
@@ -231,14 +240,14 @@ def table_problems(store: Store, table: str) -> list[str]:
     return [] if why is None else [why]
 
 
-def column_problems(store: Store, table: str, shape: Shape, found: dict[str, str]) -> list[str]:
+def column_problems(store: Store, table: str, shape: Shape, type_names: dict[str, str]) -> list[str]:
     """The problems of an existing table's columns."""
     problems = []
     for column in shape.columns:
-        if column.name not in found:
-            problems.append(f"has no column {column.name!r}; it has: {', '.join(found)}")
-        elif why := _unfit(store, column, found[column.name]):
-            problems.append(f"has the column {column.name!r} as {found[column.name]}, which {why}")
+        if column.name not in type_names:
+            problems.append(unknown_column(column.name, type_names))
+        elif why := _unfit(store, column, type_names[column.name]):
+            problems.append(f"has the column {column.name!r} as {type_names[column.name]}, which {why}")
     return problems
 
 
@@ -284,8 +293,8 @@ def one_key(place: TablePlace, shape: Shape) -> Shape:
     Called when the table is prepared; checks once per process and shape. Raises StateError for a further unique index.
     """
     store = place.stores()[0]
-    asked = ("one key", place, shape)
-    if not shape.keys or asked in store.ready:
+    question = ("one key", place, shape)
+    if not shape.keys or question in store.ready:
         return shape
     with store.errors(f"look at the indexes of table {place.table!r}"), store.reading() as connection:
         others = store.dialect.other_unique(connection, place.table, shape.keys)
@@ -296,5 +305,5 @@ def one_key(place: TablePlace, shape: Shape) -> Shape:
             f"the key ({keys}): a row with the same values in it would silently overwrite another row, whatever their "
             "keys. Drop the index or make it non-unique, or use another table"
         )
-    store.ready[asked] = True
+    store.ready[question] = True
     return shape

@@ -224,7 +224,7 @@ class Dialect(Protocol):
 
 def names(columns: Sequence[Column | str]) -> str:
     """The quoted names of the columns, for a statement."""
-    return ", ".join(f'"{each if isinstance(each, str) else each.name}"' for each in columns)
+    return ", ".join(f'"{column if isinstance(column, str) else column.name}"' for column in columns)
 
 
 def marks(count: int) -> str:
@@ -234,7 +234,7 @@ def marks(count: int) -> str:
 
 def upsert_text(table: str, keys: Sequence[Column], columns: Sequence[Column]) -> str:
     """The upsert of one row, for SQLite and PostgreSQL."""
-    tail = replacing_text([each.name for each in keys], [each.name for each in columns])
+    tail = replacing_text([key.name for key in keys], [column.name for column in columns])
     return insert_text(table, [*keys, *columns]) + tail
 
 

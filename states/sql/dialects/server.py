@@ -59,12 +59,13 @@ class ServerDialect:
 
     def declared(self, type_name: str) -> str | None:
         kind = _TAIL.sub("", type_name.upper())
-        if found := _DECIMAL.fullmatch(kind):
-            return f"decimal{found.group(1) or ''}".replace(" ", "")
+        if decimal := _DECIMAL.fullmatch(kind):
+            return f"decimal{decimal.group(1) or ''}".replace(" ", "")
         return next((ddl for pattern, ddl in self.families if re.fullmatch(pattern, kind)), None)
 
     def type_names(self, engine: Engine, table: str) -> dict[str, str]:
-        return {each["name"]: _compiled(engine, each["type"]) for each in sa.inspect(engine).get_columns(table)}
+        columns = sa.inspect(engine).get_columns(table)
+        return {column["name"]: _compiled(engine, column["type"]) for column in columns}
 
     def refuse_changing(self, type_name: str) -> None:
         """Raises Refused for a type that changes values."""

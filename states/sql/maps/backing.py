@@ -53,31 +53,32 @@ class SqlBackingMap(BackingMap):
         self.written = 0
         self._decoders = [self.dialect.decoder(column) for column in self.columns]
         self._recipes: dict[str, Recipe | None] = {}
-        self._asked: tuple[Any, _Sorted] | None = None
+        self._last_read: tuple[Any, _Sorted] | None = None
         self._folds = any(column.folds for column in self.keys)
 
     def multiGet(self, keys: Sequence[Sequence[Any]]) -> list[Any]:
         if len(keys) == 0:
             return []
         order = self._sorted(keys)
-        self._asked = (keys, order)
-        found: list[Any] = [None] * len(keys)
+        self._last_read = (keys, order)
+        stored: list[Any] = [None] * len(keys)
         if self.transaction.active:
             self.transaction.touch(list(order.files))
         for index, positions in order.files.items():
             with self.transaction.using(index) as connection:
-                asked = [order.encoded[i] for i in positions]
-                rows = self.dialect.read(connection, self.table, self.keys, self.columns, asked)
+                encoded = [order.encoded[i] for i in positions]
+                rows = self.dialect.read(connection, self.table, self.keys, self.columns, encoded)
             for position, value in zip(positions, self._values(rows), strict=True):
-                found[position] = value
-        return found
+                stored[position] = value
+        return stored
 
     def multiPut(self, keys: Sequence[Sequence[Any]], vals: Sequence[Any]) -> None:
         if len(keys) == 0:
             return
-        asked = self._asked
-        known = asked is not None and asked[0] is keys and not self._folds
-        order = asked[1] if asked is not None and known else self._sorted(keys, decides=True)
+        last = self._last_read
+        if last is None or last[0] is not keys or self._folds:
+            last = keys, self._sorted(keys, decides=True)
+        order = last[1]
         if len(set(order.encoded)) < len(keys):
             self._refuse_folded(order.encoded, keys)
         stored = self._stored(keys, vals)
@@ -149,17 +150,17 @@ class SqlBackingMap(BackingMap):
         if self.dialect.columnar:
             typed = self._key_columns(keys, decides=True, takes=True)
             arrays = [self._encode(c, v, keys, key_array) for c, v in typed]
-            found = sorted_arrays([*arrays, arrow_array(recipe.value, amounts)])
-            return None if found is None else {0: PartialResults(txid, *found)}
+            in_order = sorted_arrays([*arrays, arrow_array(recipe.value, amounts)])
+            return None if in_order is None else {0: PartialResults(txid, *in_order)}
         order = self._sorted(keys, decides=True)
         if len(set(order.encoded)) != len(keys):
             return None
         numbers = amounts.to_pylist() if isinstance(amounts, pa.Array | pa.ChunkedArray) else amounts
-        made = {}
+        batches = {}
         for index, positions in order.files.items():
             columns = transposed([order.encoded[i] for i in positions], len(self.keys)) or []
-            made[index] = PartialResults(txid, [*columns, [numbers[i] for i in positions]], partial(list, positions))
-        return made
+            batches[index] = PartialResults(txid, [*columns, [numbers[i] for i in positions]], partial(list, positions))
+        return batches
 
     def rows(self) -> Iterable[tuple[tuple, Any]]:
         """The rows of all files as (key, value)."""
@@ -167,10 +168,10 @@ class SqlBackingMap(BackingMap):
         decoders = [self.dialect.decoder(column) for column in self.keys]
         for index in range(len(self.transaction.stores)):
             with self.transaction.using(index) as connection:
-                found = connection.execute(f'SELECT {names} FROM "{self.table}"').fetchall()
+                rows = connection.execute(f'SELECT {names} FROM "{self.table}"').fetchall()
             width = len(self.keys)
-            values = self._values([row[width:] for row in found])
-            for row, value in zip(found, values, strict=True):
+            values = self._values([row[width:] for row in rows])
+            for row, value in zip(rows, values, strict=True):
                 yield decoded(row[:width], decoders), value
 
     def last_txid(self) -> int:
@@ -180,22 +181,22 @@ class SqlBackingMap(BackingMap):
         highest = 0
         for index in range(len(self.transaction.stores)):
             with self.transaction.using(index) as connection:
-                found = connection.execute(f'SELECT max(txid) FROM "{self.table}"').fetchone()[0]
-            highest = max(highest, found or 0)
+                txid = connection.execute(f'SELECT max(txid) FROM "{self.table}"').fetchone()[0]
+            highest = max(highest, txid or 0)
         return highest
 
     def _sorted(self, keys: Sequence[Sequence[Any]], decides: bool = False) -> _Sorted:
         """The keys as the database driver takes them, by file, in the order of the table's tree."""
         encoded = [self._encode(column, values, keys) for column, values in self._key_columns(keys, decides)]
-        whole = list(zip(*encoded, strict=True))
-        by: Any = encoded[0].__getitem__ if len(encoded) == 1 else whole.__getitem__
-        positions = sorted(range(len(whole)), key=by)
+        rows = list(zip(*encoded, strict=True))
+        by: Any = encoded[0].__getitem__ if len(encoded) == 1 else rows.__getitem__
+        positions = sorted(range(len(rows)), key=by)
         if self.place.files == 1:
-            return _Sorted(whole, {0: positions})
+            return _Sorted(rows, {0: positions})
         files: dict[int, list[int]] = {}
         for position in positions:
-            files.setdefault(self.place.file_of(whole[position]), []).append(position)
-        return _Sorted(whole, dict(sorted(files.items())))
+            files.setdefault(self.place.file_of(rows[position]), []).append(position)
+        return _Sorted(rows, dict(sorted(files.items())))
 
     def _key_columns(
         self, keys: Sequence[Sequence[Any]], decides: bool = False, takes: bool = False
@@ -204,8 +205,8 @@ class SqlBackingMap(BackingMap):
 
         With ``decides``, keys about to be written settle the table's kind of key where it is open, see `kinds.settled`.
         """
-        whole = keys.columns if takes and isinstance(keys, ColumnKeys) else None
-        columns = transposed(keys, len(self.keys)) if whole is None else whole
+        arrays = keys.columns if takes and isinstance(keys, ColumnKeys) else None
+        columns = transposed(keys, len(self.keys)) if arrays is None else arrays
         if columns is None or len(columns) != len(self.keys):
             names = ", ".join(_names(self.keys))
             raise StateError(f"table {self.table!r} has the key columns ({names}), got the key {list(keys[0])!r}")

@@ -113,11 +113,11 @@ class Recipe:
             return False
 
     def _takes_array(self, numbers: pa.Array) -> bool:
-        whole = self.value.family == "integer"
-        same = pa.types.is_signed_integer(numbers.type) if whole else pa.types.is_float64(numbers.type)
-        if not same or numbers.null_count > 0 or len(numbers) == 0:
+        is_integer = self.value.family == "integer"
+        fits = pa.types.is_signed_integer(numbers.type) if is_integer else pa.types.is_float64(numbers.type)
+        if not fits or numbers.null_count > 0 or len(numbers) == 0:
             return False
-        if not whole:
+        if not is_integer:
             return bool(pc.all(pc.is_finite(numbers)).as_py())
         low, high = self.limits or (-(2**63), 2**63 - 1)
         return numbers.type.bit_width <= self.value.bits or _within(numbers, low, high)
@@ -144,12 +144,12 @@ def sorted_arrays(columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Callable
     names = [str(i) for i in range(len(columns))]
     keys = pa.RecordBatch.from_arrays(list(columns[:-1]), names[:-1])
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names[:-1]])
-    made = [column.take(order) for column in columns]
+    in_order = [column.take(order) for column in columns]
     same: Any = None
-    for column in made[:-1]:
+    for column in in_order[:-1]:
         equal = pc.equal(column.slice(1), column.slice(0, len(column) - 1))
         same = equal if same is None else pc.and_(same, equal)
-    return None if pc.any(same).as_py() else (made, order.to_pylist)
+    return None if pc.any(same).as_py() else (in_order, order.to_pylist)
 
 
 def key_array(column: Column, values: Any) -> pa.Array:
@@ -177,5 +177,5 @@ def _plain_texts(column: Column, values: pa.Array) -> bool:
 
 
 def _within(numbers: pa.Array, low: int, high: int) -> bool:
-    found = pc.min_max(numbers)
-    return len(numbers) == 0 or (low <= found["min"].as_py() and found["max"].as_py() <= high)
+    bounds = pc.min_max(numbers)
+    return len(numbers) == 0 or (low <= bounds["min"].as_py() and bounds["max"].as_py() <= high)

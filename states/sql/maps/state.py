@@ -250,5 +250,5 @@ def _key(table: str, key: FieldsLike | None, keys: FieldsLike | None) -> Fields 
     """The key's fields; ``keys`` is the older name of ``key``. Raises DefinitionError if both are given."""
     if key is not None and keys is not None:
         raise DefinitionError(f"table {table!r}: give key or keys, which mean the same, but not both")
-    given = keys if key is None else key
-    return None if given is None else Fields.of(given)
+    fields = keys if key is None else key
+    return None if fields is None else Fields.of(fields)

@@ -40,7 +40,7 @@ class AppendRows(State, ITupleCollection):
         self.rows = self.rejected = self.inserted = 0
         self._fence = fence
         self._shape: Shape | None = None
-        self._mine: bool | None = None
+        self._writes: bool | None = None
         self._transaction = Transaction(factory.place.stores(), fence, partition)
         self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
 
@@ -48,7 +48,7 @@ class AppendRows(State, ITupleCollection):
         """Opens the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
         attempt or batch, FailedException if the store stays locked."""
         self.rows = self.rejected = self.inserted = 0
-        self._mine = None
+        self._writes = None
         self._transaction.begin(txid, lazily=self._shape is None)
 
     def commit(self, txid: int | None) -> Any:
@@ -74,26 +74,27 @@ class AppendRows(State, ITupleCollection):
         fields = fields_of(tuples)
         columns = self._columns(fields)
         self.rows += len(tuples)
-        if self._mine is None:
-            self._mine = self._claimed()
-        if not self._mine:
+        if self._writes is None:
+            self._writes = self._claimed()
+        if not self._writes:
             return []
         batch = checked(self.factory.table, columns, fields, tuples, self._rejects is not None)
         with self._transaction.using(0) as connection:
             most = self._transaction.stores[0].dialect.longest(connection, batch.rows.columns)
-            gone = self._written(connection, transmissible(self.factory.table, batch, most, self._rejects is not None))
-        return [row for index, row in enumerate(tuples) if index not in gone] if tell else []
+            batch = transmissible(self.factory.table, batch, most, self._rejects is not None)
+            refused = self._written(connection, batch)
+        return [row for index, row in enumerate(tuples) if index not in refused] if tell else []
 
     def _written(self, connection: Connection, batch: Checked) -> set[int]:
         """Writes the rows and returns the positions of the refused ones."""
         refused = self._write(connection, batch.rows) if len(batch.rows) else {}
         names = [column.name for column in batch.rows.columns]
-        found = [(batch.position(row), batch.rows.row(row), why) for row, why in sorted(refused.items())]
+        refusals = [(batch.position(row), batch.rows.row(row), why) for row, why in sorted(refused.items())]
         if self._rejects is not None:
-            late = [Reject(dict(zip(names, row, strict=True)), why) for _, row, why in found]
+            late = [Reject(dict(zip(names, row, strict=True)), why) for _, row, why in refusals]
             self.rejected += self._rejects.write(connection, self._transaction.txid, [*batch.rejects, *late])
-        elif found:
-            position, row, why = found[0]
+        elif refusals:
+            position, row, why = refusals[0]
             raise StateError(
                 f"table {self.factory.table!r}, row {position} of the batch ({row_text(batch.rows.columns, row)}): the "
                 f"table refuses it: {shortened(why)}. Nothing of the batch is written. Correct the row before the "
@@ -101,8 +102,8 @@ class AppendRows(State, ITupleCollection):
             )
         self.inserted += len(batch.rows) - len(refused)
         if batch.positions is None:
-            return {position for position, _, _ in found}
-        good = set(batch.positions.to_pylist()) - {position for position, _, _ in found}
+            return {position for position, _, _ in refusals}
+        good = set(batch.positions.to_pylist()) - {position for position, _, _ in refusals}
         return set(range(len(batch.rows) + len(batch.rejects))) - good
 
     def _columns(self, fields: Fields) -> list[Column]:
@@ -118,11 +119,11 @@ class AppendRows(State, ITupleCollection):
         if txid is None:
             return True
         with self._transaction.using(0) as connection:
-            mine = self._is_open(connection, txid)
-            mine = mine and self._fence.claim(connection, txid, self.partition, self._transaction.stores[0].dialect)
-        if not mine:
+            dialect = self._transaction.stores[0].dialect
+            writes = self._is_open(connection, txid) and self._fence.claim(connection, txid, self.partition, dialect)
+        if not writes:
             self._transaction.rollback()
-        return mine
+        return writes
 
     def _is_open(self, connection: Connection, txid: int) -> bool:
         if self._fence.row(connection).txid >= txid:

@@ -95,9 +95,9 @@ def declared(place: TablePlace, columns: Fields | None, fields: Fields) -> Field
     """The fields of a row: ``columns``, else those of the tuples. Raises StateError for one that the table lacks."""
     if columns is not None:
         return columns
-    known = described(place.stores()[0], place.table)
-    if known is not None and (unknown := [name for name in fields if name not in known]):
-        raise StateError(f"table {place.table!r} has no columns {unknown}; it has: {', '.join(known)}")
+    stored = described(place.stores()[0], place.table)
+    if stored is not None and (missing := [name for name in fields if name not in stored]):
+        raise StateError(f"table {place.table!r} has no columns {missing}; it has: {', '.join(stored)}")
     return fields
 
 
@@ -144,20 +144,23 @@ def rows_of(
 
 def _fields(place: TablePlace, columns: Fields | None) -> Fields:
     """The declared fields, else the table's columns; none if the table is missing."""
-    known = existing(place.stores()[0], place.table)
-    if known is None:
+    stored = existing(place.stores()[0], place.table)
+    if stored is None:
         return Fields()
-    return Fields(list(known)) if columns is None else columns
+    return Fields(list(stored)) if columns is None else columns
 
 
 def _rows(place: TablePlace, fields: Fields, as_text: Sequence[str] = ()) -> Iterator[tuple]:
-    """The rows of all files. Columns of the families ``as_text`` are not decoded."""
     if len(fields) == 0:
         return
-    shape = prepare(place, shape_of(place, Fields(), fields))
+    yield from rows_in(place, prepare(place, shape_of(place, Fields(), fields)), as_text)
+
+
+def rows_in(place: TablePlace, shape: Shape, as_text: Sequence[str] = ()) -> Iterator[tuple]:
+    """The rows of all files, decoded but for the columns of the families ``as_text``."""
     for store in place.stores():
         with store.reading() as connection, store.errors("read"):
             rows = connection.execute(f'SELECT {names(shape.columns)} FROM "{place.table}"').fetchall()
-        decoders = [None if each.family in as_text else store.dialect.decoder(each) for each in shape.columns]
+        decoders = [None if c.family in as_text else store.dialect.decoder(c) for c in shape.columns]
         for row in rows:
             yield decoded(row, decoders)

@@ -124,9 +124,9 @@ class BatchLedger(Ledger):
         self.factory = factory
         self._staged = Staged(factory.place)
 
-    def _written(self, found: Trace) -> int:
+    def _written(self, trace: Trace) -> int:
         """The last batch shown; staged rows do not count as written."""
-        return 0 if found.row is None else found.row.txid
+        return 0 if trace.row is None else trace.row.txid
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Shows the stages of these receipts, once for a txid: it reads the ledger first.
@@ -252,8 +252,7 @@ class BatchState(RowFactory):
         """Returns all rows and how often each is stored; with a key: key tuple -> tuple of the other columns."""
         columns = self._fields
         if columns is None and len(self._key):
-            known = existing(self.place.stores()[0], self.table) or {}
-            columns = Fields(list(known))
+            columns = Fields(list(existing(self.place.stores()[0], self.table) or {}))
         rows = stored_rows(self.place, columns)
         if columns is None or not len(self._key):
             return dict(rows)

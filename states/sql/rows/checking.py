@@ -39,14 +39,15 @@ def checked(
     values = gathered(tuples, fields, [column.name for column in columns])
     if values is None:
         raise StateError(f"table {table!r}: a tuple lacks values for {fields}")
-    arrays, asked = [], settle(columns, values)
-    for column, given in zip(asked, values, strict=True):
+    arrays, settled = [], settle(columns, values)
+    for column, column_values in zip(settled, values, strict=True):
         try:
-            arrays.append(encoded(column, given))
+            arrays.append(encoded(column, column_values))
         except Refused as why:
             if keep_bad:
-                return _without_bad(columns, asked, values)
-            raise refusal(table, columns, column, _row(values, why.index), plain(given[why.index]), why) from None
+                return _without_bad(columns, settled, values)
+            row = _row(values, why.index)
+            raise refusal(table, columns, column, row, plain(column_values[why.index]), why) from None
     return Checked(KeyedRows(columns, arrays), None, [])
 
 
@@ -85,14 +86,14 @@ def plain(value: Any) -> Any:
         return value.value
 
 
-def _without_bad(columns: Sequence[Column], asked: Sequence[Column], values: Sequence[Any]) -> Checked:
+def _without_bad(columns: Sequence[Column], settled: Sequence[Column], values: Sequence[Any]) -> Checked:
     reasons: dict[int, str] = {}
-    for column, given in zip(asked, values, strict=True):
-        for index, why in refusals(column, given).items():
+    for column, column_values in zip(settled, values, strict=True):
+        for index, why in refusals(column, column_values).items():
             reasons.setdefault(index, f"column {column.name!r} ({column.ddl}): {why}")
     good = [index for index in range(len(values[0])) if index not in reasons]
     positions = pa.array(good, pa.int64())
-    arrays = [encoded(column, _taken(given, good, positions)) for column, given in zip(columns, values, strict=True)]
+    arrays = [encoded(c, _taken(v, good, positions)) for c, v in zip(columns, values, strict=True)]
     names = [column.name for column in columns]
     bad = sorted(reasons.items())
     rejects = [Reject(dict(zip(names, _row(values, index), strict=True)), why) for index, why in bad]
@@ -104,4 +105,4 @@ def _taken(values: Any, good: list[int], positions: pa.Array) -> Any:
 
 
 def _row(values: Sequence[Any], index: int) -> list[Any]:
-    return [plain(each[index]) for each in values]
+    return [plain(column_values[index]) for column_values in values]

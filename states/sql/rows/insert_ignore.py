@@ -15,12 +15,12 @@ from trident_py.state import BatchParticipant, ITupleCollection, State, StateCla
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.keyed import KeyedRows
-from ...columns.values import Column, decoded
+from ...columns.values import Column
 from ..ledger import Ledger, SqlFence
 from ..store import parsed, shown
 from ..table import Shape, existing
 from ..transaction import Transaction
-from .base import RowFactory, columns_of, fields_of, row_shape, rows_of
+from .base import RowFactory, columns_of, fields_of, row_shape, rows_in, rows_of
 from .checking import Checked, checked, transmissible
 from .rejects import SUFFIX, Reject, Rejects, shortened
 from .writing import TableWriter, Wanted, Written, conflict_text, row_text
@@ -134,12 +134,12 @@ class InsertIgnoreRows(State, ITupleCollection):
             files.setdefault(place.file_of(key), []).append(row)
         return {index: pa.array(rows, pa.int64()) for index, rows in files.items()}
 
-    def _into(self, index: int, batch: Checked, mine: pa.Array | None, tell: bool) -> set[int]:
-        rows = batch.rows if mine is None else batch.rows.take(mine)
+    def _into(self, index: int, batch: Checked, indexes: pa.Array | None, tell: bool) -> set[int]:
+        rows = batch.rows if indexes is None else batch.rows.take(indexes)
         wanted = Wanted(self.factory.onConflict != "ignore", tell, self._rejects is not None)
 
         def position(row: int) -> int:
-            return batch.position(row if mine is None else mine[row].as_py())
+            return batch.position(row if indexes is None else indexes[row].as_py())
 
         with self._transaction.using(index) as connection:
             written = self._writers[index].write(connection, rows, wanted)
@@ -161,8 +161,8 @@ class InsertIgnoreRows(State, ITupleCollection):
                 'onBadRow="dead-letter"'
             )
         names = [column.name for column in rows.columns]
-        found = sorted(written.refused.items())
-        self._reject(index, [Reject(dict(zip(names, rows.row(row), strict=True)), why) for row, why in found])
+        refused = sorted(written.refused.items())
+        self._reject(index, [Reject(dict(zip(names, rows.row(row), strict=True)), why) for row, why in refused])
 
     def _reject(self, index: int, rejects: list[Reject]) -> None:
         assert self._rejects is not None
@@ -171,7 +171,7 @@ class InsertIgnoreRows(State, ITupleCollection):
 
     def _conflicting(self, rows: KeyedRows, written: Written, position: Any) -> None:
         table = self.factory.table
-        texts = [conflict_text(table, rows, each, position(each.row)) for each in written.examples]
+        texts = [conflict_text(table, rows, conflict, position(conflict.row)) for conflict in written.examples]
         if self.factory.onConflict == "fail":
             raise StateError(
                 f"{texts[0]}. Nothing of the batch is written ({written.conflicts} such rows). A key must identify one "
@@ -260,21 +260,12 @@ class InsertIgnoreState(RowFactory):
 
     def stored(self) -> dict[tuple, Any]:
         """Returns all rows: key tuple -> tuple of the other columns, in the order of their declaration."""
-        store = self.place.stores()[0]
-        known = existing(store, self.table)
-        if known is None:
+        columns = existing(self.place.stores()[0], self.table)
+        if columns is None:
             return {}
-        shape = self.shape(self._fields or Fields(list(known)))
-        found: dict[tuple, Any] = {}
-        for each in self.place.stores():
-            columns = ", ".join(f'"{column.name}"' for column in shape.columns)
-            with each.reading() as connection, each.errors("read"):
-                rows = connection.execute(f'SELECT {columns} FROM "{self.table}"').fetchall()
-            decoders = [each.dialect.decoder(column) for column in shape.columns]
-            for row in rows:
-                done = decoded(row, decoders)
-                found[done[: len(shape.keys)]] = done[len(shape.keys) :]
-        return found
+        shape = self.shape(self._fields or Fields(list(columns)))
+        width = len(shape.keys)
+        return {row[:width]: row[width:] for row in rows_in(self.place, shape)}
 
     def __repr__(self) -> str:
         return (

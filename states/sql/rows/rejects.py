@@ -54,17 +54,17 @@ class Rejects:
         """Writes the rejects in the transaction that writes the batch; returns how many there were."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         most = None if self._store is None else self._store.dialect.longest(connection)
-        found: dict[str, list[Any]] = {}
-        for each in rejects:
-            text = _json(each.row)
+        entries: dict[str, list[Any]] = {}
+        for reject in rejects:
+            text = _json(reject.row)
             digest = hashlib.sha256(text.encode()).hexdigest()
             if most is not None and 2 * len(text) > most:  # too long for a statement: shorten each value
-                text = _json({name: _cut(value) for name, value in each.row.items()})
-            found.setdefault(digest, [0, shortened(each.reason), text, now])[0] += 1
-        if found and self._store is not None:
-            rows = [(*self._own, txid or 0, digest, *values) for digest, values in sorted(found.items())]
+                text = _json({name: _cut(value) for name, value in reject.row.items()})
+            entries.setdefault(digest, [0, shortened(reject.reason), text, now])[0] += 1
+        if entries and self._store is not None:
+            rows = [(*self._own, txid or 0, digest, *values) for digest, values in sorted(entries.items())]
             self._store.dialect.write(connection, self.table, _columns(_KEYS, True), _columns(_OTHERS), rows)
-        return sum(values[0] for values in found.values())
+        return sum(values[0] for values in entries.values())
 
     def _make(self, store: Store) -> None:
         with store.writing() as connection:

@@ -55,8 +55,8 @@ class Staged:
             return
         with self.store.errors(f"make table {self.name!r}"):
             patiently(self.store, lambda: self._make(shape))
-        known = existing(self.store, self.name) or {}
-        if missing := [each.name for each in [*_OWN, *shape.columns] if each.name not in known]:
+        stored = existing(self.store, self.name) or {}
+        if missing := [column.name for column in [*_OWN, *shape.columns] if column.name not in stored]:
             raise StateError(
                 f"table {self.name!r} in {self.store.shown} lacks the columns {missing}: table {self.table!r} has "
                 "changed since it was created, or another program created it. Drop it while the topology is stopped: "
@@ -74,9 +74,9 @@ class Staged:
 
     def stage(self, connection: Connection, owner: StagedBy, first: int, rows: KeyedRows) -> None:
         """Stages rows of one task; ``first`` is the number of its first row."""
-        own = [pa.repeat(pa.scalar(each, _type(each)), len(rows)) for each in owner]
-        own.insert(4, pa.array(range(first, first + len(rows)), pa.int64()))
-        self.store.dialect.fill(connection, self.name, [*_OWN, *rows.columns], [*own, *rows.arrays])
+        arrays = [pa.repeat(pa.scalar(value, _type(value)), len(rows)) for value in owner]
+        arrays.insert(4, pa.array(range(first, first + len(rows)), pa.int64()))
+        self.store.dialect.fill(connection, self.name, [*_OWN, *rows.columns], [*arrays, *rows.arrays])
 
     def show(
         self, connection: Connection, fence: SqlFence, txid: int, stages: dict[str, int], columns: Sequence[str],
@@ -117,15 +117,15 @@ class Staged:
         return f"{into} {chosen}{self.store.dialect.instead(keys, others)}"
 
     def _make(self, shape: Shape) -> None:
-        found = sa.inspect(self.store.engine).get_columns(self.table)
-        types = {each["name"]: each["type"] for each in found if not isinstance(each["type"], NullType)}
+        columns = sa.inspect(self.store.engine).get_columns(self.table)
+        types = {column["name"]: column["type"] for column in columns if not isinstance(column["type"], NullType)}
         with self.store.writing() as connection:
-            made = [sa.Column(c.name, self._storage(c), primary_key=c.key, autoincrement=False) for c in _OWN]
-            for each in shape.columns:
-                kind = types.get(each.name) or self._storage(Column(each.name, each.ddl))
-                made.append(sa.Column(each.name, kind, nullable=True))
+            stored = [sa.Column(c.name, self._storage(c), primary_key=c.key, autoincrement=False) for c in _OWN]
+            for column in shape.columns:
+                kind = types.get(column.name) or self._storage(Column(column.name, column.ddl))
+                stored.append(sa.Column(column.name, kind, nullable=True))
             options = self.store.dialect.table_options(connection, True)
-            create(self.store, connection, sa.Table(self.name, sa.MetaData(), *made, **options))
+            create(self.store, connection, sa.Table(self.name, sa.MetaData(), *stored, **options))
 
     def _storage(self, column: Column) -> Any:
         return self.store.dialect.storage(column)

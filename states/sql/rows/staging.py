@@ -112,8 +112,8 @@ class Stage:
         wanted = ", ".join(f't."{column.name}"' for column in others)
         text = f"SELECT s.{ROW.name}, {wanted} {joined} ORDER BY s.{ROW.name} LIMIT {_SHOWN}"
         decoders = [self.dialect.decoder(column) for column in others]
-        found = self.connection.execute(text).fetchall()
-        return count, [Conflict(row[0], decoded(row[1:], decoders)) for row in found]
+        rows = self.connection.execute(text).fetchall()
+        return count, [Conflict(row[0], decoded(row[1:], decoders)) for row in rows]
 
     def _insert(self, low: int, high: int, refused: dict[int, str], all_refused: bool) -> int:
         """Inserts a range of rows and returns how many were inserted; finds refused rows by halving the range."""
@@ -150,7 +150,7 @@ class Stage:
 
     def _same(self, column: Column) -> str:
         exact = self.dialect.exact if column.family in ("text", "json") else "{0}"
-        pair = [exact.format(f'{each}."{column.name}"') for each in "ts"]
+        pair = [exact.format(f'{alias}."{column.name}"') for alias in "ts"]
         return self.dialect.same.format(*pair)
 
     @contextmanager

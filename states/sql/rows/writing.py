@@ -62,8 +62,8 @@ class TableWriter:
         stage.fill()
         done = stage.insert(wanted.compare, wanted.tell, wanted.all_refused)
         stage.drop()
-        own = first.take(pa.array([*done.new, *done.refused, *(each.row for each in done.examples)], pa.int64()))
-        named = own.to_pylist()
+        rows_named = pa.array([*done.new, *done.refused, *(conflict.row for conflict in done.examples)], pa.int64())
+        named = first.take(rows_named).to_pylist()
         new, refused = named[: len(done.new)], named[len(done.new) : len(done.new) + len(done.refused)]
         examples = [Conflict(n, c.stored) for n, c in zip(named[len(new) + len(refused) :], done.examples, strict=True)]
         written = Written(
@@ -80,14 +80,14 @@ class TableWriter:
     ) -> Written:  # fmt: skip
         """Writes the next row of each key whose first row was refused."""
         keys = {rows.key(row) for row in written.refused}
-        left = sorted(row for row in again.to_pylist() if rows.key(row) in keys)
-        if not left:
+        others = sorted(row for row in again.to_pylist() if rows.key(row) in keys)
+        if not others:
             return written
-        more = self._staged(connection, rows.take(pa.array(left, pa.int64())), wanted._replace(compare=False))
+        more = self._staged(connection, rows.take(pa.array(others, pa.int64())), wanted._replace(compare=False))
         return written._replace(
             inserted=written.inserted + more.inserted,
-            new=written.new + [left[row] for row in more.new],
-            refused=written.refused | {left[row]: why for row, why in more.refused.items()},
+            new=written.new + [others[row] for row in more.new],
+            refused=written.refused | {others[row]: why for row, why in more.refused.items()},
         )
 
 
@@ -100,20 +100,20 @@ def _with_conflicts(written: Written, rows: KeyedRows, ordered: pa.Array, is_fir
     for column, array in zip(rows.columns, rows.arrays, strict=True):
         if not column.key:
             differs = pc.or_(differs, _differ(array.take(first), array.take(second)))
-    found = second.filter(differs).to_pylist()
+    conflicting = second.filter(differs).to_pylist()
     kept = first.filter(differs).to_pylist()
     others = [i for i, column in enumerate(rows.columns) if not column.key]
     examples = [
         Conflict(row, tuple(rows.row(stands)[i] for i in others))
-        for row, stands in zip(found[:_SHOWN], kept, strict=False)
+        for row, stands in zip(conflicting[:_SHOWN], kept, strict=False)
     ]
     more = [*written.examples, *examples][:_SHOWN]
-    return written._replace(conflicts=written.conflicts + len(found), examples=more)
+    return written._replace(conflicts=written.conflicts + len(conflicting), examples=more)
 
 
-def _differ(one: pa.Array, other: pa.Array) -> pa.Array:
-    both_null = pc.and_(pc.is_null(one), pc.is_null(other))
-    return pc.invert(pc.or_(pc.fill_null(pc.equal(one, other), False), both_null))
+def _differ(values: pa.Array, others: pa.Array) -> pa.Array:
+    both_null = pc.and_(pc.is_null(values), pc.is_null(others))
+    return pc.invert(pc.or_(pc.fill_null(pc.equal(values, others), False), both_null))
 
 
 def conflict_text(table: str, rows: KeyedRows, example: Conflict, position: int) -> str:

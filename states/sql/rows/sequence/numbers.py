@@ -19,7 +19,7 @@ class Gap(NamedTuple):
     time: str = ""
 
 
-class Known(NamedTuple):
+class SenderRow(NamedTuple):
     """The row of a sender: the last number applied, and the counts of waiting rows and of missing numbers before it."""
 
     last: int
@@ -47,13 +47,13 @@ class Arrived:
     def senders(self) -> list[tuple]:
         return sorted(self.first)
 
-    def keys(self, known: dict[tuple, Known], past: bool) -> list[Key]:
+    def keys(self, senders: dict[tuple, SenderRow], past: bool) -> list[Key]:
         """Sorted; with ``past`` the numbers up to their sender's last number, else those above it."""
         return sorted(
             (*sender, number)
             for sender, numbers in self.first.items()
             for number in numbers
-            if (number <= known[sender].last) is past
+            if (number <= senders[sender].last) is past
         )
 
     def position(self, key: Key) -> int:
@@ -69,17 +69,19 @@ class Decided:
     released: list[Key] = field(default_factory=list)
     late: int = 0
     """How many of the applied numbers were missing before."""
-    known: dict[tuple, Known] = field(default_factory=dict)
+    changed: dict[tuple, SenderRow] = field(default_factory=dict)
     """The new rows of the senders whose row changes."""
     closed: list[Key] = field(default_factory=list)
     """The gaps to delete, by sender and first number."""
     opened: list[tuple[tuple, Gap]] = field(default_factory=list)
     """Gaps that this batch found."""
-    left: list[tuple[tuple, Gap]] = field(default_factory=list)
+    remaining: list[tuple[tuple, Gap]] = field(default_factory=list)
     """The remains of older gaps that late numbers have split or shrunk."""
 
 
-def hold(arrived: Arrived, known: dict[tuple, Known], held: Collection[Key], queued: dict[tuple, set[int]]) -> Decided:
+def hold(
+    arrived: Arrived, senders: dict[tuple, SenderRow], held: Collection[Key], queued: dict[tuple, set[int]]
+) -> Decided:
     """The rules of onGap="hold": a number behind a gap waits.
 
     ``held``: the batch's numbers that already wait. ``queued``: all waiting numbers of the senders whose next number
@@ -87,7 +89,7 @@ def hold(arrived: Arrived, known: dict[tuple, Known], held: Collection[Key], que
     """
     decided = Decided()
     for sender in arrived.senders():
-        was = known[sender]
+        was = senders[sender]
         new = {n for n in arrived.first[sender] if n > was.last and (*sender, n) not in held}
         waiting = queued.get(sender, set())
         last = was.last
@@ -97,12 +99,12 @@ def hold(arrived: Arrived, known: dict[tuple, Known], held: Collection[Key], que
         decided.waiting += [(*sender, n) for n in sorted(new) if n > last]
         decided.released += [(*sender, n) for n in sorted(waiting) if n <= last]
         more = sum(n > last for n in new) - sum(n <= last for n in waiting)
-        _change(decided, sender, was, Known(last, was.held + more, was.missing))
+        _change(decided, sender, was, SenderRow(last, was.held + more, was.missing))
     return decided
 
 
 def report(
-    arrived: Arrived, known: dict[tuple, Known], gaps: dict[tuple, list[Gap]], txid: int | None, time: str
+    arrived: Arrived, senders: dict[tuple, SenderRow], gaps: dict[tuple, list[Gap]], txid: int | None, time: str
 ) -> Decided:
     """The rules of onGap="report": a number behind a gap is applied and the gap is recorded.
 
@@ -110,7 +112,7 @@ def report(
     """
     decided = Decided()
     for sender in arrived.senders():
-        was = known[sender]
+        was = senders[sender]
         numbers = sorted(arrived.first[sender])
         late = _late(decided, sender, gaps.get(sender, []), [n for n in numbers if n <= was.last])
         decided.late += len(late)
@@ -121,30 +123,30 @@ def report(
                 missing += number - 1 - last
             last = number
         decided.applied += [(*sender, n) for n in numbers if n > was.last or n in late]
-        _change(decided, sender, was, Known(last, was.held, missing))
+        _change(decided, sender, was, SenderRow(last, was.held, missing))
     return decided
 
 
 def _late(decided: Decided, sender: tuple, gaps: list[Gap], past: list[int]) -> set[int]:
     """Returns the past numbers that were missing; shrinks, splits or closes their gaps."""
-    found: set[int] = set()
+    late: set[int] = set()
     for gap in gaps:
-        came = [n for n in past if gap.first <= n <= gap.last]
-        if came:
-            found.update(came)
+        numbers = [n for n in past if gap.first <= n <= gap.last]
+        if numbers:
+            late.update(numbers)
             decided.closed.append((*sender, gap.first))
-            decided.left += [(sender, rest) for rest in _without(gap, came)]
-    return found
+            decided.remaining += [(sender, rest) for rest in _without(gap, numbers)]
+    return late
 
 
-def _without(gap: Gap, came: list[int]) -> Iterator[Gap]:
+def _without(gap: Gap, numbers: list[int]) -> Iterator[Gap]:
     start = gap.first
-    for number in [*came, gap.last + 1]:
+    for number in [*numbers, gap.last + 1]:
         if number > start:
             yield gap._replace(first=start, last=number - 1)
         start = number + 1
 
 
-def _change(decided: Decided, sender: tuple, was: Known, now: Known) -> None:
+def _change(decided: Decided, sender: tuple, was: SenderRow, now: SenderRow) -> None:
     if now != was:
-        decided.known[sender] = now
+        decided.changed[sender] = now

@@ -22,7 +22,7 @@ from ...store import parsed, shown
 from ...table import existing
 from ...transaction import Transaction
 from ..base import RowFactory, declared, keyed_shape
-from .numbers import Arrived, Decided, Gap, Key, Known, hold, report
+from .numbers import Arrived, Decided, Gap, Key, SenderRow, hold, report
 from .tables import BESIDE, RESERVED, Tables, make_beside
 
 _LOG = logging.getLogger("states.sql")
@@ -40,7 +40,7 @@ class SequenceRows(State, ITupleCollection):
         self.partition = partition
         self.of = of
         self.counts: Counter[str] = Counter()
-        self.found: list[tuple[tuple, Gap]] = []
+        self.new_gaps: list[tuple[tuple, Gap]] = []
         self._tables: Tables | None = None
         self._txid: int | None = None
         self._transaction = Transaction(factory.place.stores(), fence, partition)
@@ -53,14 +53,14 @@ class SequenceRows(State, ITupleCollection):
     def beginCommit(self, txid: int | None) -> None:
         """Opens the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
         attempt or batch, FailedException if the store stays locked."""
-        self.counts, self.found, self._txid = Counter(), [], txid
+        self.counts, self.new_gaps, self._txid = Counter(), [], txid
         self._transaction.begin(txid, lazily=self._tables is None)
 
     def commit(self, txid: int | None) -> Any:
         """Commits, logs new gaps as warnings, and returns the receipt with the counts that `SequenceState` names."""
         self._transaction.commit()
-        for sender, gap in self.found:
-            _LOG.warning("%s", _words(self.factory.table, sender, gap))
+        for sender, gap in self.new_gaps:
+            _LOG.warning("%s", _describe_gap(self.factory.table, sender, gap))
         return {"partition": self.partition, **{name: self.counts[name] for name in _COUNTS}}
 
     def rollback(self, txid: int | None) -> None:
@@ -73,7 +73,7 @@ class SequenceRows(State, ITupleCollection):
 
     def reports(self) -> list[StateError]:
         """The gaps that this batch found with onGap="report", for ``collector.reportError``."""
-        return [StateError(_words(self.factory.table, sender, gap)) for sender, gap in self.found]
+        return [StateError(_describe_gap(self.factory.table, sender, gap)) for sender, gap in self.new_gaps]
 
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Applies the rows or holds them back; with ``tell`` returns the rows applied now, in the order of their keys.
@@ -101,16 +101,16 @@ class SequenceRows(State, ITupleCollection):
     def _apply(self, tables: Tables, rows: list[tuple], arrived: Arrived, tell: bool) -> tuple[Decided, list[tuple]]:
         """Locks the senders, decides, and writes; repeated as a whole after a deadlock."""
         with self._transaction.using(0) as connection:
-            known = tables.lock(connection, arrived.senders())
+            senders = tables.lock(connection, arrived.senders())
             stood: dict[Key, tuple] = {}
             if self.factory.onGap == "report":
-                decided = self._report(tables, connection, arrived, known)
+                decided = self._report(tables, connection, arrived, senders)
             else:
-                waits = [key for key in arrived.keys(known, past=False) if known[key[:-1]].held]
+                waits = [key for key in arrived.keys(senders, past=False) if senders[key[:-1]].held]
                 stood = tables.stored(connection, tables.held, waits)
-                decided = self._hold(tables, connection, arrived, known, stood)
+                decided = self._hold(tables, connection, arrived, senders, stood)
             new = {key: rows[arrived.position(key)] for key in [*decided.applied, *decided.waiting]}
-            past = [key for key in arrived.keys(known, past=True) if key not in new]
+            past = [key for key in arrived.keys(senders, past=True) if key not in new]
             stood |= tables.stored(connection, tables.table, past)
             waited = tables.waiting(connection, decided.released) if tell else []
             tables.write(connection, decided, new)
@@ -119,18 +119,18 @@ class SequenceRows(State, ITupleCollection):
         return decided, waited
 
     def _hold(
-        self, tables: Tables, connection: Connection, arrived: Arrived, known: dict[tuple, Known],
+        self, tables: Tables, connection: Connection, arrived: Arrived, senders: dict[tuple, SenderRow],
         held: Collection[Key],
     ) -> Decided:  # fmt: skip
-        closing = [each for each, its in known.items() if its.held and its.last + 1 in arrived.first[each]]
-        return hold(arrived, known, held, tables.queued(connection, sorted(closing)))
+        closing = [name for name, its in senders.items() if its.held and its.last + 1 in arrived.first[name]]
+        return hold(arrived, senders, held, tables.queued(connection, sorted(closing)))
 
     def _report(
-        self, tables: Tables, connection: Connection, arrived: Arrived, known: dict[tuple, Known]
+        self, tables: Tables, connection: Connection, arrived: Arrived, senders: dict[tuple, SenderRow]
     ) -> Decided:
-        senders = {key[:-1] for key in arrived.keys(known, past=True) if known[key[:-1]].missing}
+        gappy = {key[:-1] for key in arrived.keys(senders, past=True) if senders[key[:-1]].missing}
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        return report(arrived, known, tables.missing(connection, sorted(senders)), self._txid, now)
+        return report(arrived, senders, tables.missing(connection, sorted(gappy)), self._txid, now)
 
     def _count(self, decided: Decided, rows: int, conflicts: int) -> None:
         applied, held, released = len(decided.applied), len(decided.waiting), len(decided.released)
@@ -139,7 +139,7 @@ class SequenceRows(State, ITupleCollection):
             conflicts=conflicts, gaps=len(decided.opened), late=decided.late,
             missing=sum(gap.last - gap.first + 1 for _, gap in decided.opened),
         )  # fmt: skip
-        self.found += decided.opened
+        self.new_gaps += decided.opened
 
     def _encoded(self, columns: Sequence[Column], fields: Fields, tuples: Sequence[TridentTuple]) -> list[tuple]:
         """The rows in the order of the table's columns. Raises StateError for the first value that does not fit."""
@@ -150,16 +150,16 @@ class SequenceRows(State, ITupleCollection):
         if values is None:
             raise StateError(f"table {table!r}: a tuple lacks values for {fields}")
         wanted = [values[fields.fieldIndex(column.name)] for column in columns]
-        done = []
-        for column, given in zip(self._transaction.settled(table, columns, wanted), wanted, strict=True):
+        encoded = []
+        for column, column_values in zip(self._transaction.settled(table, columns, wanted), wanted, strict=True):
             try:
-                done.append(column.encode(given))
+                encoded.append(column.encode(column_values))
                 if column.name == self.factory.number:
-                    _check_numbers(done[-1], self.factory.first)
+                    _check_numbers(encoded[-1], self.factory.first)
             except Refused as why:
-                row = [each[why.index] for each in wanted]
-                raise refusal(table, columns, column, row, given[why.index], why) from None
-        return list(zip(*done, strict=True))
+                row = [values_of[why.index] for values_of in wanted]
+                raise refusal(table, columns, column, row, column_values[why.index], why) from None
+        return list(zip(*encoded, strict=True))
 
     def _tuple(self, tables: Tables, fields: Fields, key: Key, row: tuple) -> TridentTuple:
         """A released row as a tuple with the fields of the current batch."""
@@ -186,7 +186,7 @@ def _check_numbers(numbers: Sequence[int], first: int) -> None:
         raise Refused(f"a sender's numbers begin with {first}", at)
 
 
-def _words(table: str, sender: tuple, gap: Gap) -> str:
+def _describe_gap(table: str, sender: tuple, gap: Gap) -> str:
     numbers = f"number {gap.first}" if gap.first == gap.last else f"numbers {gap.first} to {gap.last}"
     return f"table {table!r}: {numbers} of sender {', '.join(map(repr, sender))} did not arrive before later ones"
 
@@ -295,10 +295,10 @@ class SequenceState(RowFactory):
     def tables(self, fields: Fields) -> Tables:
         """Returns the tables and their columns; creates missing tables. ``fields``: the fields of the tuples."""
         store, row = self.place.stores()[0], declared(self.place, self._fields, fields)
-        if gone := [name for name in self.key if name not in row]:
-            raise StateError(f"table {self.table!r} needs {gone} for sender and number; the tuples have {fields}")
-        known = existing(store, self.table) or {}
-        usual = {self.number: known.get(self.number, "bigint")}
+        if missing := [name for name in self.key if name not in row]:
+            raise StateError(f"table {self.table!r} needs {missing} for sender and number; the tuples have {fields}")
+        types = existing(store, self.table) or {}
+        usual = {self.number: types.get(self.number, "bigint")}
         shape = keyed_shape(self.place, row, self.key, usual)
         tables = Tables(store.dialect, self.table, shape.columns, self.first)
         make_beside(self.place, tables, self.onGap)
@@ -322,10 +322,10 @@ class SequenceState(RowFactory):
 
     def _look(self, suffix: str, width: int) -> dict[tuple, tuple]:
         store = self.place.stores()[0]
-        known = existing(store, self.table)
-        if known is None:
+        types = existing(store, self.table)
+        if types is None:
             return {}
-        tables = self.tables(self._fields or Fields(list(known)))
+        tables = self.tables(self._fields or Fields(list(types)))
         name = f"{self.table}{suffix}"
         columns = {self.table: list(tables.columns), **tables.beside(self.onGap)}.get(name)
         if columns is None:

@@ -20,12 +20,12 @@ from ...connection import Connection
 from ...dialects.base import Dialect, insert_text, marks, names
 from ...store import Store
 from ...table import Shape, TablePlace, prepare
-from .numbers import Decided, Gap, Key, Known
+from .numbers import Decided, Gap, Key, SenderRow
 
 BESIDE = ("_senders", "_held", "_gaps")
 RESERVED = ("first", "held", "last", "missing", "time", "txid")
 _PER_STATEMENT = 400
-_KNOWN = [Column(name, "bigint") for name in Known._fields]
+_SENDER = [Column(name, "bigint") for name in SenderRow._fields]
 _GAP = [Column("first", "bigint", True), Column("last", "bigint"), Column("txid", "bigint"),
         Column("time", "string(40)")]  # fmt: skip
 
@@ -68,18 +68,18 @@ class Tables:
     def beside(self, onGap: str) -> dict[str, list[Column]]:
         """The further tables and their columns."""
         third = {self.held: list(self.columns)} if onGap == "hold" else {self.gaps: [*self.sender, *_GAP]}
-        return {self.senders: [*self.sender, *_KNOWN], **third}
+        return {self.senders: [*self.sender, *_SENDER], **third}
 
     # -- senders
 
-    def lock(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, Known]:
+    def lock(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, SenderRow]:
         """Locks the rows of these senders for this transaction and returns them; creates missing ones."""
         self._lock(connection, senders)
-        rows = self._known(connection, senders)
+        rows = self._read(connection, senders)
         if new := [sender for sender in senders if sender not in rows]:
             self._make(connection, new)
             self._lock(connection, new)
-            rows |= self._known(connection, new)
+            rows |= self._read(connection, new)
         if missing := [sender for sender in senders if sender not in rows]:
             raise StateError(
                 f"table {self.senders!r}: the row of sender {missing[0]!r} cannot be read back by its key: a trigger "
@@ -94,51 +94,51 @@ class Tables:
             text = f'SELECT 1 FROM "{self.senders}" WHERE {where} ORDER BY {names(self.sender)}'
             connection.execute(text + self.dialect.exclusive, values).fetchall()
 
-    def _known(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, Known]:
-        rows = self.dialect.read(connection, self.senders, self.sender, _KNOWN, senders)
-        return {sender: Known(*row) for sender, row in zip(senders, rows, strict=True) if row is not None}
+    def _read(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, SenderRow]:
+        rows = self.dialect.read(connection, self.senders, self.sender, _SENDER, senders)
+        return {sender: SenderRow(*row) for sender, row in zip(senders, rows, strict=True) if row is not None}
 
     def _make(self, connection: Connection, senders: Sequence[tuple]) -> None:
         """Inserts a row for each of these senders; waits for another transaction that inserts the same row."""
         unless_there = self.dialect.instead([column.name for column in self.sender], [])
-        rows = [(*sender, *Known(self.first - 1)) for sender in senders]
-        connection.executemany(insert_text(self.senders, [*self.sender, *_KNOWN]) + unless_there, rows)
+        rows = [(*sender, *SenderRow(self.first - 1)) for sender in senders]
+        connection.executemany(insert_text(self.senders, [*self.sender, *_SENDER]) + unless_there, rows)
 
     # -- what has come before
 
     def stored(self, connection: Connection, table: str, keys: Sequence[Key]) -> dict[Key, tuple]:
         """The other columns, encoded, of the keys that the table holds."""
         rows = self.dialect.read(connection, table, self.keys, self.others, keys)
-        found = {key: row for key, row in zip(keys, rows, strict=True) if row is not None}
-        return dict(zip(found, encoded(self.dialect, self.others, list(found.values())), strict=True))
+        by_key = {key: row for key, row in zip(keys, rows, strict=True) if row is not None}
+        return dict(zip(by_key, encoded(self.dialect, self.others, list(by_key.values())), strict=True))
 
-    def same(self, one: tuple, other: tuple) -> bool:
+    def same(self, row: tuple, other: tuple) -> bool:
         """Whether the other columns of two encoded rows hold the same values."""
-        return one == other or all(
-            mine == its or (column.family == "json" and None not in (mine, its) and _sorted(mine) == _sorted(its))
-            for column, mine, its in zip(self.others, one, other, strict=True)
+        return row == other or all(
+            a == b or (column.family == "json" and None not in (a, b) and _sorted(a) == _sorted(b))
+            for column, a, b in zip(self.others, row, other, strict=True)
         )
 
     def queued(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, set[int]]:
         """The waiting numbers of each sender."""
-        found: dict[tuple, set[int]] = {}
+        numbers: dict[tuple, set[int]] = {}
         for where, values in _chunks(self.sender, senders):
             text = f'SELECT {names(self.keys)} FROM "{self.held}" WHERE {where}'
             rows = connection.execute(text, values).fetchall()
             for key in encoded(self.dialect, self.keys, rows):
-                found.setdefault(key[:-1], set()).add(key[-1])
-        return found
+                numbers.setdefault(key[:-1], set()).add(key[-1])
+        return numbers
 
     def missing(self, connection: Connection, senders: Sequence[tuple]) -> dict[tuple, list[Gap]]:
         """The gaps of each sender."""
-        found: dict[tuple, list[Gap]] = {}
+        gaps: dict[tuple, list[Gap]] = {}
         columns, width = [*self.sender, *_GAP], len(self.sender)
         for where, values in _chunks(self.sender, senders):
             text = f'SELECT {names(columns)} FROM "{self.gaps}" WHERE {where}'
             for row in connection.execute(text, values).fetchall():
                 sender = encoded(self.dialect, self.sender, [row[:width]])[0]
-                found.setdefault(sender, []).append(Gap(*row[width:]))
-        return found
+                gaps.setdefault(sender, []).append(Gap(*row[width:]))
+        return gaps
 
     # -- what a batch changes
 
@@ -146,15 +146,15 @@ class Tables:
         """Writes everything that was decided. ``rows``: the encoded rows of the batch by key."""
         self._insert(connection, self.table, [rows[key] for key in decided.applied])
         self._insert(connection, self.held, [rows[key] for key in decided.waiting])
-        if decided.known:
-            changed = [(*sender, *known) for sender, known in sorted(decided.known.items())]
-            self.dialect.write(connection, self.senders, self.sender, _KNOWN, changed)
+        if decided.changed:
+            changed = [(*sender, *counts) for sender, counts in sorted(decided.changed.items())]
+            self.dialect.write(connection, self.senders, self.sender, _SENDER, changed)
         if decided.released:
             self._release(connection, sorted({key[:-1] for key in decided.released}))
         if decided.closed:
             same = " AND ".join(f'"{column.name}" = ?' for column in [*self.sender, _GAP[0]])
             connection.executemany(f'DELETE FROM "{self.gaps}" WHERE {same}', decided.closed)
-        if gaps := [(*sender, *gap) for sender, gap in [*decided.left, *decided.opened]]:
+        if gaps := [(*sender, *gap) for sender, gap in [*decided.remaining, *decided.opened]]:
             self.dialect.insert(connection, self.gaps, [*self.sender, *_GAP], gaps)
 
     def _insert(self, connection: Connection, table: str, rows: Sequence[tuple]) -> None:
@@ -176,14 +176,14 @@ class Tables:
         last = f'(SELECT s."last" FROM "{self.senders}" AS s WHERE {same})'
         for where, values in _chunks(self.sender, senders):
             free = f'FROM "{self.held}" WHERE {where} AND "{self.keys[-1].name}" <= {last}'
-            mine = names(self.columns)
-            connection.execute(f'INSERT INTO "{self.table}" ({mine}) SELECT {mine} {free}', values)
+            columns = names(self.columns)
+            connection.execute(f'INSERT INTO "{self.table}" ({columns}) SELECT {columns} {free}', values)
             connection.execute(f"DELETE {free}", values)
 
     def waiting(self, connection: Connection, keys: Sequence[Key]) -> list[tuple]:
         """The other columns of waiting rows, in the order of the keys."""
-        found = self.dialect.read(connection, self.held, self.keys, self.others, keys)
-        return [row for row in found if row is not None]
+        rows = self.dialect.read(connection, self.held, self.keys, self.others, keys)
+        return [row for row in rows if row is not None]
 
 
 def make_beside(place: TablePlace, tables: Tables, onGap: str) -> None:
@@ -204,8 +204,8 @@ def _refuse_other(store: Store, tables: Tables, onGap: str) -> None:
     if not sa.inspect(store.engine).has_table(name):
         return
     with store.reading() as connection:
-        found = connection.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()
-    if found is not None:
+        row = connection.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()
+    if row is not None:
         raise StateError(
             f"table {name!r} in {store.shown} has {contents}, written with onGap={other!r}; onGap={onGap!r} never "
             f"reads them. Use onGap={other!r}, or empty that table if you give up its rows"
@@ -218,15 +218,17 @@ def encoded(dialect: Dialect, columns: Sequence[Column], rows: Sequence[Sequence
         return [()] * len(rows)
     decoders = [dialect.decoder(column) for column in columns]
     values = zip(*(decoded(row, decoders) for row in rows), strict=True)
-    return list(zip(*(c.encode(each) for c, each in zip(columns, values, strict=True)), strict=True))
+    return list(zip(*(c.encode(v) for c, v in zip(columns, values, strict=True)), strict=True))
 
 
 def _chunks(keys: Sequence[Column], rows: Sequence[tuple]) -> Iterator[tuple[str, list[Any]]]:
     """Conditions that hold for these keys, with their values: one for each chunk of keys."""
-    one = " AND ".join(f'"{key.name}" = ?' for key in keys)
+    same = " AND ".join(f'"{key.name}" = ?' for key in keys)
     for start in range(0, len(rows), _PER_STATEMENT):
         part = rows[start : start + _PER_STATEMENT]
-        where = f'"{keys[0].name}" IN ({marks(len(part))})' if len(keys) == 1 else " OR ".join([f"({one})"] * len(part))
+        where = " OR ".join([f"({same})"] * len(part))
+        if len(keys) == 1:
+            where = f'"{keys[0].name}" IN ({marks(len(part))})'
         yield f"({where})", list(chain.from_iterable(part))
 
 
