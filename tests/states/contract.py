@@ -173,7 +173,7 @@ class StateContract:
             self.driver(factory, lineage="second")
         for words in ("remembers batch 1", "restore the checkpoint", "topology.txid.base", "new table"):
             assert words in str(told.value)
-        with pytest.raises(LineageError, match="is 0, which is behind"):
+        with pytest.raises(LineageError, match="is 0, which is before that batch"):
             self.driver(factory, "second", **{"topology.txid.base": 0})
         driver.publish(1, 0, receipts)
         self.holds(factory, range(1, 2))
