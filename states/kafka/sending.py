@@ -1,4 +1,4 @@
-"""Puts records into librdkafka's queue, whole blocks, in order, within a limit, and waits for their delivery."""
+"""Puts whole blocks of records into librdkafka's queue, in order and within a limit, and waits for their delivery."""
 
 from __future__ import annotations
 

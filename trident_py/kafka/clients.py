@@ -63,7 +63,8 @@ class Cluster:
             raise DefinitionError(f"bootstrap must list brokers as 'host:port,host:port', got {bootstrap!r}")
         for name, value in (settings or {}).items():
             if not isinstance(value, str | int | float):
-                raise DefinitionError(f"the setting {name} must be a string, a number or a boolean, not {type(value)}")
+                kind = type(value).__name__
+                raise DefinitionError(f"the setting {name} must be a string, a number or a boolean, not {kind}")
         return cls(bootstrap, tuple(sorted((name, str(value)) for name, value in (settings or {}).items())))
 
     def config(

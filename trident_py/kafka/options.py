@@ -136,7 +136,7 @@ class KafkaOptions:
     def _check_offsets(self) -> None:
         if (self.firstPollOffsetStrategy == "TIMESTAMP") != (self.startTimestamp is not None):
             raise DefinitionError(
-                'KafkaSpout: firstPollOffsetStrategy="TIMESTAMP" and startTimestamp (ms since 1970) need each other'
+                'KafkaSpout: set firstPollOffsetStrategy="TIMESTAMP" and startTimestamp (ms since 1970) together'
             )
         if self.shareOffsets and not self.groupId:
             raise DefinitionError("KafkaSpout: shareOffsets needs groupId, the group that the offsets belong to")

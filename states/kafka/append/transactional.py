@@ -181,12 +181,12 @@ class TransactionalTopicState(RecordFactory):
     guarantees: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "transactional": (
             "exactly once",
-            "the records of a partition and their txid are one Kafka transaction, for read_committed readers",
+            "the records of a partition and their txid share one Kafka transaction, for read_committed readers",
         ),
         "opaque": (
             "wrong",
-            "a replay may hold other tuples, and what a failed attempt has committed is skipped",
-            "write rows under a key (an upsert or insert-ignore state), or make the state a batch state in a database",
+            "a replay may hold other tuples, but skips the partitions that a failed attempt committed",
+            "write rows under a key (an upsert or insert-ignore state), or use a batch state in a database",
         ),
     }
 

@@ -282,7 +282,7 @@ def _back(column: Column, value: Any) -> Any:
     if wanted is None:
         return _BACK[family](value)
     if type(value) is not wanted:
-        raise TypeError(f"{column.name!r} ({column.ddl}) is {value!r}")
+        raise TypeError(f"field {column.name!r} ({column.ddl}) holds {value!r}")
     return value
 
 

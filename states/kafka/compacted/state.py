@@ -81,7 +81,7 @@ class CompactedTopicState(StateFactory):
         partition_count(self.topic, self.partitions)
         settings = pairs(self.topic, self.settings)
         if "partitioner" in dict(settings):
-            raise DefinitionError(f"topic {self.topic!r}: the partitioner is murmur2, as Java's, and cannot be changed")
+            raise DefinitionError(f"topic {self.topic!r}: the partitioner is murmur2 as in Java, and cannot be changed")
         derived = {
             "type": kind, "kind": _KINDS[kind], "key": key, "value": codec.value, "codec": codec,
             "settings": settings, "cluster": cluster_of(self.bootstrap, settings),
