@@ -242,13 +242,13 @@ class TopicLedger(BatchParticipant):
     def _write(self, mark: Mark) -> None:
         """Writes the driver's mark. Raises ZombieError if a newer driver has taken over, FailedException if the broker
         is away."""
-        place, producer = self._opened_place, self._producer
-        assert producer is not None
-        if not producer.is_open:
+        place, writer = self._opened_place, self._producer
+        assert writer is not None
+        if not writer.is_open:
             self._check_newest(place)  # before `open`, so that an older driver does not shut out a newer one
-            producer.open()
+            writer.open()
             self._check_newest(place)
-        producer.commit(mark, self._owner.renewal())
+        writer.commit(mark, self._owner.renewal())
         self._mark, self._written = mark, time.monotonic()
 
     def _check_newest(self, place: MarkPlace) -> None:

@@ -61,13 +61,13 @@ class Partitions:
         return self._place.read(part) or Mark()
 
     def _settle(self, part: int, anew: bool) -> Mark:
-        producer, mark = self._producers[part], self.marks[part]
-        if not producer.is_open:  # its last commit was not clean
+        writer, mark = self._producers[part], self.marks[part]
+        if not writer.is_open:  # its last commit was not clean
             mark = self._take_over(part)
         while True:
             try:
                 wanted = mark._replace(txid=0) if anew else mark
-                producer.commit(wanted)
+                writer.commit(wanted)
                 return wanted
             except FailedException as error:
                 if not is_fenced(error.__cause__):
