@@ -118,5 +118,5 @@ def test_a_rotating_filter_costs_two_filters_and_errs_like_two() -> None:
 
 
 def test_a_rotating_filter_without_time_is_refused() -> None:
-    with pytest.raises(DefinitionError, match="more than 0 seconds"):
+    with pytest.raises(DefinitionError, match="a number above 0, not 0"):
         RotatingBloom(10, seconds=0)

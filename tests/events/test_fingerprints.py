@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trident_py import DefinitionError, TridentError
-from trident_py.events.canonical import canonical, payload_hash
-from trident_py.events.errors import EventError
+from trident_py.events.canonical import EventError, canonical, payload_hash
 from trident_py.events.fingerprints import ALGORITHMS, HASHES, Fingerprint, instant
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
@@ -93,7 +92,7 @@ def test_composed_and_decomposed_text_are_two_texts() -> None:
         ({"a": "\ud800"}, "lone surrogate"),
         ({"\udfff": 1}, "lone surrogate"),
         ("\ud83d\ude00", "lone surrogate"),
-        pytest.param(10**5000, "cannot be written", id="huge"),
+        pytest.param(10**5000, "cannot be encoded", id="huge"),
     ],
 )
 def test_what_json_has_not_is_refused_with_its_place(value: Any, told: str) -> None:
@@ -256,7 +255,7 @@ def test_one_instant_has_one_text(value: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ("2013-11-03T01:00:00", "no zone, and a local time comes twice"),
+        ("2013-11-03T01:00:00", "no zone, and a local time occurs twice"),
         ("2013-11-03", "no zone"),
         ("yesterday", "not an instant"),
         (None, "it is None"),
@@ -301,17 +300,17 @@ def test_without_the_time_stamp_equal_readings_are_one_event() -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"fields": []}, "needs a field"),
+        ({"fields": []}, "needs at least one field"),
         ({"fields": "station"}, "is a list of names"),
         ({"without": "station"}, "is a list of names"),
-        ({"fields": ["a", "b", "a"]}, "twice in a fingerprint: a"),
-        ({"algorithm": "crc32"}, "no algorithm 'crc32' .* there are: plain, md5, sha1, murmur3, fnv1a, blake2b"),
+        ({"fields": ["a", "b", "a"]}, "named twice: a"),
+        ({"algorithm": "crc32"}, "no algorithm 'crc32'; there are: plain, md5, sha1, murmur3, fnv1a, blake2b"),
         ({"fields": ["a"], "without": ["a"]}, "left out of it: a"),
         ({"fields": ["a.b"], "without": ["a"]}, r"left out of it: a\.b"),
         ({"timestamp": "at", "without": ["at"]}, "left out of it: at"),
-        ({"roundSeconds": 60}, "name it in timestamp"),
-        ({"timestamp": "at", "roundSeconds": 0}, "whole number from 1, not 0"),
-        ({"timestamp": "at", "roundSeconds": 1.5}, r"whole number from 1, not 1\.5"),
+        ({"roundSeconds": 60}, "name its field in timestamp"),
+        ({"timestamp": "at", "roundSeconds": 0}, "integer from 1 on, not 0"),
+        ({"timestamp": "at", "roundSeconds": 1.5}, r"integer from 1 on, not 1\.5"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused_at_birth(settings: dict, told: str) -> None:

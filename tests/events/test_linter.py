@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples.weather import csv_file
-from trident_py.events.canonical import canonical
+from trident_py.events.canonical import EventError, canonical
 from trident_py.events.cli_lint import lint_command
-from trident_py.events.errors import EventError
 from trident_py.events.fingerprints import Fingerprint
 from trident_py.events.linter import MOST_FIELDS, FieldCounts, Report, birthday, collision, lint, read
 
@@ -150,7 +149,7 @@ def test_missing_and_null_fields_are_counted_and_events_without_a_fingerprint_re
     assert (report.events, report.distinct, report.refused) == (5, 3, 2)
     assert list(report.reasons) == [
         "no field 'id' in this event; it has: t",
-        "field 'id' is nan: send null for what was not measured, and 0.0 for -0.0",
+        "field 'id' is nan: send null for a missing measurement, and 0.0 for -0.0",
     ]
     assert {each.name: (each.missing, each.null) for each in report.incomplete} == {"id": (1, 0), "t": (1, 1)}
 

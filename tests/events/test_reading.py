@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trident_py.events.canonical import canonical
-from trident_py.events.errors import EventError
+from trident_py.events.canonical import EventError, canonical
 from trident_py.events.fingerprints import Fingerprint, instant
 from trident_py.events.linter import read
 from trident_py.events.reading import events_of, value_of

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .app import application_of
     from .bloom import BloomFilter
-    from .errors import EventError
+    from .canonical import EventError
     from .fingerprints import Fingerprint
     from .processed import ProcessedState, ProcessedUpdater
     from .settings import Settings, read_settings
@@ -34,7 +34,7 @@ __all__ = [
 
 _HOMES = {
     "BloomFilter": ".bloom",
-    "EventError": ".errors",
+    "EventError": ".canonical",
     "Fingerprint": ".fingerprints",
     "ProcessedState": ".processed",
     "ProcessedUpdater": ".processed",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from ..errors import DefinitionError
 
@@ -32,7 +32,7 @@ class BloomFilter:
         if Bloom is None:
             raise DefinitionError("a Bloom filter needs the package rbloom: pip install 'trident-py[events]'")
         if type(capacity) is not int or capacity < 1:
-            raise DefinitionError(f"the capacity of a Bloom filter is a whole number from 1, not {capacity!r}")
+            raise DefinitionError(f"the capacity of a Bloom filter is an integer from 1 on, not {capacity!r}")
         if not 0 < error_rate <= 0.5:
             raise DefinitionError(f"the error rate of a Bloom filter is above 0 and at most 0.5, not {error_rate!r}")
         self.capacity = capacity
@@ -82,7 +82,7 @@ class RotatingBloom:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         if not seconds > 0:
-            raise DefinitionError(f"a Bloom filter holds fingerprints for more than 0 seconds, not {seconds!r}")
+            raise DefinitionError(f"the seconds of a Bloom filter are a number above 0, not {seconds!r}")
         self.capacity, self.error_rate, self.seconds = capacity, error_rate, seconds
         self._clock = clock
         self._turning = threading.Lock()
@@ -106,15 +106,15 @@ class RotatingBloom:
 
     @property
     def bytes(self) -> int:
-        return sum(each.bytes for each in self._generations())
+        return sum(bloom.bytes for bloom in self._filters())
 
     @property
     def estimated_error(self) -> float:
         """The probability that either filter reports a fingerprint that neither holds."""
-        return 1 - math.prod(1 - each.estimated_error for each in self._generations())
+        return 1 - math.prod(1 - bloom.estimated_error for bloom in self._filters())
 
-    def _generations(self) -> Iterable[BloomFilter]:
-        return {id(each): each for each in (self._new, self._old)}.values()
+    def _filters(self) -> Sequence[BloomFilter]:
+        return [self._new] if self._new is self._old else [self._new, self._old]
 
     def _rotate(self) -> None:
         """Starts a new filter when the present one is ``seconds`` old. Contents twice as old have expired."""

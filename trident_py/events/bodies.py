@@ -40,22 +40,22 @@ class Bodies:
         that is too long or too slow, or that must give way to others."""
         body = _Body(asyncio.timeout(self._limits.bodySeconds))
         try:
-            yield await self._whole(body, stream)
+            yield await self._received(body, stream)
         finally:
             self._coming.pop(body, None)
             self._bytes -= body.size
 
-    async def _whole(self, body: _Body, stream: AsyncIterator[bytes]) -> bytes:
+    async def _received(self, body: _Body, stream: AsyncIterator[bytes]) -> bytes:
         try:
             async with body.time:
                 async for part in stream:
                     self._take(body, part)
         except TimeoutError:
             if not body.gave_way:
-                told = f"the body did not come within {self._limits.bodySeconds:g} s"
-                raise RequestRefused(408, told, close=True) from None
+                reason = f"the body did not arrive within {self._limits.bodySeconds:g} s"
+                raise RequestRefused(408, reason, close=True) from None
         if body.gave_way:
-            raise RequestRefused(503, "the body stood still while others came; send it again", close=True)
+            raise RequestRefused(503, "the body stalled while others arrived; send it again", close=True)
         self._coming.pop(body, None)
         return b"".join(body.parts)
 
@@ -67,11 +67,12 @@ class Bodies:
         body.size += len(part)
         self._bytes += len(part)
         if body.size > self._limits.bodyBytes:
-            raise RequestRefused(413, f"the body has more than {self._limits.bodyBytes} bytes")
+            raise RequestRefused(413, f"the body is longer than {self._limits.bodyBytes} bytes")
         while self._bytes > self._limits.allBytes and self._coming:
             self._give_way(next(iter(self._coming)))
         if self._bytes > self._limits.allBytes and self._bytes > body.size:
-            raise RequestRefused(503, f"{self._bytes} bytes are on the way, of at most {self._limits.allBytes}")
+            reason = f"unanswered bodies have {self._bytes} bytes of at most {self._limits.allBytes}; send it again"
+            raise RequestRefused(503, reason)
         self._coming[body] = None
 
     def _give_way(self, body: _Body) -> None:

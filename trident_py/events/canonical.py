@@ -21,12 +21,16 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from .errors import EventError
+from ..errors import TridentError
 
 PLAIN = frozenset({str, int, bool, type(None)})  # always encodable, except lone surrogates
 ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=True,
                            separators=(",", ":"))  # fmt: skip
 DIGEST = 16
+
+
+class EventError(TridentError):
+    """An event that cannot be taken. Says what is wrong, where, and what to send instead."""
 
 
 class Repeated(dict[str, Any]):
@@ -46,11 +50,11 @@ def canonical(value: Any) -> bytes:
             return _written(value).encode()
         return ENCODER.encode(value).encode()
     except UnicodeEncodeError as error:
-        raise EventError(f"half a character (a lone surrogate) in {error.object[:60]!r}: send valid UTF-8") from None
+        raise EventError(f"{error.object[:60]!r} has half a character (a lone surrogate): send valid UTF-8") from None
     except RecursionError:
         raise EventError("the event is nested too deeply: send flatter events") from None
     except ValueError as error:
-        raise EventError(f"the event has a number that cannot be written: {error}") from None
+        raise EventError(f"the event has a number that cannot be encoded: {error}") from None
 
 
 def payload_hash(event: Mapping[str, Any]) -> str:
@@ -68,8 +72,8 @@ def _check(value: Any, place: str) -> bool:
     kind = type(value)
     if kind is dict:
         if not set(map(type, value)) <= {str}:
-            odd = next(key for key in value if type(key) is not str)
-            raise EventError(f"{_at(place)} has the key {odd!r} ({type(odd).__name__}): keys of objects are strings")
+            wrong = next(key for key in value if type(key) is not str)
+            raise EventError(f"{_at(place)} has the key {wrong!r} ({type(wrong).__name__}): object keys are strings")
         if not set(map(type, value.values())) <= PLAIN:
             return True in [_check(inner, f"{place}.{key}" if place else key) for key, inner in value.items()]
     elif kind is list:
@@ -77,12 +81,12 @@ def _check(value: Any, place: str) -> bool:
             return True in [_check(inner, f"{place}[{number}]") for number, inner in enumerate(value)]
     elif kind is float or kind is Decimal:
         if not math.isfinite(value) or (value == 0 and math.copysign(1, value) < 0):
-            raise EventError(f"{_at(place)} is {value}: send null for what was not measured, and 0.0 for -0.0")
+            raise EventError(f"{_at(place)} is {value}: send null for a missing measurement, and 0.0 for -0.0")
         return kind is Decimal
     elif kind is Repeated:
-        raise EventError(f"{_at(place)} has the key {value.key!r} twice: which of the two is meant? Send one")
+        raise EventError(f"{_at(place)} has the key {value.key!r} twice: send it once")
     elif kind not in PLAIN:
-        raise EventError(f"{_at(place)} is a {kind.__name__}; JSON has objects, arrays, text, numbers, true, null")
+        raise EventError(f"{_at(place)} is a {kind.__name__}; JSON has objects, arrays, strings, numbers, true, null")
     return False
 
 
@@ -102,10 +106,10 @@ def number_text(number: Decimal) -> str:
     if Decimal(shortest) == number:
         return shortest
     sign, digits, exponent = number.as_tuple()
-    whole = "".join(map(str, digits))
-    kept = whole.rstrip("0")
+    text = "".join(map(str, digits))
+    shorter = text.rstrip("0")
     assert isinstance(exponent, int)  # the number is finite
-    return f"{'-' * sign}{kept}e{exponent + len(whole) - len(kept)}"
+    return f"{'-' * sign}{shorter}e{exponent + len(text) - len(shorter)}"
 
 
 def _at(place: str) -> str:

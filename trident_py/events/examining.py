@@ -11,9 +11,8 @@ from pydantic_core import core_schema as core
 
 from ..documents.problems import close
 from .answers import INVALID, Answer
-from .canonical import canonical, digest
+from .canonical import EventError, canonical, digest
 from .claims import MOST_BYTES
-from .errors import EventError
 from .reading import Sent
 from .settings import EventSettings, Settings
 

@@ -25,8 +25,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ..errors import DefinitionError
-from .canonical import DIGEST, canonical, digest, payload_hash
-from .errors import EventError
+from .canonical import DIGEST, EventError, canonical, digest, payload_hash
 
 try:
     import mmh3
@@ -101,7 +100,7 @@ class Fingerprint:
     def __post_init__(self) -> None:
         for name, value in (("fields", self.fields), ("without", self.without)):
             if isinstance(value, str):
-                raise DefinitionError(f"{name} of a fingerprint is a list of names, not the text {value!r}")
+                raise DefinitionError(f"{name} of a fingerprint is a list of names, not the string {value!r}")
             object.__setattr__(self, name, None if value is None else tuple(value))
         _algorithm(self.algorithm)
         _consistent(self)
@@ -125,14 +124,14 @@ class Fingerprint:
 
     def of_many(self, events: Iterable[Mapping[str, Any]]) -> list[str]:
         """Returns the fingerprints of many events, in order. An EventError names the event's index, from 0."""
-        found: list[str] = []
-        one, add = self.of, found.append
+        fingerprints: list[str] = []
+        of, append = self.of, fingerprints.append
         try:
             for event in events:
-                add(one(event))
+                append(of(event))
         except EventError as error:
-            raise EventError(f"event {len(found)}: {error}") from None
-        return found
+            raise EventError(f"event {len(fingerprints)}: {error}") from None
+        return fingerprints
 
     def key(self, event: Mapping[str, Any]) -> bytes:
         """Returns the bytes to hash: the canonical encoding of the fields' values as an array, or of the event."""
@@ -143,7 +142,7 @@ class Fingerprint:
         """Returns the `payload_hash` of the event without the ``without`` fields, with ``timestamp`` as the rounded
         instant. Two events with one fingerprint and different payloads are different events: the fingerprint has too
         few fields, or its hash is too small."""
-        return payload_hash(self._whole(self.kept(event)))
+        return payload_hash(self._with_instant(self.kept(event)))
 
     def kept(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the event without the ``without`` fields. Does not change the event."""
@@ -154,14 +153,14 @@ class Fingerprint:
     def _values(self, event: Mapping[str, Any]) -> list[Any]:
         event = self.kept(event)
         if self.fields is None:
-            return [self._whole(event)]
+            return [self._with_instant(event)]
         values = [event[name] if name in event else _nested(event, name) for name in self.names()]
         if self.timestamp is not None:
             place = self.names().index(self.timestamp)
             values[place] = instant(values[place], self.timestamp, self.roundSeconds)
         return values
 
-    def _whole(self, event: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_instant(self, event: Mapping[str, Any]) -> dict[str, Any]:
         if self.timestamp is None:
             return dict(event)
         time = instant(value_at(event, self.timestamp), self.timestamp, self.roundSeconds)
@@ -182,7 +181,7 @@ def instant(value: Any, field: str, roundSeconds: int | None = None) -> str:
     try:
         utc = EPOCH + timedelta(microseconds=micros)
     except OverflowError:
-        raise EventError(f"field {field!r}: {value!r} cannot be rounded down, it is before the year 1") from None
+        raise EventError(f"field {field!r}: {value!r} rounded down is before the year 1") from None
     timespec = "microseconds" if beyond else "auto"
     return utc.isoformat(timespec=timespec).removesuffix("+00:00").replace("-", "").replace(":", "") + beyond + "Z"
 
@@ -200,14 +199,14 @@ def _exact_moment(value: Any, field: str) -> tuple[datetime, str]:
     try:
         if type(value) is str:
             time = datetime.fromisoformat(value)
-            beyond = found[1] if (found := FINER.search(value)) else ""
+            beyond = match[1] if (match := FINER.search(value)) else ""
         elif type(value) in NUMBERS:
             micros, beyond = _micros(value)
             time = EPOCH + timedelta(microseconds=micros)
         else:
             raise ValueError(f"it is {value!r}")
         if time.tzinfo is None:
-            raise ValueError(f"{value!r} has no zone, and a local time comes twice when the clocks go back")
+            raise ValueError(f"{value!r} has no zone, and a local time occurs twice when the clocks go back")
         return time.astimezone(UTC), beyond.rstrip("0")
     except (ValueError, ArithmeticError) as error:
         raise EventError(f"field {field!r} is not an instant: {error}. Send ISO 8601 with a zone "
@@ -217,11 +216,11 @@ def _exact_moment(value: Any, field: str) -> tuple[datetime, str]:
 def _micros(seconds: int | float | Decimal) -> tuple[int, str]:
     """Returns whole microseconds, rounded down, and the digits after them; for a float, those of its shortest form."""
     if not -LAST_SECOND < seconds < LAST_SECOND:
-        raise OverflowError(f"{seconds!r} is no time of the calendar")
+        raise OverflowError(f"{seconds!r} is outside the calendar")
     sign, digits, exponent = Decimal(str(seconds)).as_tuple()
     assert isinstance(exponent, int)  # the number is finite
     if exponent < MOST_DIGITS:
-        raise ValueError(f"it has more than {-MOST_DIGITS} digits behind the point")
+        raise ValueError(f"it has more than {-MOST_DIGITS} digits after the decimal point")
     number = int("".join(map(str, digits))) * (-1 if sign else 1)
     shift = exponent + 6  # negative: there are digits after the microsecond
     if shift >= 0:
@@ -232,26 +231,26 @@ def _micros(seconds: int | float | Decimal) -> tuple[int, str]:
 
 def _algorithm(name: str) -> None:
     if name not in ALGORITHMS:
-        raise DefinitionError(f"no algorithm {name!r} for fingerprints; there are: {', '.join(ALGORITHMS)}")
+        raise DefinitionError(f"fingerprints have no algorithm {name!r}; there are: {', '.join(ALGORITHMS)}")
     if name == "murmur3" and mmh3 is None:
         raise DefinitionError("murmur3 needs the package mmh3: pip install 'trident-py[events]'")
 
 
-def _consistent(chosen: Fingerprint) -> None:
-    names = chosen.names()
-    if chosen.fields is not None and not names:
-        raise DefinitionError("a fingerprint needs a field, or every event is the same; fields=None is the whole event")
+def _consistent(fingerprint: Fingerprint) -> None:
+    names, seconds = fingerprint.names(), fingerprint.roundSeconds
+    if fingerprint.fields is not None and not names:
+        raise DefinitionError("a fingerprint needs at least one field; fields=None takes the whole event")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise DefinitionError(f"named twice in a fingerprint: {', '.join(twice)}")
-    wanted = {*names, *([chosen.timestamp] if chosen.timestamp else [])}
-    lost = sorted(n for n in wanted for left in chosen.without if n == left or n.startswith(f"{left}."))
+        raise DefinitionError(f"a fingerprint names each field once; named twice: {', '.join(twice)}")
+    used = {*names, *([fingerprint.timestamp] if fingerprint.timestamp else [])}
+    lost = sorted(n for n in used for path in fingerprint.without if n == path or n.startswith(f"{path}."))
     if lost:
         raise DefinitionError(f"both in the fingerprint and left out of it: {', '.join(lost)}")
-    if chosen.roundSeconds is not None and chosen.timestamp is None:
-        raise DefinitionError("roundSeconds rounds the time stamp: name it in timestamp")
-    if chosen.roundSeconds is not None and (type(chosen.roundSeconds) is not int or chosen.roundSeconds < 1):
-        raise DefinitionError(f"roundSeconds is a whole number from 1, not {chosen.roundSeconds!r}")
+    if seconds is not None and fingerprint.timestamp is None:
+        raise DefinitionError("roundSeconds rounds the timestamp: name its field in timestamp")
+    if seconds is not None and (type(seconds) is not int or seconds < 1):
+        raise DefinitionError(f"roundSeconds is an integer from 1 on, not {seconds!r}")
 
 
 def _nested(event: Mapping[str, Any], path: str) -> Any:
@@ -278,8 +277,8 @@ def _plain(values: list[Any]) -> str:
     """Returns the values as readable text: ``EWR:~2013:~1``. A tilde marks a value that is not plain text."""
     text = ":".join(map(_part, values))
     if len(text) > LONGEST_PLAIN:
-        raise EventError(f"a plain fingerprint of {len(text)} characters ({text[:40]}...): at most {LONGEST_PLAIN} can "
-                         "be a key; take fewer fields, or a hash such as blake2b")  # fmt: skip
+        raise EventError(f"a plain fingerprint of {len(text)} characters ({text[:40]}...) is too long for a key, which "
+                         f"has at most {LONGEST_PLAIN}; use fewer fields, or a hash such as blake2b")  # fmt: skip
     return text
 
 

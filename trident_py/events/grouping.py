@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+Request = tuple[Sequence[Item], "asyncio.Future[Sequence[Answer]]"]
 
 
 class Grouped(Generic[Item, Answer]):
@@ -25,19 +26,19 @@ class Grouped(Generic[Item, Answer]):
     ) -> None:
         self._call, self._threads, self._most = call, threads, most
         self._free = lanes
-        self._waiting: deque[tuple[Sequence[Item], asyncio.Future[Sequence[Answer]]]] = deque()
+        self._waiting: deque[Request[Item, Answer]] = deque()
         self._running: set[asyncio.Task[None]] = set()
 
     def add(self, items: Sequence[Item]) -> asyncio.Future[Sequence[Answer]]:
         """Returns a future of the answers, in the order of the items. Called on the event loop."""
-        found: asyncio.Future[Sequence[Answer]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((items, found))
+        answers: asyncio.Future[Sequence[Answer]] = asyncio.get_running_loop().create_future()
+        self._waiting.append((items, answers))
         if self._free:
             self._free -= 1
             task = asyncio.create_task(self._work())
             self._running.add(task)
             task.add_done_callback(self._running.discard)
-        return found
+        return answers
 
     async def _work(self) -> None:
         try:
@@ -47,13 +48,15 @@ class Grouped(Generic[Item, Answer]):
                 try:
                     answers = await asyncio.get_running_loop().run_in_executor(self._threads, self._call, together)
                 except Exception as error:
-                    self._fail(group, error)
+                    for _, future in group:
+                        if not future.done():
+                            future.set_exception(error)
                 else:
                     self._hand_out(group, answers)
         finally:
             self._free += 1
 
-    def _next(self) -> list[tuple[Sequence[Item], asyncio.Future[Sequence[Answer]]]]:
+    def _next(self) -> list[Request[Item, Answer]]:
         group = [self._waiting.popleft()]
         size = len(group[0][0])
         while self._waiting and size + len(self._waiting[0][0]) <= self._most:
@@ -61,16 +64,9 @@ class Grouped(Generic[Item, Answer]):
             size += len(group[-1][0])
         return group
 
-    def _fail(self, group: Sequence[tuple[Sequence[Item], asyncio.Future[Sequence[Answer]]]], error: Exception) -> None:
-        for _, found in group:
-            if not found.done():
-                found.set_exception(error)
-
-    def _hand_out(
-        self, group: Sequence[tuple[Sequence[Item], asyncio.Future[Sequence[Answer]]]], answers: Sequence[Answer]
-    ) -> None:
+    def _hand_out(self, group: Sequence[Request[Item, Answer]], answers: Sequence[Answer]) -> None:
         start = 0
-        for items, found in group:
-            if not found.done():
-                found.set_result(answers[start : start + len(items)])
+        for items, future in group:
+            if not future.done():
+                future.set_result(answers[start : start + len(items)])
             start += len(items)

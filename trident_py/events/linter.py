@@ -18,8 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .canonical import canonical
-from .errors import EventError
+from .canonical import EventError, canonical
 from .fingerprints import BITS, Fingerprint, moment, value_at
 from .reading import value_of
 

@@ -49,16 +49,16 @@ def _elements(text: str, at: int) -> list[Sent]:
     if text[at : at + 1] == "]":
         _ended(text, at + 1)
         return []
-    found = []
+    events = []
     while True:
         event, at = _event(text, _after_space(text, at))
-        found.append(event)
+        events.append(event)
         at = _after_space(text, at)
         mark = text[at : at + 1]
         at += 1
         if mark == "]":
             _ended(text, at)
-            return found
+            return events
         if mark != ",":
             raise json.JSONDecodeError("Expecting ',' delimiter", text, at - 1)
 
@@ -74,9 +74,9 @@ def _ended(text: str, at: int) -> None:
 
 
 def _after_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    assert found is not None  # the pattern also matches the empty text
-    return found.end()
+    space = _SPACE.match(text, at)
+    assert space is not None  # the pattern also matches the empty text
+    return space.end()
 
 
 def _number(text: str) -> float | Decimal:
@@ -87,27 +87,27 @@ def _number(text: str) -> float | Decimal:
     try:
         exact = Decimal(text)
     except InvalidOperation:
-        raise ValueError(f"a number with the exponent of {text[:60]} is none that can be read") from None
+        raise ValueError(f"the exponent of the number {text[:60]} is out of range") from None
     return near if Decimal(repr(near)) == exact else exact
 
 
-def _whole(text: str) -> int | float:
+def _integer(text: str) -> int | float:
     return -0.0 if text == "-0" else int(text)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
-    repeated = Repeated(found)
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
+    repeated = Repeated(members)
     repeated.key = Counter(name for name, _ in pairs).most_common(1)[0][0]
     return repeated
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 _DECODER = json.JSONDecoder(
-    parse_float=_number, parse_int=_whole, parse_constant=_no_constant, object_pairs_hook=_object
+    parse_float=_number, parse_int=_integer, parse_constant=_no_constant, object_pairs_hook=_object
 )
