@@ -206,7 +206,7 @@ def test_the_command_says_no_by_its_exit_code() -> None:
     assert "year never varies here" in done.output
     clean = command(csv_file(), "--fields", "origin", "--timestamp", "time_hour", "--algorithm", "fnv1a")
     assert clean.exit_code == 0, clean.output
-    assert "64 bits and 1,000,000,000 events: one collision of the hash with p = 2.7e-02: too much" in clean.output
+    assert "64 bits and 1,000,000,000 events: one collision of the hash with p = 2.7e-02: too likely" in clean.output
 
 
 def test_the_command_writes_json_for_programs(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_the_command_shows_resends_left_out_fields_and_refusals(tmp_path: Path) 
     done = command(file, "--fields", "id", "--times", "got")
     assert done.exit_code == 0, done.output
     assert "no field 'id' in this event; it has: got" in done.output
-    assert "longest time between two events of one fingerprint: 60 s; remember longer" in done.output
+    assert "longest time between two events of one fingerprint: 60 s; expire later" in done.output
     assert command(file, "--without", "got").exit_code == 0
 
 
@@ -238,7 +238,7 @@ def test_the_command_shows_resends_left_out_fields_and_refusals(tmp_path: Path) 
     [
         ("s.csv", "a,b\n1,2\n1\n", "line 3: 1 values under 2 columns"),
         ("s.csv", "a,a\n1,2\n", "names a column twice: a"),
-        ("s.jsonl", '{"a": 1}\nno\n', "line 2: no JSON"),
+        ("s.jsonl", '{"a": 1}\nno\n', "line 2: not JSON"),
         ("s.jsonl", "[1]\n", "line 1: list, not an object"),
         ("s.jsonl", '{"b": 1}\n', "none of 1 events has a fingerprint"),
     ],

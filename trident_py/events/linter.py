@@ -59,9 +59,9 @@ def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
             try:
                 event = value_of(line)
             except ValueError as error:
-                raise EventError(f"{path} line {number}: no JSON ({error}); one object per line is needed") from None
+                raise EventError(f"{path} line {number}: not JSON ({error}); write one object per line") from None
             if not isinstance(event, dict):
-                raise EventError(f"{path} line {number}: {type(event).__name__}, not an object; one object per line")
+                raise EventError(f"{path} line {number}: {type(event).__name__}, not an object; write one per line")
             yield event
 
 
@@ -136,7 +136,7 @@ class FieldCounts:
         Takes the field that distinguishes most events, then the next, then drops fields that are not needed.
         """
         columns = {name: self._column(name) for name in self._columns if name not in set(leave_out)}
-        chosen: list[str] = []
+        fields: list[str] = []
         groups: Sequence[int] = [0] * self._sampled
         parts = min(1, self._sampled)
         while parts < self._sampled:
@@ -144,16 +144,16 @@ class FieldCounts:
             best = max(counts, key=lambda name: counts[name], default=None)
             if best is None or counts[best] <= parts:
                 return None
-            chosen.append(best)
+            fields.append(best)
             parts, groups = counts[best], _numbered(zip(groups, columns.pop(best), strict=True))
-        return self._needed(chosen)
+        return self._needed(fields)
 
-    def _needed(self, chosen: list[str]) -> list[str]:
-        for name in list(chosen):
-            others = [self._column(other) for other in chosen if other != name]
+    def _needed(self, fields: list[str]) -> list[str]:
+        for name in list(fields):
+            others = [self._column(other) for other in fields if other != name]
             if others and len(set(zip(*others, strict=True))) == self._sampled:
-                chosen.remove(name)
-        return chosen
+                fields.remove(name)
+        return fields
 
     def _begin(self, name: str) -> bool:
         if len(self._columns) >= MOST_FIELDS:
@@ -247,22 +247,22 @@ class Report:
     @property
     def pseudo_unique(self) -> list[Field]:
         """(Nearly) unique fields outside the fingerprint. Inside it, they might keep a resend from ever matching."""
-        return [each for each in self.fields if is_unique(each) and not self._chosen(each.name)]
+        return [field for field in self.fields if is_unique(field) and not self._is_inside(field)]
 
     @property
     def unique_inside(self) -> list[Field]:
         """(Nearly) unique fields of the fingerprint: right for the sender's id, wrong if a resend has a new value."""
-        return [each for each in self.fields if is_unique(each) and self._chosen(each.name)]
+        return [field for field in self.fields if is_unique(field) and self._is_inside(field)]
 
     @property
     def never_varying(self) -> list[Field]:
         """Fields of the fingerprint with one value in the whole sample: they distinguish nothing."""
-        return [each for each in self.fields if not each.varies and self.events > 1 and self._chosen(each.name)]
+        return [field for field in self.fields if not field.varies and self.events > 1 and self._is_inside(field)]
 
     @property
     def incomplete(self) -> list[Field]:
         """Fields that are missing or null in some events."""
-        return [each for each in self.fields if each.missing or each.null]
+        return [field for field in self.fields if field.missing or field.null]
 
     @property
     def risk(self) -> float:
@@ -277,15 +277,15 @@ class Report:
     def as_record(self) -> dict[str, Any]:
         """The report as a JSON object."""
         record = asdict(self)
-        record["pseudoUnique"] = [each.name for each in self.pseudo_unique]
-        record["uniqueInside"] = [each.name for each in self.unique_inside]
-        record["neverVarying"] = [each.name for each in self.never_varying]
+        record["pseudoUnique"] = [field.name for field in self.pseudo_unique]
+        record["uniqueInside"] = [field.name for field in self.unique_inside]
+        record["neverVarying"] = [field.name for field in self.never_varying]
         record["width"] = {"bits": self.fingerprint.bits, "risk": self.risk, "wideEnough": self.wide_enough}
         return record
 
-    def _chosen(self, name: str) -> bool:
+    def _is_inside(self, field: Field) -> bool:
         def within(path: str) -> bool:
-            return name == path or name.startswith(f"{path}.")
+            return field.name == path or field.name.startswith(f"{path}.")
 
         if self.fingerprint.fields is None:
             return not any(map(within, self.fingerprint.without))
@@ -375,7 +375,7 @@ def _report(
         reasons=dict(reasons),
         fields=fields,
         fields_left_out=counts.left_out,
-        key=counts.key(leave_out=[each.name for each in fields if is_unique(each) or each.name == times]),
+        key=counts.key(leave_out=[field.name for field in fields if is_unique(field) or field.name == times]),
         longest=_longest(store),
         expected=expected,
     )
@@ -391,24 +391,24 @@ def _collisions(
         rows = store.execute(
             "SELECT position, event FROM seen WHERE fingerprint = ? ORDER BY position LIMIT 2", (value,)
         ).fetchall()
-        found = collision(fingerprint, [(position, value_of(event.decode())) for position, event in rows], times)
-        differing.update(found.differing.keys())
+        example = collision(fingerprint, [(position, value_of(event.decode())) for position, event in rows], times)
+        differing.update(example.differing.keys())
         if len(examples) < EXAMPLES:
-            examples.append(found)
+            examples.append(example)
     return examples, dict(differing.most_common())
 
 
 def collision(fingerprint: Fingerprint, pair: list[tuple[int, dict[str, Any]]], times: str | None = None) -> Collision:
     """Returns the differences between two events of one fingerprint."""
-    (first, one), (second, other) = pair
-    left, right = (dict(leaves(_payload(fingerprint, times).kept(event))) for event in (one, other))
+    (position_a, a), (position_b, b) = pair
+    fields_a, fields_b = (dict(leaves(_payload(fingerprint, times).kept(event))) for event in (a, b))
     differing = {
-        name: (left.get(name), right.get(name))
-        for name in left | right
-        if name not in left or name not in right or canonical(left[name]) != canonical(right[name])
+        name: (fields_a.get(name), fields_b.get(name))
+        for name in fields_a | fields_b
+        if name not in fields_a or name not in fields_b or canonical(fields_a[name]) != canonical(fields_b[name])
     }
-    cause = "fields" if fingerprint.key(one) == fingerprint.key(other) else "hash"
-    return Collision(fingerprint.of(one), (first, second), differing, cause)
+    cause = "fields" if fingerprint.key(a) == fingerprint.key(b) else "hash"
+    return Collision(fingerprint.of(a), (position_a, position_b), differing, cause)
 
 
 def _longest(store: sqlite3.Connection) -> float | None:
