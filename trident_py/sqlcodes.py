@@ -7,6 +7,8 @@ statement's time limit are final too: they last until an operator acts, who shou
 
 from __future__ import annotations
 
+import sqlite3
+
 _AWAY_BUT = {
     "57014",  # a statement's time limit, or a cancel
     "53100",  # the disk is full
@@ -21,6 +23,26 @@ _AWAY_TOO = {
 def sqlstate_of(error: BaseException | None) -> str:
     """The SQLSTATE of a psycopg error; "" for other errors, which have no such attribute, and for None."""
     return getattr(error, "sqlstate", None) or ""
+
+
+def mysql_code_of(error: BaseException | None) -> int | None:
+    """The number of a PyMySQL error, from the server or the driver; None for other errors and for None."""
+    return error.args[0] if error is not None and error.args and isinstance(error.args[0], int) else None
+
+
+def sqlite_code_of(error: BaseException | None) -> int:
+    """The result code of an SQLite error; 0 for other errors and for None."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF  # errors that the module raises by itself have none
+
+
+def lost_a_lock_on_sqlite(code: int) -> bool:
+    """Whether another connection holds the file or the table."""
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def postgresql_has_it(sqlstate: str) -> bool:
+    """Whether a row or table exists already; any of the three if two processes create one table at once."""
+    return sqlstate in ("23505", "42P07", "42710")
 
 
 def lost_a_lock_on_postgresql(sqlstate: str) -> bool:

@@ -21,7 +21,7 @@ def compete(url: str, table: str, count: int, owner: str) -> None:
     for start in range(0, count, 50):
         part = wanted[start : start + 50]
         found = store.claim([Claim(name, "hash") for name in part], f"{owner}:{start}", 60)
-        print("\n".join(name for name, known in zip(part, found, strict=True) if known.mine))
+        print("\n".join(name for name, known in zip(part, found, strict=True) if known.won))
     store.close()
 
 

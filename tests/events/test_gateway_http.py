@@ -144,8 +144,8 @@ def test_of_two_events_with_one_fingerprint_in_a_request_the_store_decides_which
     (b'{"sensor": "a", "number": 1, "celsius": -0}', 422, "field 'celsius' is -0.0"),
     (b'[{"sensor": "a"} 1]', 400, "Expecting ',' delimiter"),
     (b'{"sensor": "a"} 1', 400, "Extra data"),
-    (b" " * 20_001, 413, "more than 20000 bytes"),
-    (json.dumps([event(1)] * 51).encode(), 413, "51 events in one request; at most 50"),
+    (b" " * 20_001, 413, "longer than 20000 bytes"),
+    (json.dumps([event(1)] * 51).encode(), 413, "51 events in one request; send at most 50"),
 ])  # fmt: skip
 def test_what_cannot_be_taken_is_refused_with_a_reason(gateway: Gateway, body: bytes, code: int, reason: str) -> None:
     answer = gateway.post(None, json=None, content=body)
@@ -170,7 +170,7 @@ def test_how_far_an_event_got_can_be_asked(gateway: Gateway, number: int) -> Non
     assert found["created"] <= found["changed"]
     assert "owner" not in found
     unknown = gateway.get("/events/unknown")
-    assert (unknown.status_code, "never came" in unknown.json()["reason"]) == (404, True)
+    assert (unknown.status_code, "never arrived" in unknown.json()["reason"]) == (404, True)
 
 
 def test_the_numbers_are_told_to_prometheus(gateway: Gateway, number: int) -> None:
@@ -223,7 +223,7 @@ def test_a_store_that_is_busy_makes_the_sensor_come_again_and_the_event_is_taken
     assert (late.status_code, {each["status"] for each in late.json()["results"]}) == (503, {"retry"})
     full = gateway.post(event(4))
     assert (full.status_code, full.headers["Retry-After"]) == (503, "1")
-    assert full.json()["reason"] == "3 events are on the way, of at most 3"
+    assert full.json()["reason"] == "3 events are in flight, of at most 3"
     busy.execute("COMMIT")
     busy.close()
     until(lambda: len(records(gateway.bootstrap, gateway.topic)) == 3, gateway)
@@ -274,5 +274,5 @@ def test_an_event_that_kafka_finds_too_large_is_refused_for_good(own: Callable[.
     gateway = own(topic=kafka.create_topic(max_message_bytes=2_000))
     answer = gateway.post(event(1, text="x" * 10_000))
     assert (answer.status_code, answer.json()["status"]) == (422, "invalid")
-    assert "Kafka takes no event of" in answer.json()["reason"]
+    assert "is too large for Kafka" in answer.json()["reason"]
     assert gateway.post(event(2)).status_code == 201

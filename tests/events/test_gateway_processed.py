@@ -102,7 +102,7 @@ def test_a_store_that_is_away_fails_the_batch() -> None:
     state = ProcessedState("redis://:geheim@localhost:1/0").makeState({}, None, 0, 1)
     state.beginCommit(1)
     state.done([("a", "succeeded")])
-    with pytest.raises(FailedException, match="away or busy") as found:
+    with pytest.raises(FailedException, match="unavailable or busy") as found:
         state.commit(1)
     assert "geheim" not in str(found.value)
 

@@ -47,7 +47,7 @@ def test_a_whole_file_is_read_and_shows_no_secret(file: Path, monkeypatch: pytes
     file.write_text(WHOLE)
     settings = read_settings(file)
     assert settings.kafka.cluster.config()["sasl.password"] == "geheim"
-    assert settings.fingerprint.made().algorithm == "sha1"
+    assert settings.fingerprint.make().algorithm == "sha1"
     assert settings.limits.batch == 1_000
     assert "geheim" not in f"{settings!r} {settings} {settings.kafka!r}"
 
@@ -80,7 +80,7 @@ def test_settings_that_do_not_fit_together_are_refused_before_the_start(file: Pa
 
 def test_settings_of_kafka_that_would_break_the_order_of_steps_are_refused(file: Path) -> None:
     told = wrong(file, "kafka:\n  bootstrap: localhost:9092\n  topic: events\n  settings: {acks: 1}\n")
-    assert told == ["4: kafka.settings: found a list or mapping: acks: set by the gateway itself; see deliverySeconds "
+    assert told == ["4: kafka.settings: found a list or mapping: acks: set by the gateway itself; use deliverySeconds "
                     "and lingerMs"]  # fmt: skip
 
 
@@ -108,7 +108,7 @@ def test_the_command_forgets_old_events(file: Path, tmp_path: Path) -> None:
     for seconds, forgotten in (("3600", 0), ("0.001", 1)):
         file.write_text(f"{settings}longestResendSeconds: {seconds}\nexpirySeconds: {seconds}\n")
         done = runner.invoke(trident, ["events", "expire", "--config", str(file)])
-        assert (done.exit_code, done.stdout) == (0, f"{forgotten} events forgotten\n")
+        assert (done.exit_code, done.stdout) == (0, f"{forgotten} events deleted\n")
 
 
 def test_the_other_commands_load_no_web_server_and_no_database() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import databases
 import pytest
 from gateway_stores import names
 
-from trident_py.errors import DefinitionError, FailedException
+from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.events.claims import NEW, PROCESSED, PRODUCED, Claim, ClaimAnswer
 from trident_py.events.stores import store_of
 from trident_py.secrets import shown
@@ -63,7 +65,7 @@ def claimed(store: Any, *fingerprints: str, owner: str = "one", lease: float = L
 
 
 def test_the_first_claim_of_an_event_is_won(store: Any) -> None:
-    assert [known.mine for known in claimed(store, "b", "a")] == [True, True]
+    assert [known.won for known in claimed(store, "b", "a")] == [True, True]
     entry = store.get("a")
     assert (entry.status, entry.owner, entry.payload, entry.outcome) == (NEW, "one", "hash of a", None)
     assert entry.lease - entry.created == pytest.approx(LEASE, abs=1)
@@ -74,7 +76,7 @@ def test_a_second_claim_learns_what_is_known_in_the_order_it_asked(store: Any) -
     claimed(store, "a", "b")
     store.produced(["b"])
     a, new, b = claimed(store, "a", "new", "b", owner="two")
-    assert (a.mine, a.status, new.mine, b.mine, b.status) == (False, NEW, True, False, PRODUCED)
+    assert (a.won, a.status, new.won, b.won, b.status) == (False, NEW, True, False, PRODUCED)
     assert 0 < a.lease <= LEASE
     assert a.payload == "hash of a"
 
@@ -84,21 +86,21 @@ def test_the_hint_of_a_bloom_filter_changes_no_answer(another: Callable[..., Any
     another().produced(["known"])
     asked = ("unknown", "known", "due", "forgotten")
     found = claimed(another(), *asked, owner="two", seen={"unknown", "known", "due"})
-    assert [(each.mine, each.taken) for each in found] == [(True, False), (False, False), (True, True), (True, False)]
+    assert [(each.won, each.taken) for each in found] == [(True, False), (False, False), (True, True), (True, False)]
 
 
 def test_an_event_is_taken_over_only_after_its_lease(store: Any) -> None:
     claimed(store, "held")
     claimed(store, "due", lease=-1.0)
     held, due = claimed(store, "held", "due", owner="two")
-    assert (held.mine, held.taken, due.mine, due.taken) == (False, False, True, True)
-    assert not claimed(store, "due", owner="three")[0].mine
+    assert (held.won, held.taken, due.won, due.taken) == (False, False, True, True)
+    assert not claimed(store, "due", owner="three")[0].won
 
 
 def test_a_claim_is_not_taken_over_for_another_event_with_its_fingerprint(store: Any) -> None:
     claimed(store, "due", lease=-1.0)
     [found] = store.claim([Claim("due", "another hash")], "two", LEASE)
-    assert (found.mine, found.payload) == (False, "hash of due")
+    assert (found.won, found.payload) == (False, "hash of due")
 
 
 def test_a_claim_that_was_given_back_is_free_at_once(store: Any) -> None:
@@ -106,7 +108,7 @@ def test_a_claim_that_was_given_back_is_free_at_once(store: Any) -> None:
     claimed(store, "his", owner="two")
     store.release(["mine", "his"], "one")
     mine, his = claimed(store, "mine", "his", owner="three")
-    assert (mine.taken, his.mine) == (True, False)
+    assert (mine.taken, his.won) == (True, False)
 
 
 def test_a_status_never_goes_back(store: Any) -> None:
@@ -125,14 +127,14 @@ def test_a_status_never_goes_back(store: Any) -> None:
 )
 def test_different_fingerprints_are_different_events(store: Any, names: tuple[str, ...]) -> None:
     distinct = list(dict.fromkeys(names))
-    assert all(known.mine for known in claimed(store, *distinct))
+    assert all(known.won for known in claimed(store, *distinct))
     store.produced(distinct[:1])
     assert [store.get(each).status for each in distinct] == [PRODUCED] + [NEW] * (len(distinct) - 1)
 
 
 def test_more_than_one_statement_can_hold_is_claimed_whole(store: Any) -> None:
     many = names(2_345)
-    assert all(known.mine for known in claimed(store, *many))
+    assert all(known.won for known in claimed(store, *many))
     store.produced(many[:2_000])
     found = claimed(store, *many, owner="two")
     assert [known.status for known in found] == [PRODUCED] * 2_000 + [NEW] * 345
@@ -162,7 +164,7 @@ def test_of_many_who_take_over_at_once_one_wins(another: Callable[..., Any]) -> 
         for name in due:  # read first, so that all see the lease that has run out before one takes it over
             start.wait()
             [known] = claimed(stores[number], name, owner=f"owner {number}", seen={name})
-            found.extend([name] if known.mine else [])
+            found.extend([name] if known.won else [])
 
     threads = [threading.Thread(target=take, args=[number]) for number in range(4)]
     for thread in threads:
@@ -192,11 +194,11 @@ def test_a_store_that_is_killed_keeps_what_it_answered(own_server: Callable[...,
     claimed(store, "before")
     store.produced(["before"])
     server.kill()
-    with pytest.raises(FailedException, match="away or busy"):
+    with pytest.raises(FailedException, match="unavailable or busy"):
         claimed(store, "meanwhile")
     server.start()
     before, after = claimed(store, "before", "after", owner="two")
-    assert (before.mine, before.status, after.mine) == (False, PRODUCED, True)
+    assert (before.won, before.status, after.won) == (False, PRODUCED, True)
     store.close()
 
 
@@ -215,6 +217,16 @@ def test_a_password_of_a_store_is_never_shown() -> None:
             store.get("x")
         assert "geheim" not in str(told.value)
         store.close()
+
+
+def test_an_error_that_names_a_table_like_a_lock_is_final(tmp_path: Path) -> None:
+    url = databases.sqlite(tmp_path)
+    with closing(sqlite3.connect(tmp_path / url.rpartition("/")[2])) as file:
+        file.execute("CREATE TABLE locked (changed INTEGER)")
+    store = store_of(url, 60, "locked")
+    with pytest.raises(StateError, match="locked"):
+        claimed(store, "a")
+    store.close()
 
 
 @pytest.mark.parametrize("url", ["", "mongodb://x", "sqlite://", "sqlite:///:memory:", "oracle://x/y"])
@@ -249,7 +261,7 @@ def test_a_claim_that_is_dropped_leaves_nothing_unless_it_is_another_s_or_furthe
     store.produced(["done"])
     store.drop(["mine", "his", "done", "not there"], "one")
     assert [store.get(each.fingerprint) is None for each in (mine, his, done)] == [True, False, False]
-    assert store.claim([Claim("mine", "another hash")], "three", 60)[0].mine
+    assert store.claim([Claim("mine", "another hash")], "three", 60)[0].won
     store.close()
 
 

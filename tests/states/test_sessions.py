@@ -68,7 +68,7 @@ def story(url: str, texts: Sequence[str] = TEXTS) -> list[str]:
     claims = claims_of(url, 60.0, f"claims{number}")
     try:
         asked = [Claim(text, "x") for text in texts if text]
-        told += [[known.mine for known in claims.claim(asked, "me", 60.0)] for _ in range(2)]
+        told += [[known.won for known in claims.claim(asked, "me", 60.0)] for _ in range(2)]
     finally:
         claims.close()
     close_stores()

@@ -81,9 +81,9 @@ def application_of(
 async def post_events(request: Request) -> Response:
     """One event (an object) or many (an array of objects). An ACK is 201 or 200; 503 means: send it again later."""
     gateway: Gateway = request.app.state.gateway
-    packed = request.headers.get("content-encoding", "identity")
-    if packed != "identity":
-        raise RequestRefused(415, f"Content-Encoding {packed[:50]} is not supported; send the body uncompressed")
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise RequestRefused(415, f"Content-Encoding {encoding[:50]} is not supported; send the body uncompressed")
     try:
         async with request.app.state.bodies.read(request.stream()) as body:
             return await _answered(gateway, *_parsed(body))
@@ -94,9 +94,9 @@ async def post_events(request: Request) -> Response:
 async def _answered(gateway: Gateway, events: list[Sent], single: bool) -> Response:
     limits = gateway.settings.limits
     if not events:
-        raise RequestRefused(422, "the array is empty; it holds the events")
+        raise RequestRefused(422, "the array is empty; send at least one event")
     if len(events) > limits.batch:
-        raise RequestRefused(413, f"{len(events)} events in one request; at most {limits.batch}")
+        raise RequestRefused(413, f"{len(events)} events in one request; send at most {limits.batch}")
     answers = await gateway.take(events)
     code = code_of(answers, single)
     wait = wait_of(answers, gateway.settings.retryAfterSeconds)
@@ -109,14 +109,14 @@ async def get_event(fingerprint: str, request: Request) -> Response:
     raw = request.scope.get("raw_path", b"").rpartition(b"/")[2].decode("ascii", "replace")  # plain ones contain %
     try:
         entry = None
-        for each in dict.fromkeys([fingerprint, raw]):
-            if entry is None and each.isprintable() and len(each.encode()) <= MOST_BYTES:
-                entry = await gateway.get(each)
+        for form in dict.fromkeys([fingerprint, raw]):
+            if entry is None and form.isprintable() and len(form.encode()) <= MOST_BYTES:
+                entry = await gateway.get(form)
     except TridentError as error:
         log.warning("%s", error)
-        raise RequestRefused(503, "the store of the claims is away") from None
+        raise RequestRefused(503, "the claim store is unavailable") from None
     if entry is None:
-        raise RequestRefused(404, "no event with this fingerprint; it never came, or was forgotten")
+        raise RequestRefused(404, "no event has this fingerprint; it never arrived, or it has expired")
     return JSONResponse({name: value for name, value in asdict(entry).items() if name not in ("owner", "lease")})
 
 
@@ -128,13 +128,13 @@ async def healthz(request: Request) -> Response:
         try:
             await asyncio.wait_for(gateway.get(""), PATIENCE)
         except (TridentError, TimeoutError) as error:
-            log.warning("the store of the claims: %s", error or "no answer in time")
+            log.warning("the claim store: %s", error or "no answer in time")
             return "away"
         return None
 
     problems = await asyncio.gather(store(), asyncio.to_thread(gateway.sink.problem, PATIENCE))
-    found = dict(zip(("store", "kafka"), (each or "ok" for each in problems), strict=True))
-    return JSONResponse(found, 200 if set(found.values()) == {"ok"} else 503)
+    health = dict(zip(("store", "kafka"), (problem or "ok" for problem in problems), strict=True))
+    return JSONResponse(health, 503 if any(problems) else 200)
 
 
 async def metrics(request: Request) -> Response:
@@ -148,7 +148,7 @@ def _parsed(body: bytes) -> tuple[list[Sent], bool]:
     except json.JSONDecodeError as error:
         raise RequestRefused(400, f"the body is not JSON: {error}") from None
     except (ValueError, RecursionError) as error:  # not UTF-8, NaN, a number of thousands of digits, too deep
-        raise RequestRefused(400, f"the body is not JSON that can be read: {str(error)[:200]}") from None
+        raise RequestRefused(400, f"the body is not JSON, or cannot be read: {str(error)[:200]}") from None
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
@@ -172,7 +172,7 @@ async def _forget(gateway: Gateway) -> None:
     while True:
         await asyncio.sleep(min(EXPIRE_EVERY, gateway.settings.expirySeconds / 10))
         try:
-            if gone := await gateway.expire():
-                log.info("%d events were older than %g s and forgotten", gone, gateway.settings.expirySeconds)
+            if count := await gateway.expire():
+                log.info("deleted %d events older than %g s", count, gateway.settings.expirySeconds)
         except TridentError as error:
-            log.warning("old events are forgotten later: %s", error)
+            log.warning("expired events are deleted later: %s", error)

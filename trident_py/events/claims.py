@@ -10,6 +10,8 @@ NEW, PRODUCED, PROCESSED = "new", "produced", "processed"
 SUCCEEDED, REFUSED = "succeeded", "refused"
 MOST_BYTES = 700
 """The longest fingerprint in bytes of UTF-8, which a MySQL key can hold."""
+TABLE = r"[A-Za-z_][A-Za-z0-9_]{0,50}"
+"""What a table of claims, or a prefix of keys, may be called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +26,21 @@ class Claim:
 class ClaimAnswer:
     """The store's answer to a claim.
 
-    ``mine``: the claim was won, by the first insert or, with ``taken``, from an owner whose lease had expired.
+    ``won``: the claim is the caller's, by the first insert or, with ``taken``, from an owner whose lease had expired.
     Otherwise ``status`` is the event's status, ``payload`` the hash of the event that came first, and ``lease`` the
     remaining seconds of the owner's lease (only in status ``new``).
     """
 
-    mine: bool
+    won: bool
     payload: str
     status: str = NEW
     lease: float = 0.0
     taken: bool = False
+
+    @property
+    def expired(self) -> bool:
+        """Whether another owner's lease has expired before the event was in Kafka."""
+        return not self.won and self.status == NEW and self.lease <= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +107,7 @@ def by_outcome(outcomes: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
     first: dict[str, str] = {}
     for fingerprint, outcome in outcomes:
         first.setdefault(fingerprint, outcome)
-    chosen: dict[str, list[str]] = {}
+    fingerprints: dict[str, list[str]] = {}
     for fingerprint, outcome in first.items():
-        chosen.setdefault(outcome, []).append(fingerprint)
-    return chosen
+        fingerprints.setdefault(outcome, []).append(fingerprint)
+    return fingerprints

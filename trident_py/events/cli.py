@@ -5,9 +5,10 @@ Exit codes: 0 it ended in order; 1 it failed; 2 the file is wrong, or a package 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -22,7 +23,7 @@ _config = click.option("--config", metavar="FILE", required=True, help="The gate
 
 @click.group()
 def events() -> None:
-    """The HTTP gateway in front of Kafka that takes every event once."""
+    """The HTTP gateway in front of Kafka that accepts every event once."""
 
 
 events.add_command(lint_command)
@@ -32,14 +33,16 @@ events.add_command(lint_command)
 @_config
 def serve(config: str) -> None:
     """Serve POST /events until SIGTERM or Ctrl-C."""
-    _told(lambda: _serving().serve(config))
+    with _reported():
+        _serving().serve(config)
 
 
 @events.command()
 @_config
 def expire(config: str) -> None:
-    """Forget events that are older than expirySeconds, now. The gateway does so itself from time to time."""
-    _told(lambda: print(f"{_serving().expire(config)} events forgotten"))
+    """Delete events older than expirySeconds now. The gateway itself does so from time to time."""
+    with _reported():
+        print(f"{_serving().expire(config)} events deleted")
 
 
 def _serving() -> Any:
@@ -52,9 +55,11 @@ def _serving() -> Any:
         raise DefinitionError(f"the gateway needs {error.name}: pip install 'trident-py[events]'") from None
 
 
-def _told(body: Callable[[], Any]) -> None:
+@contextlib.contextmanager
+def _reported() -> Iterator[None]:
+    """Ends the process with the error and its exit code, if there is one."""
     try:
-        body()
+        yield
     except DefinitionError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(WRONG)

@@ -109,7 +109,7 @@ class Examiner:
 
     def __init__(self, settings: Settings) -> None:
         self._schema = Schema(settings.event)
-        self._fingerprint = settings.fingerprint.made()
+        self._fingerprint = settings.fingerprint.make()
         self._differs = bool(self._fingerprint.without or self._fingerprint.timestamp)  # parts that a resend may change
 
     def examine(self, events: Sequence[Sent]) -> list[Examined]:

@@ -27,6 +27,7 @@ from .settings import Settings
 
 log = logging.getLogger("trident_py.events")
 
+Claimed = tuple[Examined, str]  # an event that this request must produce, and the owner of its claim
 AGAIN = 0.2
 SHOWN = 10
 
@@ -50,14 +51,14 @@ class _Batch:
 
     def all(self) -> list[Answer]:
         """Returns an answer per event. A second copy of an accepted event in the same request is a duplicate."""
-        found, seen = [], set()
-        for each in self.examined:
-            answer = each.refused or self.answers[each.key]
-            if each.refused is None and each.key in seen and answer.status == ACCEPTED:
-                answer = Answer(DUPLICATE, each.fingerprint)
-            seen.add(each.key)
-            found.append(answer)
-        return found
+        answers, keys = [], set()
+        for event in self.examined:
+            answer = event.refused or self.answers[event.key]
+            if event.refused is None and event.key in keys and answer.status == ACCEPTED:
+                answer = Answer(DUPLICATE, event.fingerprint)
+            keys.add(event.key)
+            answers.append(answer)
+        return answers
 
 
 class Gateway:
@@ -70,10 +71,9 @@ class Gateway:
         self._owner = f"{socket.gethostname()[:50]}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._calls = itertools.count(1)
         bloom = settings.bloom
-        filters = RotatingBloom(bloom.capacity, bloom.errorRate, settings.expirySeconds) if bloom is not None else None
-        self._bloom = filters
+        self._bloom = None if bloom is None else RotatingBloom(bloom.capacity, bloom.errorRate, settings.expirySeconds)
         self._claims = Grouped(self._claim, self.threads, store.threads, 1000)
-        self._produced: Grouped[str, None] = Grouped(self._keep, self.threads, store.threads, 2000)
+        self._produced: Grouped[str, None] = Grouped(self._store_produced, self.threads, store.threads, 2000)
         self._in_flight = 0
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -81,68 +81,70 @@ class Gateway:
         """Returns an answer per event within ``answerSeconds``. Unfinished events are completed in the background."""
         began = time.perf_counter()
         batch = _Batch(self._examiner.examine(events))
-        if wanted := waves(batch.examined):
-            await self._within_time(batch, wanted)
+        if distinct := waves(batch.examined):
+            await self._within_time(batch, distinct)
         answers = batch.all()
-        self._tell(answers)
+        self._report(answers)
         self.metrics.took("request", time.perf_counter() - began)
         return answers
 
-    async def _within_time(self, batch: _Batch, wanted: list[list[Examined]]) -> None:
-        count = sum(map(len, wanted))
-        busy = self._busy(count)
-        if busy is None:
+    async def _within_time(self, batch: _Batch, waves: list[list[Examined]]) -> None:
+        count = sum(map(len, waves))
+        reason = self._busy(count)
+        if reason is None:
             self._in_flight += count
-            task = asyncio.create_task(self._run(batch, wanted))
+            task = asyncio.create_task(self._run(batch, waves))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             await asyncio.wait([task], timeout=self.settings.answerSeconds)
-            busy = "it is not known yet whether Kafka has it"
-        for each in itertools.chain(*wanted):
-            batch.answers.setdefault(each.key, Answer(RETRY, each.fingerprint, busy))
+            reason = "whether it is in Kafka is not known yet"
+        for event in itertools.chain(*waves):
+            batch.answers.setdefault(event.key, Answer(RETRY, event.fingerprint, reason))
 
     def _busy(self, more: int) -> str | None:
         """Returns why no work may start now, or None."""
         if self.sink.away is not None:
-            return f"Kafka is away ({self.sink.away})"
+            return f"Kafka is unavailable ({self.sink.away})"
         most = self.settings.limits.inFlight
         if self._in_flight + more > most and self._in_flight:
-            return f"{self._in_flight} events are on the way, of at most {most}"
+            return f"{self._in_flight} events are in flight, of at most {most}"
         return None
 
-    async def _run(self, batch: _Batch, wanted: list[list[Examined]]) -> None:
-        count = sum(map(len, wanted))
+    async def _run(self, batch: _Batch, waves: list[list[Examined]]) -> None:
+        count = sum(map(len, waves))
         try:
-            for wave in wanted:
-                mine = await self._claimed(batch, wave)
-                delivered = await self._sent(batch, mine) if mine else []
-                if delivered and await self._known_as_produced([each.fingerprint for each in delivered]):
-                    batch.answers |= {each.key: Answer(ACCEPTED, each.fingerprint) for each in delivered}
+            for wave in waves:
+                claims = await self._claim_all(batch, wave)
+                delivered = await self._send(batch, claims) if claims else []
+                if delivered:
+                    await self._record_produced([event.fingerprint for event in delivered])
+                    batch.answers |= {event.key: Answer(ACCEPTED, event.fingerprint) for event in delivered}
         except Exception as error:
             expected = isinstance(error, TridentError)
             log.error("%d events were not finished: %s", count, error, exc_info=None if expected else error)
             self.metrics.failed("store" if expected else "internal")
-            reason = "the store of the claims is away" if isinstance(error, FailedException) else "an error, see log"
-            for each in itertools.chain(*wanted):
-                batch.answers.setdefault(each.key, Answer(RETRY, each.fingerprint, reason))
+            away = isinstance(error, FailedException)
+            reason = "the claim store is unavailable" if away else "an error in the gateway; its log has the cause"
+            for event in itertools.chain(*waves):
+                batch.answers.setdefault(event.key, Answer(RETRY, event.fingerprint, reason))
         finally:
             self._in_flight -= count
 
-    async def _claimed(self, batch: _Batch, wanted: list[Examined]) -> list[tuple[Examined, str]]:
-        """Returns the events that this request must produce, each with the owner of its claim."""
+    async def _claim_all(self, batch: _Batch, wave: list[Examined]) -> list[Claimed]:
+        """Returns the events that this request must produce."""
         began = time.perf_counter()
-        found = await self._claims.add([Claim(each.fingerprint, each.payload) for each in wanted])
+        answers = await self._claims.add([Claim(event.fingerprint, event.payload) for event in wave])
         self.metrics.took("claim", time.perf_counter() - began)
-        mine = []
-        for each, (known, owner) in zip(wanted, found, strict=True):
-            if known.mine:
-                mine.append((each, owner))
+        claimed = []
+        for event, (answer, owner) in zip(wave, answers, strict=True):
+            if answer.won:
+                claimed.append((event, owner))
             else:
-                batch.answers[each.key] = _judged(each, known, self.settings.answerSeconds)
-        self.metrics.taken_over(sum(known.taken for known, _ in found))
+                batch.answers[event.key] = _lost(event, answer, self.settings.answerSeconds)
+        self.metrics.taken_over(sum(answer.taken for answer, _ in answers))
         if time.perf_counter() - began < self.settings.leaseSeconds - self.settings.kafka.deliverySeconds:
-            return mine
-        await self._give_back(mine)  # the lease may end before Kafka's confirmation
+            return claimed
+        await self._give_back(claimed, self.store.release)  # the lease may end before Kafka's confirmation
         return []
 
     def _claim(self, claims: list[Claim]) -> list[tuple[ClaimAnswer, str]]:
@@ -151,71 +153,69 @@ class Gateway:
         owner = f"{self._owner}:{next(self._calls)}"
         seen = {key for key in first if key in self._bloom} if self._bloom is not None else set()
         lease = self.settings.leaseSeconds
-        known = dict(zip(first, self.store.claim(list(first.values()), owner, lease, seen), strict=True))
+        stored = dict(zip(first, self.store.claim(list(first.values()), owner, lease, seen), strict=True))
         if self._bloom is not None:
             self._bloom.add_many(list(first))
         answers = []
         for claim in claims:
-            answers.append((known[claim.fingerprint], owner))
-            if known[claim.fingerprint].mine:  # later claims in this call wait for the first
-                known[claim.fingerprint] = ClaimAnswer(False, known[claim.fingerprint].payload, NEW, 1.0)
+            answers.append((stored[claim.fingerprint], owner))
+            if stored[claim.fingerprint].won:  # later claims in this call wait for the first
+                stored[claim.fingerprint] = ClaimAnswer(False, stored[claim.fingerprint].payload, NEW, 1.0)
         return answers
 
-    async def _sent(self, batch: _Batch, mine: list[tuple[Examined, str]]) -> list[Examined]:
+    async def _send(self, batch: _Batch, claimed: list[Claimed]) -> list[Examined]:
         """Returns the events that Kafka has confirmed."""
         began = time.perf_counter()
-        codes = await self.sink.send([Message(each.fingerprint, each.value, each.payload) for each, _ in mine])
+        messages = [Message(event.fingerprint, event.value, event.payload) for event, _ in claimed]
+        codes = await self.sink.send(messages)
         self.metrics.took("kafka", time.perf_counter() - began)
-        failed = {each.fingerprint: code for (each, _), code in zip(mine, codes, strict=True) if code is not None}
+        failed = {event.fingerprint: code for (event, _), code in zip(claimed, codes, strict=True) if code is not None}
         if failed:
-            told = ", ".join(sorted(set(failed.values())))
-            log.error("Kafka did not confirm %d events: %s", len(failed), told)
+            log.error("Kafka did not confirm %d events: %s", len(failed), ", ".join(sorted(set(failed.values()))))
             self.metrics.failed("kafka", len(failed))
-            lost = [(each, owner) for each, owner in mine if each.fingerprint in failed]
-            batch.answers |= {each.key: _refused(each, failed[each.fingerprint]) for each, _ in lost}
-            too_large = [(each, owner) for each, owner in lost if failed[each.fingerprint] in TOO_LARGE]
-            await self._give_back([each for each in lost if each not in too_large])
+            lost = [(event, owner) for event, owner in claimed if event.fingerprint in failed]
+            batch.answers |= {event.key: _refused(event, failed[event.fingerprint]) for event, _ in lost}
+            too_large = [claim for claim in lost if failed[claim[0].fingerprint] in TOO_LARGE]
+            await self._give_back([claim for claim in lost if claim not in too_large], self.store.release)
             await self._give_back(too_large, self.store.drop)  # a smaller event may have this fingerprint
-        return [each for each, _ in mine if each.fingerprint not in failed]
+        return [event for event, _ in claimed if event.fingerprint not in failed]
 
-    async def _give_back(self, lost: list[tuple[Examined, str]], how: Callable[..., None] | None = None) -> None:
-        """Releases the claims of events that Kafka has not confirmed, so that a resend need not wait for the lease."""
+    async def _give_back(self, lost: list[Claimed], call: Callable[[Sequence[str], str], None]) -> None:
+        """Ends the claims of events that Kafka has not confirmed, so that a resend need not wait for the lease."""
         for owner in {owner for _, owner in lost}:
-            fingerprints = [each.fingerprint for each, by in lost if by == owner]
+            fingerprints = [event.fingerprint for event, holder in lost if holder == owner]
             try:
-                await self._in_thread(how or self.store.release, fingerprints, owner)
+                await self._in_thread(call, fingerprints, owner)
             except TridentError as error:
-                log.warning("%d claims stay until their lease ends: %s", len(fingerprints), error)
+                log.warning("%d claims remain until their lease ends: %s", len(fingerprints), error)
 
-    async def _known_as_produced(self, fingerprints: list[str]) -> bool:
+    async def _record_produced(self, fingerprints: list[str]) -> None:
         """Stores the status, and repeats this while the claims are ours."""
         began = time.perf_counter()
         while True:  # `patience.again_for` would block the event loop
             try:
                 await self._produced.add(fingerprints)
+                break
             except FailedException as error:
                 if time.perf_counter() - began > self.settings.leaseSeconds:
                     raise
-                log.warning("the status of %d events is kept later: %s", len(fingerprints), error)
+                log.warning("the status of %d events could not be stored, trying again: %s", len(fingerprints), error)
                 await asyncio.sleep(AGAIN)
-            else:
-                self.metrics.took("status", time.perf_counter() - began)
-                return True
+        self.metrics.took("status", time.perf_counter() - began)
 
-    def _keep(self, fingerprints: list[str]) -> list[None]:
+    def _store_produced(self, fingerprints: list[str]) -> list[None]:
         self.store.produced(fingerprints)
         return [None] * len(fingerprints)
 
     async def _in_thread(self, call: Callable[..., Any], *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self.threads, call, *arguments)
 
-    def _tell(self, answers: Sequence[Answer]) -> None:
+    def _report(self, answers: Sequence[Answer]) -> None:
         """Counts the answers; logs resends and conflicts."""
         self.metrics.answered(answers)
         for status, level in ((DUPLICATE, logging.INFO), (CONFLICT, logging.WARNING)):
-            found = [answer.fingerprint for answer in answers if answer.status == status]
-            if found:
-                log.log(level, "%s (%d): %s", status, len(found), ", ".join(map(str, found[:SHOWN])))
+            if names := [str(answer.fingerprint) for answer in answers if answer.status == status]:
+                log.log(level, "%s (%d): %s", status, len(names), ", ".join(names[:SHOWN]))
 
     async def get(self, fingerprint: str) -> Any:
         """Returns the store's entry, or None. Raises FailedException while the store is away."""
@@ -234,17 +234,17 @@ class Gateway:
         self.store.close()
 
 
-def _judged(each: Examined, known: ClaimAnswer, patience: float) -> Answer:
+def _lost(event: Examined, claim: ClaimAnswer, patience: float) -> Answer:
     """Returns the answer for an event that this request does not produce."""
-    if known.payload != each.payload:
-        reason = "another event with this fingerprint came before; choose the fingerprint's fields so that they differ"
-        return Answer(CONFLICT, each.fingerprint, reason)
-    if known.status == NEW:
-        return Answer(RETRY, each.fingerprint, "another request is producing it now", wait=min(known.lease, patience))
-    return Answer(DUPLICATE, each.fingerprint)
+    if claim.payload != event.payload:
+        reason = "another event already has this fingerprint; add a field to the fingerprint in which the two differ"
+        return Answer(CONFLICT, event.fingerprint, reason)
+    if claim.status == NEW:
+        return Answer(RETRY, event.fingerprint, "another request is producing it now", wait=min(claim.lease, patience))
+    return Answer(DUPLICATE, event.fingerprint)
 
 
-def _refused(each: Examined, code: str) -> Answer:
+def _refused(event: Examined, code: str) -> Answer:
     if code in TOO_LARGE:
-        return Answer(INVALID, each.fingerprint, f"Kafka takes no event of {len(each.value)} bytes")
-    return Answer(RETRY, each.fingerprint, f"Kafka did not confirm it ({code})")
+        return Answer(INVALID, event.fingerprint, f"an event of {len(event.value)} bytes is too large for Kafka")
+    return Answer(RETRY, event.fingerprint, f"Kafka did not confirm it ({code})")

@@ -18,13 +18,13 @@ from .answers import Answer
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)
-_TOLD = {
+_ANSWERS = {
     "received": "Events received",
-    "accepted": "Events taken now: they are in Kafka",
-    "duplicate": "Events that were there already",
+    "accepted": "Events accepted: they are in Kafka now",
+    "duplicate": "Events that were in Kafka already",
     "conflict": "Events whose fingerprint belongs to another event",
-    "invalid": "Events refused for what they hold",
-    "retry": "Events whose sender was told to come again",
+    "invalid": "Events refused as invalid",
+    "retry": "Events that their sender must send again",
 }
 
 
@@ -34,8 +34,8 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._answers = {
-            status: Counter(f"trident_events_{status}", told, registry=self._registry)
-            for status, told in _TOLD.items()
+            status: Counter(f"trident_events_{status}", text, registry=self._registry)
+            for status, text in _ANSWERS.items()
         }
         self._taken = Counter(
             "trident_events_taken_over", "Claims taken over after their lease had ended", registry=self._registry
@@ -70,6 +70,6 @@ class Metrics:
         """Returns the text of /metrics."""
         if FOLDER not in os.environ:
             return generate_latest(self._registry)
-        whole = CollectorRegistry()
-        MultiProcessCollector(whole)
-        return generate_latest(whole)
+        all_workers = CollectorRegistry()
+        MultiProcessCollector(all_workers)
+        return generate_latest(all_workers)

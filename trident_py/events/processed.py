@@ -107,7 +107,7 @@ class ProcessedUpdater(StateUpdater):
 
     def updateState(self, state: Processed, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
         factory = state.factory
-        state.done([(_text(each, factory.fingerprint), _outcome(each, factory.outcome)) for each in tuples])
+        state.done([(_text(row, factory.fingerprint), _outcome(row, factory.outcome)) for row in tuples])
 
 
 def _text(row: TridentTuple, field: str) -> str:
@@ -115,7 +115,7 @@ def _text(row: TridentTuple, field: str) -> str:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if not isinstance(value, str):
-        raise StateError(f"field {field!r} holds {value!r}; it is the fingerprint of an event, as text")
+        raise StateError(f"field {field!r} holds {value!r}; it is the fingerprint of an event, a string")
     return value
 
 

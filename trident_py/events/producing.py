@@ -35,7 +35,7 @@ class Confirmations:
         self.future: asyncio.Future[list[str | None]] = loop.create_future()
         self.open = count
 
-    def told(self, index: int, code: str | None) -> bool:
+    def record(self, index: int, code: str | None) -> bool:
         """Records a confirmation. Returns whether it was the last one."""
         self.codes[index] = code
         self.open -= 1
@@ -58,15 +58,16 @@ class KafkaSink:
         self._lock = threading.Lock()  # thread and loop both finish confirmations
         self._finished: list[Confirmations] = []
         self.away: str | None = None
-        self._config = {**self._own(most_bytes), **_FIXED}
+        self._config = self._librdkafka(most_bytes)
         self._producer = settings.cluster.producer(self._config)
         self._fatal = False
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="trident-events-kafka", daemon=True)
         self._thread.start()
 
-    def _own(self, most_bytes: int) -> dict[str, Any]:
+    def _librdkafka(self, most_bytes: int) -> dict[str, Any]:
         return {
+            "acks": "all", "enable.idempotence": True,
             "linger.ms": self._settings.lingerMs, "message.timeout.ms": int(self._settings.deliverySeconds * 1000),
             "message.max.bytes": max(1_000_000, most_bytes + 10_000), "retry.backoff.ms": 20,
             "retry.backoff.max.ms": 500, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500,
@@ -75,34 +76,34 @@ class KafkaSink:
 
     def send(self, messages: Sequence[Message]) -> asyncio.Future[list[str | None]]:
         """Resolves when every message is confirmed or given up, with None or the error's code for each."""
-        sent = Confirmations(len(messages), self._loop)
+        confirmations = Confirmations(len(messages), self._loop)
         for index, message in enumerate(messages):
             try:
                 self._producer.produce(
                     self._settings.topic, message.value, message.key.encode(),
                     headers=[("fingerprint", message.key.encode()), ("payload", message.payload.encode())],
-                    on_delivery=self._callback(sent, index),
+                    on_delivery=self._callback(confirmations, index),
                 )  # fmt: skip
             except BufferError:
-                self._told(sent, index, "_QUEUE_FULL")
+                self._record(confirmations, index, "_QUEUE_FULL")
             except Exception as error:  # KafkaException: refused before it is sent
-                self._told(sent, index, code_of(error) or type(error).__name__)
+                self._record(confirmations, index, code_of(error) or type(error).__name__)
         self._flush_finished()
-        return sent.future
+        return confirmations.future
 
-    def _callback(self, sent: Confirmations, index: int) -> Any:
-        def told(error: Any, _: Any) -> None:
+    def _callback(self, confirmations: Confirmations, index: int) -> Any:
+        def delivered(error: Any, _: Any) -> None:
             code = None if error is None else error.name()
             if code not in TOO_LARGE:
                 self.away = code
-            self._told(sent, index, code)
+            self._record(confirmations, index, code)
 
-        return told
+        return delivered
 
-    def _told(self, sent: Confirmations, index: int, code: str | None) -> None:
+    def _record(self, confirmations: Confirmations, index: int, code: str | None) -> None:
         with self._lock:
-            if sent.told(index, code):
-                self._finished.append(sent)
+            if confirmations.record(index, code):
+                self._finished.append(confirmations)
 
     def _poll(self) -> None:
         while not self._ending.is_set():
@@ -113,7 +114,7 @@ class KafkaSink:
                     self._flush_finished()
             except Exception as error:  # without this thread no event would ever be confirmed
                 self.away = type(error).__name__
-                log.error("Kafka's producer: %s; tried again", self._hidden(str(error)))
+                log.error("Kafka's producer failed, trying again: %s", self._hidden(str(error)))
                 self._ending.wait(WAIT)
 
     def _replace(self) -> None:
@@ -131,7 +132,7 @@ class KafkaSink:
             try:
                 self._loop.call_soon_threadsafe(_finish, finished)
             except RuntimeError:
-                log.warning("the service ended before Kafka had confirmed everything; sensors resend it")
+                log.warning("the service ended before Kafka confirmed every event; sensors resend the others")
 
     def _complained(self, error: Any) -> None:
         """Handles librdkafka's own errors; most pass."""
@@ -139,7 +140,7 @@ class KafkaSink:
             self.away = error.name()
         elif error.fatal():
             self._fatal = True
-            log.error("Kafka's producer cannot go on, a new one is made: %s", self._hidden(error.str()))
+            log.error("Kafka's producer cannot continue and is replaced: %s", self._hidden(error.str()))
 
     def _hidden(self, text: str) -> str:
         return self._settings.cluster.hidden(text)
@@ -147,13 +148,13 @@ class KafkaSink:
     def problem(self, patience: float) -> str | None:
         """Queries the cluster for the topic. Returns the problem, or None. Blocks."""
         try:
-            found = self._producer.list_topics(self._settings.topic, timeout=patience)
+            metadata = self._producer.list_topics(self._settings.topic, timeout=patience)
         except Exception as error:  # KafkaException
             return code_of(error) or type(error).__name__
-        wrong = found.topics[self._settings.topic].error
-        if wrong is None:
+        problem = metadata.topics[self._settings.topic].error
+        if problem is None:
             self.away = None
-        return None if wrong is None else f"topic {self._settings.topic!r}: {wrong.name()}"
+        return None if problem is None else f"topic {self._settings.topic!r}: {problem.name()}"
 
     def close(self, patience: float) -> None:
         """Waits for unconfirmed messages. Blocks."""
@@ -164,8 +165,5 @@ class KafkaSink:
 
 
 def _finish(finished: list[Confirmations]) -> None:
-    for each in finished:
-        each.finish()
-
-
-_FIXED = {"acks": "all", "enable.idempotence": True}
+    for confirmations in finished:
+        confirmations.finish()

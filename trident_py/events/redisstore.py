@@ -16,7 +16,7 @@ from .claims import PROCESSED, PRODUCED, Claim, ClaimAnswer, Entry, by_outcome
 
 CLAIM = """
 local time = redis.call('TIME'); local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local owner, lease, ttl, found = ARGV[1], tonumber(ARGV[2]), ARGV[3], {}
+local owner, lease, ttl, answers = ARGV[1], tonumber(ARGV[2]), ARGV[3], {}
 for i, key in ipairs(KEYS) do
   local payload = ARGV[3 + i]
   local is = redis.call('HMGET', key, 'payload', 'status', 'lease')
@@ -24,16 +24,16 @@ for i, key in ipairs(KEYS) do
     redis.call('HSET', key, 'payload', payload, 'status', 'new', 'owner', owner, 'lease', now + lease,
                'created', now, 'changed', now)
     redis.call('PEXPIRE', key, ttl)
-    found[i] = {'mine', payload, 'new', 0}
+    answers[i] = {'won', payload, 'new', 0}
   elseif is[2] == 'new' and tonumber(is[3]) <= now and is[1] == payload then
     redis.call('HSET', key, 'owner', owner, 'lease', now + lease, 'changed', now)
     redis.call('PEXPIRE', key, ttl)
-    found[i] = {'taken', payload, 'new', 0}
+    answers[i] = {'taken', payload, 'new', 0}
   else
-    found[i] = {'known', is[1], is[2], math.max(0, tonumber(is[3]) - now)}
+    answers[i] = {'lost', is[1], is[2], math.max(0, tonumber(is[3]) - now)}
   end
 end
-return found
+return answers
 """
 RELEASE = """
 for _, key in ipairs(KEYS) do
@@ -86,54 +86,52 @@ class RedisClaims:
     def claim(
         self, claims: Sequence[Claim], owner: str, lease: float, seen: Collection[str] = ()
     ) -> list[ClaimAnswer]:
-        found: list[ClaimAnswer] = []
+        answers: list[ClaimAnswer] = []
         for start in range(0, len(claims), AT_ONCE):
             part = claims[start : start + AT_ONCE]
             arguments: list[Any] = [owner, int(lease * 1000), self._ttl, *(claim.payload for claim in part)]
             with self._errors("claim events"):
-                answers = self._scripts[CLAIM](self._keys(claim.fingerprint for claim in part), arguments)
-            found += [
-                ClaimAnswer(what != "known", payload, status, float(left) / 1000, taken=what == "taken")
-                for what, payload, status, left in answers
+                replies = self._scripts[CLAIM](self._keys(claim.fingerprint for claim in part), arguments)
+            answers += [
+                ClaimAnswer(result != "lost", payload, status, float(left) / 1000, taken=result == "taken")
+                for result, payload, status, left in replies
             ]
-        return found
+        return answers
 
     def release(self, fingerprints: Sequence[str], owner: str) -> None:
-        self._moved(RELEASE, fingerprints, [owner])
+        self._run(RELEASE, fingerprints, [owner])
 
     def drop(self, fingerprints: Sequence[str], owner: str) -> None:
-        self._moved(DROP, fingerprints, [owner])
+        self._run(DROP, fingerprints, [owner])
 
     def produced(self, fingerprints: Sequence[str]) -> None:
-        self._moved(MOVE, fingerprints, [PRODUCED, "", self._ttl])
+        self._run(MOVE, fingerprints, [PRODUCED, "", self._ttl])
 
     def processed(self, outcomes: Sequence[tuple[str, str]]) -> None:
-        for outcome, chosen in by_outcome(outcomes).items():
-            self._moved(MOVE, chosen, [PROCESSED, outcome, self._ttl])
+        for outcome, fingerprints in by_outcome(outcomes).items():
+            self._run(MOVE, fingerprints, [PROCESSED, outcome, self._ttl])
 
     def get(self, fingerprint: str) -> Entry | None:
         with self._errors("read an event"):
-            found = self._client.hgetall(f"{self._prefix}:{fingerprint}")
-        if not found:
+            fields = self._client.hgetall(f"{self._prefix}:{fingerprint}")
+        if not fields:
             return None
-        lease, created, changed = (float(found[name]) / 1000 for name in ("lease", "created", "changed"))
-        return Entry(
-            fingerprint, found["payload"], found["status"], found["owner"], lease, created, changed,
-            found.get("outcome"),
-        )  # fmt: skip
+        lease, created, changed = (float(fields[name]) / 1000 for name in ("lease", "created", "changed"))
+        payload, status, owner = fields["payload"], fields["status"], fields["owner"]
+        return Entry(fingerprint, payload, status, owner, lease, created, changed, fields.get("outcome"))
 
     def expire(self, seconds: float) -> int:
         """Only pings Redis, to notice if it is away: Redis expires keys itself."""
-        with self._errors("be asked"):
+        with self._errors("answer"):
             self._client.ping()
         return 0
 
     def close(self) -> None:
         self._client.close()
 
-    def _moved(self, script: str, fingerprints: Sequence[str], arguments: list[str]) -> None:
+    def _run(self, script: str, fingerprints: Sequence[str], arguments: list[str]) -> None:
         for start in range(0, len(fingerprints), AT_ONCE):
-            with self._errors("keep the status of events"):
+            with self._errors("store the status of events"):
                 self._scripts[script](self._keys(fingerprints[start : start + AT_ONCE]), arguments)
 
     def _keys(self, fingerprints: Any) -> list[str]:
@@ -141,13 +139,13 @@ class RedisClaims:
 
     @contextmanager
     def _errors(self, doing: str) -> Iterator[None]:
-        raised = self._redis.exceptions
-        passing = (raised.ConnectionError, raised.TimeoutError, raised.BusyLoadingError, raised.TryAgainError, OSError)
+        errors = self._redis.exceptions
+        passing = (errors.ConnectionError, errors.TimeoutError, errors.BusyLoadingError, errors.TryAgainError, OSError)
         try:
             yield
-        except (raised.RedisError, OSError) as error:
-            told = f"the store of the claims ({self._shown}) could not {doing}: {hidden(str(error), self._secrets)}"
-            if isinstance(error, passing) and not isinstance(error, raised.AuthenticationError):
-                raise FailedException(f"{told}. It is away or busy; ask again") from error
-            raise StateError(f"{told}. Look at its log and at the rights of its user") from error
+        except (errors.RedisError, OSError) as error:
+            text = f"the claim store ({self._shown}) could not {doing}: {hidden(str(error), self._secrets)}"
+            if isinstance(error, passing) and not isinstance(error, errors.AuthenticationError):
+                raise FailedException(f"{text}. It is unavailable or busy; try again") from error
+            raise StateError(f"{text}. Check its log and the permissions of its user") from error
 

@@ -40,7 +40,7 @@ def serve(config: str, app: str = "trident_py.events.app:application") -> None:
 
 
 def expire(config: str) -> int:
-    """Deletes the events that are older than ``expirySeconds``, now; returns how many."""
+    """Deletes the events older than ``expirySeconds`` now; returns how many."""
     settings = read_settings(config)
     store = store_of(settings.store, settings.expirySeconds, settings.table)
     try:

@@ -13,8 +13,12 @@ from ..sessions import pin_engine
 from ..sqlcodes import (
     lost_a_lock_on_mysql,
     lost_a_lock_on_postgresql,
+    lost_a_lock_on_sqlite,
+    mysql_code_of,
     mysql_is_away,
+    postgresql_has_it,
     postgresql_is_away,
+    sqlite_code_of,
     sqlstate_of,
 )
 
@@ -35,7 +39,7 @@ class SqlDialect:
 
     def engine(self, url: URL) -> Engine:
         try:
-            made = create_engine(
+            engine = create_engine(
                 url, pool_size=4, max_overflow=4, pool_timeout=PATIENCE, isolation_level="AUTOCOMMIT",
                 pool_pre_ping=False, connect_args=self.arguments,
             )  # fmt: skip
@@ -44,8 +48,8 @@ class SqlDialect:
             raise DefinitionError(
                 f"the store {shown(url.render_as_string())} needs {error.name}: pip install 'trident-py[{extra}]'"
             ) from None
-        pin_engine(made)
-        return made
+        pin_engine(engine)
+        return engine
 
     def tables(self, table: str) -> list[str]:
         return [
@@ -82,12 +86,12 @@ class SqlDialect:
     def commit(self, connection: Connection) -> None:
         """Called after each operation."""
 
-    def is_race(self, error: DBAPIError) -> bool:
+    def is_race(self, error: Exception) -> bool:
         """Whether another process made the table at the same moment."""
-        return sqlstate_of(error.orig) in ("23505", "42P07", "42710")
+        return isinstance(error, DBAPIError) and postgresql_has_it(sqlstate_of(error.orig))
 
     def is_passing(self, error: Exception) -> bool:
-        """Whether the database is away or busy."""
+        """Whether the database is unavailable or busy."""
         if not isinstance(error, DBAPIError):
             return True  # no connection in time: the pool's TimeoutError, a socket's OSError
         code = sqlstate_of(error.orig)
@@ -120,7 +124,7 @@ class MySqlDialect(SqlDialect):
     def is_passing(self, error: Exception) -> bool:
         if not isinstance(error, DBAPIError) or error.connection_invalidated:
             return True
-        code = error.orig.args[0] if error.orig is not None and error.orig.args else None
+        code = mysql_code_of(error.orig)
         return lost_a_lock_on_mysql(code) or mysql_is_away(code) or code == _READ_ONLY
 
 
@@ -135,16 +139,16 @@ class SqliteDialect(SqlDialect):
 
     def engine(self, url: URL) -> Engine:
         if url.database in (None, "", ":memory:"):
-            raise DefinitionError("the claims need a file that outlives the gateway: sqlite:///events.db")
+            raise DefinitionError("claims need a file that outlives the gateway, such as sqlite:///events.db")
         arguments = {"timeout": PATIENCE, "isolation_level": None, "check_same_thread": False}
-        made = create_engine(url, connect_args=arguments)
+        engine = create_engine(url, connect_args=arguments)
 
-        @event.listens_for(made, "connect")
+        @event.listens_for(engine, "connect")
         def prepare(raw: Any, _: Any) -> None:
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 4000"):
                 raw.execute(f"PRAGMA {pragma}").close()
 
-        return made
+        return engine
 
     def insert(self, into: str) -> str:
         return f"INSERT OR IGNORE INTO {into}"
@@ -158,18 +162,18 @@ class SqliteDialect(SqlDialect):
             connection.exec_driver_sql("COMMIT")
 
     def is_passing(self, error: Exception) -> bool:
-        return "locked" in str(error) or "busy" in str(error)
+        return isinstance(error, DBAPIError) and lost_a_lock_on_sqlite(sqlite_code_of(error.orig))
 
 
 def dialect_of(url: URL) -> SqlDialect:
     """Returns the dialect of a URL. Raises DefinitionError for an unknown database."""
-    known: dict[str, type[SqlDialect]] = {
+    dialects: dict[str, type[SqlDialect]] = {
         "sqlite": SqliteDialect, "mysql": MySqlDialect, "mariadb": MySqlDialect, "postgresql": SqlDialect,
     }  # fmt: skip
     name = url.get_backend_name()
-    if name not in known:
+    if name not in dialects:
         raise DefinitionError(
             f"no store for {name!r}; a store's URL begins with sqlite:///, mysql+pymysql://, postgresql+psycopg://, "
             "or redis://"
         )
-    return known[name]()
+    return dialects[name]()

@@ -10,27 +10,30 @@ import re
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ..errors import DefinitionError, FailedException, StateError
+from ..patience import again_for
 from ..secrets import hidden, secrets_in, shown
-from .claims import NEW, PROCESSED, PRODUCED, Claim, ClaimAnswer, Entry, by_outcome
+from .claims import NEW, PROCESSED, PRODUCED, TABLE, Claim, ClaimAnswer, Entry, by_outcome
 from .sqldialects import SqlDialect, dialect_of
 
 AT_ONCE = 500
 EXPIRED_AT_ONCE = 5_000
-MAKING = 5
+CREATING = 1.0
 
 
 class SqlClaims:
     """A ClaimStore in the table ``table``, which is created if it is missing. Connects at the first call."""
 
     def __init__(self, url: URL, table: str = "trident_events") -> None:
-        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,50}", table):
-            raise DefinitionError(f"the table of the claims is a plain name, got {table!r}")
+        if not re.fullmatch(TABLE, table):
+            raise DefinitionError(f"a table of claims has a plain name (letters, digits and _), got {table!r}")
         self.url, self.table = url, table
         self._dialect: SqlDialect = dialect_of(url)
         self.threads = self._dialect.threads
@@ -42,35 +45,31 @@ class SqlClaims:
     def claim(
         self, claims: Sequence[Claim], owner: str, lease: float, seen: Collection[str] = ()
     ) -> list[ClaimAnswer]:
-        found: dict[str, ClaimAnswer] = {}
+        answers: dict[str, ClaimAnswer] = {}
         for start in range(0, len(claims), AT_ONCE):
             part = sorted(claims[start : start + AT_ONCE], key=lambda claim: claim.fingerprint)  # sorted: no deadlocks
             with self._connection("claim events") as connection:
-                found |= self._claimed(connection, part, owner, lease, seen)
-        return [found[claim.fingerprint] for claim in claims]
+                answers |= self._answers(connection, part, owner, lease, seen)
+        return [answers[claim.fingerprint] for claim in claims]
 
-    def _claimed(
+    def _answers(
         self, connection: Connection, claims: list[Claim], owner: str, lease: float, seen: Collection[str]
     ) -> dict[str, ClaimAnswer]:
-        known = self._read(connection, [claim.fingerprint for claim in claims if claim.fingerprint in seen], owner)
-        unread = [claim for claim in claims if claim.fingerprint not in known]
+        answers = self._read(connection, [claim.fingerprint for claim in claims if claim.fingerprint in seen], owner)
+        unread = [claim for claim in claims if claim.fingerprint not in answers]
         if unread:
             self._dialect.begin(connection)
             if self._insert(connection, unread, owner, lease) == len(unread):
-                known |= {claim.fingerprint: ClaimAnswer(True, claim.payload) for claim in unread}
+                answers |= {claim.fingerprint: ClaimAnswer(True, claim.payload) for claim in unread}
             else:
-                known |= self._read(connection, [claim.fingerprint for claim in unread], owner)
-        asked = {claim.fingerprint: claim.payload for claim in claims}
-        over = [key for key, each in known.items() if self._is_open(each) and each.payload == asked[key]]
-        if over:
-            known |= self._taken(connection, over, owner, lease)
-        gone = [claim for claim in claims if claim.fingerprint not in known]
-        expired = {claim.fingerprint: ClaimAnswer(False, claim.payload, NEW, 1.0) for claim in gone}  # expired just now
-        return known | expired
-
-    @staticmethod
-    def _is_open(known: ClaimAnswer) -> bool:
-        return not known.mine and known.status == NEW and known.lease <= 0
+                answers |= self._read(connection, [claim.fingerprint for claim in unread], owner)
+        payloads = {claim.fingerprint: claim.payload for claim in claims}
+        expired = [key for key, stored in answers.items() if stored.expired and stored.payload == payloads[key]]
+        if expired:
+            answers |= self._take_over(connection, expired, owner, lease)
+        for fingerprint in payloads.keys() - answers.keys():  # deleted as an old event just now
+            answers[fingerprint] = ClaimAnswer(False, payloads[fingerprint], NEW, 1.0)
+        return answers
 
     def _insert(self, connection: Connection, claims: list[Claim], owner: str, lease: float) -> int:
         now = self._dialect.now
@@ -93,7 +92,7 @@ class SqlClaims:
             for key, payload, status, held_by, left in rows
         }
 
-    def _taken(
+    def _take_over(
         self, connection: Connection, fingerprints: list[str], owner: str, lease: float
     ) -> dict[str, ClaimAnswer]:
         """Takes over expired leases. The update is conditional, so one of several owners wins."""
@@ -104,11 +103,8 @@ class SqlClaims:
             f"WHERE status = '{NEW}' AND lease <= {now} AND "
         )
         self._run(connection, text + self._among(fingerprints), [owner, *fingerprints])
-        found = self._read(connection, fingerprints, owner)
-        return {
-            key: ClaimAnswer(each.mine, each.payload, each.status, each.lease, taken=each.mine)
-            for key, each in found.items()
-        }
+        answers = self._read(connection, fingerprints, owner)
+        return {key: replace(answer, taken=answer.won) for key, answer in answers.items()}
 
     def release(self, fingerprints: Sequence[str], owner: str) -> None:
         self._update("lease = 0", f"status = '{NEW}' AND owner = ?", fingerprints, [owner])
@@ -121,19 +117,19 @@ class SqlClaims:
         self._update(f"status = '{PRODUCED}', changed = {now}", f"status = '{NEW}'", fingerprints, [])
 
     def processed(self, outcomes: Sequence[tuple[str, str]]) -> None:
-        for outcome, chosen in by_outcome(outcomes).items():
+        for outcome, fingerprints in by_outcome(outcomes).items():
             change = f"status = '{PROCESSED}', outcome = ?, changed = {self._dialect.now}"
-            self._update(change, f"status <> '{PROCESSED}'", chosen, [outcome])
+            self._update(change, f"status <> '{PROCESSED}'", fingerprints, [outcome])
 
     def _update(self, change: str, where: str, fingerprints: Sequence[str], values: list[str]) -> None:
         self._write(f"UPDATE {self.table} SET {change}", where, fingerprints, values)
 
-    def _write(self, what: str, where: str, fingerprints: Sequence[str], values: list[str]) -> None:
+    def _write(self, change: str, where: str, fingerprints: Sequence[str], values: list[str]) -> None:
         ordered = sorted(set(fingerprints))
         for start in range(0, len(ordered), AT_ONCE):
             part = ordered[start : start + AT_ONCE]
-            text = f"{what} WHERE {where} AND {self._among(part)}"
-            with self._connection("keep the status of events") as connection:
+            text = f"{change} WHERE {where} AND {self._among(part)}"
+            with self._connection("store the status of events") as connection:
                 self._dialect.begin(connection)
                 self._run(connection, text, [*values, *part])
 
@@ -150,13 +146,14 @@ class SqlClaims:
 
     def expire(self, seconds: float) -> int:
         """Deletes in parts, so that other calls never wait long."""
-        total, gone = 0, EXPIRED_AT_ONCE
+        total, deleted = 0, EXPIRED_AT_ONCE
         old = f"changed < {self._dialect.now} - {int(seconds * 1000)}"
-        while gone == EXPIRED_AT_ONCE:
-            with self._connection("forget old events") as connection:
+        text = self._dialect.delete(self.table, old, EXPIRED_AT_ONCE)
+        while deleted == EXPIRED_AT_ONCE:
+            with self._connection("delete expired events") as connection:
                 self._dialect.begin(connection)
-                gone = int(self._run(connection, self._dialect.delete(self.table, old, EXPIRED_AT_ONCE), []).rowcount)
-            total += gone
+                deleted = int(self._run(connection, text, []).rowcount)
+            total += deleted
         return total
 
     def close(self) -> None:
@@ -173,34 +170,31 @@ class SqlClaims:
     def _connection(self, doing: str) -> Iterator[Connection]:
         """Yields a connection on which each statement is its own transaction; turns the database's errors into ours."""
         try:
-            with self._turn, self._opened().connect() as connection:
+            with self._turn, self._open().connect() as connection:
                 yield connection
                 self._dialect.commit(connection)
         except (SQLAlchemyError, OSError) as error:
             cause = error.orig if isinstance(error, DBAPIError) else error
             why = hidden(str(cause), secrets_in(self.url.render_as_string(hide_password=False)))
-            told = f"the store of the claims ({shown(self.url.render_as_string())}) could not {doing}: {why}"
+            text = f"the claim store ({shown(self.url.render_as_string())}) could not {doing}: {why}"
             if self._dialect.is_passing(error):
-                raise FailedException(f"{told}. It is away or busy; ask again") from error
-            raise StateError(f"{told}. Look at table {self.table!r} and the rights of its user") from error
+                raise FailedException(f"{text}. It is unavailable or busy; try again") from error
+            raise StateError(f"{text}. Check table {self.table!r} and the permissions of its user") from error
 
-    def _opened(self) -> Engine:
+    def _open(self) -> Engine:
+        """Returns the engine. The first call makes it, and the table; several processes may do so at once."""
         with self._opening:
             if self._engine is None:
-                self._engine = self._made()
-            return self._engine
-
-    def _made(self) -> Engine:
-        """Makes the engine and the table. Several processes may do so at once."""
-        engine = self._dialect.engine(self.url)
-        for left in reversed(range(MAKING)):
-            try:
-                with engine.connect() as connection:
-                    for text in self._dialect.tables(self.table):
-                        connection.exec_driver_sql(text)
-                return engine
-            except BaseException as error:
-                if left == 0 or not isinstance(error, DBAPIError) or not self._dialect.is_race(error):
+                engine = self._dialect.engine(self.url)
+                try:
+                    again_for(CREATING, 0.005, self._dialect.is_race, partial(self._create, engine))
+                except BaseException:
                     engine.dispose()
                     raise
-        raise AssertionError("unreachable")
+                self._engine = engine
+            return self._engine
+
+    def _create(self, engine: Engine) -> None:
+        with engine.connect() as connection:
+            for text in self._dialect.tables(self.table):
+                connection.exec_driver_sql(text)

@@ -24,9 +24,9 @@ def store_of(url: str, expiry: float | None = None, table: str = "trident_events
             return RedisClaims(url, expiry, table)
         except ValueError:  # its message shows a part of the password
             raise DefinitionError(
-                "the store's URL cannot be read; / # ? and @ in a password are percent-encoded (%2F %23 %3F %40)"
+                "the store's URL is not readable: percent-encode / # ? and @ in a password (%2F %23 %3F %40)"
             ) from None
     try:
         return SqlClaims(make_url(url), table)
     except ArgumentError:
-        raise DefinitionError("the store is no URL; it is like sqlite:///events.db or redis://host:6379/0") from None
+        raise DefinitionError("the store is not a URL such as sqlite:///events.db or redis://host:6379/0") from None

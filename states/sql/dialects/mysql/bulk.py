@@ -12,6 +12,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.schema import CreateTable
 
 from trident_py.errors import StateError
+from trident_py.sqlcodes import mysql_code_of
 
 from ....columns.keyed import KeyedRows
 from ....columns.values import Column
@@ -126,7 +127,7 @@ class MySqlBulk(MySqlTable):
 
     def refuses(self, error: BaseException) -> bool:
         """Whether the error is the table's refusal of a row, rather than a failure of the server."""
-        return code_of(error) in _OBJECTIONS
+        return mysql_code_of(error) in _OBJECTIONS
 
     def _ignoring(self, connection: Any, table: str, rows: KeyedRows) -> Loaded:
         try:
@@ -145,11 +146,6 @@ class MySqlBulk(MySqlTable):
         return Loaded(len(rows), len(rows) - inserted, warnings)
 
 
-def code_of(error: BaseException) -> int | None:
-    """The error's number, from the server or the database driver."""
-    return error.args[0] if error.args and isinstance(error.args[0], int) else None
-
-
 def _insert_text(verb: str, table: str, columns: Sequence[Column]) -> bytes:
     return f'{verb} INTO "{table}" ({names(columns)}) VALUES '.encode()
 
@@ -166,7 +162,7 @@ def _first_warning(connection: Any) -> str:
 
 
 def _is_closed_to_files(error: BaseException) -> bool:
-    return code_of(error) in _NO_LOCAL
+    return mysql_code_of(error) in _NO_LOCAL
 
 
 def _sent(raw: Any, text: str, data: Iterable[bytes]) -> list[int]:

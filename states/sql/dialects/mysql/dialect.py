@@ -8,10 +8,9 @@ from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
 from trident_py.sessions import pin_mysql
-from trident_py.sqlcodes import lost_a_lock_on_mysql, mysql_is_away
+from trident_py.sqlcodes import lost_a_lock_on_mysql, mysql_code_of, mysql_is_away
 
 from ...connection import Connection, driver_connection, pinned
-from .bulk import code_of
 from .maps import MySqlMaps
 
 _DUPLICATES = {1050, 1062, 1586}
@@ -59,15 +58,15 @@ class MySql(MySqlMaps):
         connection.execute("START TRANSACTION")
 
     def is_lock(self, error: BaseException) -> bool:
-        return lost_a_lock_on_mysql(code_of(error))
+        return lost_a_lock_on_mysql(mysql_code_of(error))
 
     def is_lost(self, error: BaseException) -> bool:
-        code = code_of(error)
+        code = mysql_code_of(error)
         broken = code is None and type(error).__name__ == "InternalError"  # PyMySQL: packets out of order
         return mysql_is_away(code) or broken or isinstance(error, OSError)
 
     def is_duplicate(self, error: BaseException) -> bool:
-        return code_of(error) in _DUPLICATES
+        return mysql_code_of(error) in _DUPLICATES
 
 
 MYSQL = MySql()

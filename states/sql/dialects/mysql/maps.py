@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trident_py.sqlcodes import mysql_code_of
 from trident_py.state import StateType
 
 from ....columns.arrow import arrow_array
@@ -20,7 +21,7 @@ from ...connection import Connection
 from ...maps.combining import PartialResults, Recipe
 from ..base import insert_text, names
 from ..bulk import blocks, insertions
-from .bulk import ROOM, MySqlBulk, code_of
+from .bulk import ROOM, MySqlBulk
 
 _KEYS_PER_READ = 1_000
 _STAGED = "trident_staged"
@@ -70,7 +71,7 @@ class MySqlMaps(MySqlBulk):
                     connection.stages = error.__cause__ is None  # a bad row does not mean that the server cannot stage
             return self._combine_rows(connection, recipe, batch, wanted)
         except Exception as error:
-            if self.refuses(error) or code_of(error) == _DIVISION_BY_ZERO:
+            if self.refuses(error) or mysql_code_of(error) == _DIVISION_BY_ZERO:
                 return None
             raise
 
@@ -136,7 +137,7 @@ class MySqlMaps(MySqlBulk):
             try:
                 loaded = self.load(connection, _STAGED, columns, blocks(columns, arrays))
             except Exception as error:
-                if code_of(error) in _NO_STAGE:
+                if mysql_code_of(error) in _NO_STAGE:
                     raise NotStaged from error
                 raise
             if loaded.warnings or loaded.records != len(arrays[0]):  # writing into the table itself names the bad row
@@ -167,7 +168,7 @@ def _create(connection: Any, table: str, columns: Sequence[Column]) -> None:
         text = f'SELECT {", ".join(selected)} FROM "{table}" LIMIT 0'
         connection.execute(f'CREATE TEMPORARY TABLE "{_STAGED}"{engine} AS {text}')
     except Exception as error:
-        if code_of(error) in _NO_STAGE:
+        if mysql_code_of(error) in _NO_STAGE:
             raise NotStaged from error
         raise
 

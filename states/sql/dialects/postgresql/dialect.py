@@ -8,12 +8,11 @@ from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
 from trident_py.sessions import local_postgresql, pin_postgresql
-from trident_py.sqlcodes import lost_a_lock_on_postgresql, postgresql_is_away, sqlstate_of
+from trident_py.sqlcodes import lost_a_lock_on_postgresql, postgresql_has_it, postgresql_is_away, sqlstate_of
 
 from ...connection import Connection, driver_connection, pinned
 from .maps import PostgreSqlMaps
 
-_DUPLICATES = {"23505", "42P07", "42710"}  # any of the three if two processes create one table at once
 _PASSING = re.compile(
     "starting up|shutting down|recovery|too many|connection slots|not yet accepting|terminating connection"
     "|no more connections|try again|timeout|cannot connect"  # of a pooler
@@ -72,7 +71,7 @@ class PostgreSql(PostgreSqlMaps):
         return type(error).__name__ in ("OperationalError", "InterfaceError") or isinstance(error, OSError)
 
     def is_duplicate(self, error: BaseException) -> bool:
-        return sqlstate_of(error) in _DUPLICATES
+        return postgresql_has_it(sqlstate_of(error))
 
 
 POSTGRESQL = PostgreSql()

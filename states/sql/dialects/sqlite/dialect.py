@@ -12,6 +12,7 @@ from sqlalchemy.pool import NullPool
 
 from trident_py.errors import DefinitionError
 from trident_py.patience import again_for
+from trident_py.sqlcodes import lost_a_lock_on_sqlite, sqlite_code_of
 
 from ...connection import Connection, driver_connection
 from .maps import SqliteMaps
@@ -72,13 +73,13 @@ class Sqlite(SqliteMaps):
             connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
 
     def is_lock(self, error: BaseException) -> bool:
-        return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        return lost_a_lock_on_sqlite(sqlite_code_of(error))
 
     def is_lost(self, error: BaseException) -> bool:
         return False
 
     def advice(self, url: URL, error: BaseException) -> str:
-        code = _code(error)
+        code = sqlite_code_of(error)
         if code == sqlite3.SQLITE_NOTADB:
             return "it is not a SQLite database; name another file"
         opens = code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
@@ -86,11 +87,6 @@ class Sqlite(SqliteMaps):
 
     def is_duplicate(self, error: BaseException) -> bool:
         return isinstance(error, sqlite3.IntegrityError) and "UNIQUE" in str(error)
-
-
-def _code(error: BaseException) -> int:
-    """SQLite's result code; 0 for another error."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF  # errors that the module raises by itself have none
 
 
 SQLITE = Sqlite()
