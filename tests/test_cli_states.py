@@ -325,6 +325,14 @@ def test_a_wrong_column_of_a_server_is_an_error(database: str, tmp_path: Path) -
     assert done.code == 1 and "has the column 'count' as DATE, which cannot hold bigint" in done.out
 
 
+@SERVERS
+def test_the_number_of_a_sender_may_have_the_type_of_its_column(database: str, tmp_path: Path) -> None:
+    statements(database, "CREATE TABLE r (who INT, n INT, v INT, PRIMARY KEY (who, n))")
+    done = check(tmp_path, database, "type: sequence, table: r, sender: who, sequence: n, columns: [who, n, v]")
+    assert done.code == 0, done.out
+    states.load(tmp_path / "states.yaml")["one"].makeState({}, None, 0, 1)  # the start agrees
+
+
 @pytest.mark.parametrize("database", ["mariadb"], indirect=True)
 @pytest.mark.parametrize(
     ("collation", "code"),

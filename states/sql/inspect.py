@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -64,21 +64,30 @@ class _Look:
     others: Fields | None
     beside: tuple[str, ...]
     stages: bool
+    usual: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def created_keys(self) -> Fields:
+        """The key's columns of a missing table."""
+        types = {**self.usual, **self.keys.types}
+        return Fields([f"{name} {types[name]}" if name in types else name for name in self.keys])
 
 
 def check(
-    place: TablePlace, keys: Fields, others: Fields | None, beside: Sequence[str] = (), stages: bool = False
-) -> list[Finding]:
+    place: TablePlace, keys: Fields, others: Fields | None, beside: Sequence[str] = (), stages: bool = False,
+    usual: Mapping[str, str] | None = None,
+) -> list[Finding]:  # fmt: skip
     """The findings for a state with these columns. ``others`` is None if the first rows decide them.
 
-    ``beside``: the state's further tables. A state that ``stages`` needs temporary tables. Called in the process of the
-    command. Leaves no connection and no file behind. Raises StateError or FailedException if the store cannot be
-    reached, DefinitionError for a name that no column can have.
+    ``beside``: the state's further tables. A state that ``stages`` needs temporary tables. ``usual``: the types of key
+    columns whose type neither the state nor the table declares. Called in the process of the command. Leaves no
+    connection and no file behind. Raises StateError or FailedException if the store cannot be reached, DefinitionError
+    for a name that no column can have.
     """
     for name in keys.concat(others or Fields()):
         nameable("column", name)
     findings: list[Finding] = []
-    look = _Look(place, keys, others, tuple(beside), stages)
+    look = _Look(place, keys, others, tuple(beside), stages, usual or {})
     for index, url in enumerate(place.urls()):
         before = f"{Path(url.database or '').name}: " if place.files > 1 else ""
         findings += [Finding(finding.level, before + finding.text) for finding in _in_file(look, url, index)]
@@ -112,7 +121,7 @@ def _file(url: URL) -> Iterator[Finding]:
 
 def _table(look: _Look) -> Iterator[Finding]:
     """For a missing table: the columns it would get, or why it cannot be created."""
-    table, keys, others = look.place.table, look.keys, look.others
+    table, keys, others = look.place.table, look.created_keys, look.others
     declared = keys.declarations() if others is None else keys.concat(others).declarations()
     untyped = [name for name in keys.concat(others or Fields()) if name not in {**keys.types, **(others or keys).types}]
     if others is None:
@@ -158,7 +167,7 @@ def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
     place, keys, others = look.place, look.keys, look.others
     described = inspector.get_columns(place.table)
     type_names = store.dialect.type_names(store.engine, place.table)
-    types = nearest(store, type_names)
+    types = {**look.usual, **nearest(store, type_names)}
     others = Fields(list(filter(_nameable, types))).without(keys) if others is None else others
     problems, columns = [], []
     for typed_columns in (typed(keys, True, types), typed(others, False, types)):

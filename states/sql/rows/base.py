@@ -49,6 +49,11 @@ class RowFactory(StateFactory):
         return Fields()
 
     @property
+    def _usual(self) -> dict[str, str]:
+        """The types of the key's columns whose type neither the state nor the table declares."""
+        return {}
+
+    @property
     def _shared(self) -> str:
         """States with the same value may write the table together (`trident_py.state.Location`); "" for none."""
         return ""
@@ -78,7 +83,8 @@ class RowFactory(StateFactory):
         keys, others = self._key, None
         if self._fields is not None:
             keys, others = split(self._fields, keys)
-        return check(self.place, keys, others, [f"{self.table}{suffix}" for suffix in self._created], self.stages)
+        beside = [f"{self.table}{suffix}" for suffix in self._created]
+        return check(self.place, keys, others, beside, self.stages, self._usual)
 
     def _stores(self) -> list[Store]:
         """Creates the ledger's tables and returns the stores, also before the first row decides the columns."""

@@ -246,7 +246,8 @@ class SequenceState(RowFactory):
             yield f'onGap must be one of ["hold", "report"], got {self.onGap!r}'
         if not isinstance(self.first, int) or isinstance(self.first, bool) or self.first <= -(1 << 63):
             yield f"first must be a whole number of 64 bits, got {self.first!r}"
-        if (ddl := self._number_type) is not None and Column(self.number, ddl).family != "integer":
+        ddl = {**columns.types, **Fields.of(self.sequence).types}.get(self.number)
+        if ddl is not None and Column(self.number, ddl).family != "integer":
             yield f"the type of {self.number!r} must be a whole number such as bigint, got {ddl}"
 
     @property
@@ -259,12 +260,12 @@ class SequenceState(RowFactory):
         return Fields.of(self.sequence)[0]
 
     @property
-    def _number_type(self) -> str | None:
-        return {**Fields.of(self.columns or ()).types, **Fields.of(self.sequence).types}.get(self.number)
+    def _key(self) -> Fields:
+        return self.key
 
     @property
-    def _key(self) -> Fields:
-        return Fields.of(self.sender).concat(Fields(f"{self.number} {self._number_type or 'bigint'}"))
+    def _usual(self) -> dict[str, str]:
+        return {self.number: "bigint"}
 
     @property
     def _beside(self) -> tuple[str, ...]:
@@ -298,7 +299,7 @@ class SequenceState(RowFactory):
         if missing := [name for name in self.key if name not in row]:
             raise StateError(f"table {self.table!r} needs {missing} for sender and number; the tuples have {fields}")
         types = existing(store, self.table) or {}
-        usual = {self.number: types.get(self.number, "bigint")}
+        usual = {name: types.get(name, ddl) for name, ddl in self._usual.items()}
         shape = keyed_shape(self.place, row, self.key, usual)
         tables = Tables(store.dialect, self.table, shape.columns, self.first)
         make_beside(self.place, tables, self.onGap)
