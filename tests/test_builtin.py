@@ -100,7 +100,7 @@ def test_the_order_of_zeros_does_not_tell_on_the_minimum_or_the_maximum() -> Non
 @pytest.mark.parametrize("combiner", [b.Minimum(), b.Maximum()])
 @pytest.mark.parametrize(
     ("value", "why"),
-    [("1", "no number"), (True, "no number"), (float("nan"), "no order"), (Decimal("NaN"), "no order")],
+    [("1", "not a number"), (True, "not a number"), (float("nan"), "no order"), (Decimal("NaN"), "no order")],
 )
 def test_what_has_no_place_among_numbers_is_refused_by_minimum_and_maximum(combiner: Any, value: Any, why: str) -> None:
     with pytest.raises(TridentError, match=rf"^{type(combiner).__name__}: .* in field 'price' .*{why}"):

@@ -202,7 +202,7 @@ def test_a_new_attempt_forgets_what_an_older_one_counted() -> None:
 
 def test_null_is_no_number_for_a_sum() -> None:
     processor, _ = made(counting(Sum()), ["k", "v"], ["k", "a"])
-    with pytest.raises(TridentError, match="null in field 'v' is no number"):
+    with pytest.raises(TridentError, match="null in field 'v' is not a number"):
         processor.execute(0, chunk(["k", "v"], ("x", None)))
 
 

@@ -63,7 +63,7 @@ def canonical(value: Any) -> bytes:
     try:
         return encode(value) if encode is not None else _encoder(kind)(value)
     except RecursionError:
-        raise UnkeyableError(f"a {kind.__name__} is no key if nested so deeply, or if it holds itself") from None
+        raise UnkeyableError(f"a {kind.__name__} nested this deeply, or containing itself, cannot be a key") from None
 
 
 def meant(value: Any) -> Any:
@@ -110,7 +110,7 @@ def in_order(values: Iterable[Any]) -> Iterable[Any]:
         return sorted(values, key=canonical)
     except UnkeyableError as error:
         raise UnkeyableError(
-            f"a set has another order in every process, and no order can be made of its elements: {error.reason}. "
+            f"a set has a different order in every process, and its elements cannot be sorted: {error.reason}. "
             "Return a list"
         ) from None
 
@@ -163,7 +163,7 @@ def _numpy_time(value: Any) -> Any:
             raise _inexact(value, "has nanoseconds")
         item = coarse.item()
     if isinstance(item, int):
-        raise _inexact(value, "is no time that Python has")
+        raise _inexact(value, "is outside the range of times in Python")
     return item
 
 
@@ -180,7 +180,8 @@ def _of_timedelta(value: Any) -> datetime.timedelta:
 
 
 def _inexact(value: Any, why: str) -> UnkeyableError:
-    return UnkeyableError(f"{value!r} ({type(value).__name__}) {why}; round it, or make a text or number of it, before")
+    shown = f"{value!r} ({type(value).__name__})"
+    return UnkeyableError(f"{shown} {why}; round it, or convert it to a text or a number first")
 
 
 # A subclass counts as the first of these types among its bases, so an enum derived from str is a str.
@@ -266,8 +267,8 @@ def _span(value: datetime.timedelta) -> bytes:
 
 
 def _list(value: list | tuple) -> bytes:
-    known = _ENCODERS.get
-    return b"l" + _row([known(type(each), canonical)(each) for each in value])
+    encoder_of = _ENCODERS.get
+    return b"l" + _row([encoder_of(type(item), canonical)(item) for item in value])
 
 
 def _dict(value: dict) -> bytes:
@@ -320,8 +321,8 @@ def _encoder(kind: Any) -> Encoder:
         return _flag
     if issubclass(kind, enum.Enum):
         return lambda value: b"e" + _row((_name(kind), value.name.encode()))
-    found = next((_ENCODERS[base] for base in kind.__mro__ if base in _ENCODERS), None)
-    return found or (_record(kind) if _is_record(kind) else _refuse)
+    encoder = next((_ENCODERS[base] for base in kind.__mro__ if base in _ENCODERS), None)
+    return encoder or (_record(kind) if _is_record(kind) else _refuse)
 
 
 def _as_read(value: Any, plain: Any) -> bytes:
@@ -335,17 +336,17 @@ def _is_record(kind: type) -> bool:
 
 
 def _record(kind: type) -> Encoder:
-    names = [field.name for field in dataclasses.fields(kind) if field.compare]
+    names = [field.name for field in dataclasses.fields(kind) if field.compare]  # the user's, known only at run time
     return lambda value: b"o" + _row((_name(kind), *(canonical(getattr(value, name)) for name in names)))
 
 
 def _refuse(value: Any) -> bytes:
     kind = type(value)
     names = {f"{base.__module__.partition('.')[0]}.{base.__name__}" for base in kind.__mro__}
-    how = "a text, a number, or a tuple of such"
+    how = "a text, a number, or a tuple of these"
     if "numpy.ndarray" in names:
         how = "a tuple: tuple(array.tolist())"
     raise UnkeyableError(
-        f"a {kind.__module__}.{kind.__qualname__} cannot be a key: it has no canonical form by which equal ones would "
-        f"be found in every process. Make {how} of it before"
+        f"a {kind.__module__}.{kind.__qualname__} cannot be a key: it has no canonical form, so equal values would not "
+        f"be recognised in every process. Convert it to {how} first"
     )

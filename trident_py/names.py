@@ -18,10 +18,10 @@ def escaped(separator: str, name: str) -> str:
     return name.replace("%", "%25").replace(separator, f"%{ord(separator):02X}")
 
 
-def check_folder_name(what: str, name: str) -> None:
+def check_folder_name(kind: str, name: str) -> None:
     """Raises DefinitionError if the name cannot name a folder; its checkpoint would be in another place."""
     if not name.strip() or name in (".", "..") or "/" in name or "\\" in name or not name.isprintable():
         raise DefinitionError(
-            f"{what} is named {name!r}; its checkpoint is in a folder of that name, so it is not . or .., and has no / "
-            "or \\ and no control characters"
+            f"{kind} is named {name!r}; its checkpoint folder has that name, so it must not be blank, . or .., nor "
+            "contain /, \\ or control characters"
         )

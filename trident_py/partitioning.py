@@ -168,9 +168,9 @@ class Custom(Partitioner):
         # A function has a name; an object of a user's class may have attributes.
         if hasattr(self.grouping, "__qualname__"):
             return f"partition {self.grouping.__qualname__}"
-        own = getattr(self.grouping, "__dict__", {})
-        plain = {name: each for name, each in own.items() if isinstance(each, _PLAIN)}
-        options = ", ".join(f"{name}={each!r}" for name, each in sorted(plain.items()))
+        attributes = getattr(self.grouping, "__dict__", {})  # the user's object may have none
+        plain = {name: value for name, value in attributes.items() if isinstance(value, _PLAIN)}
+        options = ", ".join(f"{name}={value!r}" for name, value in sorted(plain.items()))
         return f"partition {type(self.grouping).__name__}({options})"
 
     def split(self, chunk: Chunk, route: Route) -> Targets:
@@ -179,7 +179,9 @@ class Custom(Partitioner):
         for i, values in enumerate(chunk.tuples(self.fields)):
             for target in choose(route.source, values):
                 if not 0 <= target < route.targets:
-                    raise TridentError(f"the custom grouping chose partition {target}; there are {route.targets}")
+                    raise TridentError(
+                        f"the custom grouping chose partition {target}; return a number from 0 to {route.targets - 1}"
+                    )
                 rows[target].append(i)
         for target, chosen in enumerate(rows):
             if chosen:
@@ -225,14 +227,14 @@ def column_hashes(chunk: Chunk, name: str) -> np.ndarray:
 
 
 def _list_hashes(values: list) -> np.ndarray:
-    known: dict[Any, int] = {}
+    distinct: dict[Any, int] = {}
     hashes = np.empty(len(values), np.uint32)
     for i, value in enumerate(values):
         key = value if type(value) is str else identity(value)
-        found = known.get(key)
-        if found is None:
-            found = known[key] = java_hash(value)
-        hashes[i] = found
+        code = distinct.get(key)
+        if code is None:
+            code = distinct[key] = java_hash(value)
+        hashes[i] = code
     return hashes
 
 

@@ -30,7 +30,7 @@ class StateUse:
     @property
     def kind(self) -> str:
         """The factory's kind of state; "unknown" if a user's factory does not declare one."""
-        return getattr(self.factory, "kind", None) or "unknown"
+        return getattr(self.factory, "kind", None) or "unknown"  # a user's factory need not have it
 
 
 @dataclass(frozen=True)
@@ -109,15 +109,15 @@ class Plan:
 
     def check(self) -> None:
         """Raises DefinitionError if two streams have the same name."""
-        seen: set[str] = set()
+        names: set[str] = set()
         for node in self.nodes:
             if isinstance(node, SpoutNode):
-                if node.spout_id in seen:
+                if node.spout_id in names:
                     raise DefinitionError(
                         f"two streams are named {node.spout_id!r}; newStream's first argument names the spout's "
                         "place in the checkpoint and must be unique"
                     )
-                seen.add(node.spout_id)
+                names.add(node.spout_id)
 
 
 def explain(plan: Plan) -> str:

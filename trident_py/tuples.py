@@ -24,12 +24,12 @@ class Fields:
     types: dict[str, str]
 
     def __init__(self, *fields: str | Iterable[str]) -> None:
-        given = fields[0] if len(fields) == 1 and not isinstance(fields[0], str) else fields
+        declarations = fields[0] if len(fields) == 1 and not isinstance(fields[0], str) else fields
         types: dict[str, str] = {}
         names: list[str] = []
-        for field in given:
+        for field in declarations:
             if not isinstance(field, str) or not field.strip():
-                raise DefinitionError(f"a field is named by a string, got {field!r}")
+                raise DefinitionError(f"a field name must be a string that is not blank, got {field!r}")
             name, _, ddl = field.strip().partition(" ")
             if name in names:
                 raise DefinitionError(f"duplicate field {name!r}")
@@ -49,7 +49,7 @@ class Fields:
         return cls(fields) if isinstance(fields, str) else cls(tuple(fields))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError("Fields cannot be changed")
+        raise AttributeError("Fields are immutable")
 
     def __len__(self) -> int:
         return len(self.names)
@@ -110,8 +110,8 @@ class Fields:
 
     def without(self, names: Iterable[str]) -> Fields:
         """These fields without the named ones, in their order."""
-        gone = set(names)
-        return self.only(name for name in self.names if name not in gone)
+        excluded = set(names)
+        return self.only(name for name in self.names if name not in excluded)
 
 
 FieldsLike = str | Sequence[str] | Fields
@@ -172,10 +172,10 @@ class TridentTuple(tuple):
     def of(fields: FieldsLike | None, values: Iterable[Any]) -> TridentTuple:
         """A tuple for tests. Raises DefinitionError if the numbers of fields and values differ."""
         named = Fields.of(fields)
-        made = tuple_class(named)(values)
-        if len(made) != len(named):
-            raise DefinitionError(f"{len(made)} values for {len(named)} fields {named}")
-        return made
+        instance = tuple_class(named)(values)
+        if len(instance) != len(named):
+            raise DefinitionError(f"{len(instance)} values for {len(named)} fields {named}")
+        return instance
 
     def __eq__(self, other: object) -> bool:
         return tuple.__eq__(self, tuple(other)) if isinstance(other, list) else tuple.__eq__(self, other)
@@ -226,7 +226,7 @@ class ShortTuple(TridentTuple):
         value = tuple.__getitem__(self, index)
         if value is MISSING:
             raise missing_value(self._fields[index])
-        if isinstance(index, slice) and any(each is MISSING for each in value):
+        if isinstance(index, slice) and any(item is MISSING for item in value):
             return self._whole()[index]
         return value
 
@@ -238,7 +238,7 @@ class ShortTuple(TridentTuple):
         return reversed(self._whole())
 
     def __contains__(self, value: object) -> bool:
-        return any(value is each or value == each for each in self)
+        return any(value is item or value == item for item in self)
 
     def __add__(self, other: Any) -> tuple:
         return self._whole() + other

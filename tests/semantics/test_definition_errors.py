@@ -302,7 +302,7 @@ CALLS: dict[str, Any] = {
     "merge of nothing": (lambda s: s.topology.merge(), "no form of merge takes"),
     "multiReduce of nothing": (lambda s: s.topology.multiReduce(), "no form of multiReduce takes"),
     "newStream without a name": (lambda s: s.topology.newStream("", Batches("v", [])), "is a name"),
-    "fields that are no strings": (lambda s: s.project([1]), "named by a string"),
+    "fields that are no strings": (lambda s: s.project([1]), "must be a string"),
 }
 
 

@@ -83,7 +83,7 @@ MEANINGS = (
     Meaning(
         "Sum of what is no number",
         "ClassCastException: .* cannot be cast to class java.lang.Number .*",
-        f"TridentError: Sum: .* is no number{ANY}",
+        f"TridentError: Sum: .* is not a number{ANY}",
         code="Sum",
     ),
     Meaning(

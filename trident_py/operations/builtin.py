@@ -52,7 +52,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Loads the three queries, which need the state interfaces: those may import operations, not the reverse."""
     if name in _QUERIES:
-        return getattr(importlib.import_module("trident_py.state.queries"), name)
+        return vars(importlib.import_module("trident_py.state.queries"))[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -116,7 +116,8 @@ class Minimum(CombinerAggregator):
             return value
         value = _number(type(self).__name__, value, tuple)
         if value != value:
-            raise TridentError(f"{type(self).__name__}: NaN{_in_field(tuple)} has no order; filter such tuples before")
+            name = type(self).__name__
+            raise TridentError(f"{name}: NaN{_in_field(tuple)} has no order; filter such tuples out first")
         return value + 0.0 if isinstance(value, float) else value  # a zero's sign must not depend on tuple order
 
     def combine(self, val1: Any, val2: Any) -> Any:
@@ -144,9 +145,9 @@ def _number(name: str, value: Any, where: TridentTuple) -> Any:
     plain = meant(value)
     if isinstance(plain, numbers.Real | Decimal) and not isinstance(plain, bool):
         return plain
-    what = "null" if plain is None else f"{value!r}, a {type(value).__name__},"
+    shown = "null" if plain is None else f"{value!r}, a {type(value).__name__},"
     hint = " (FilterNull)" if plain is None else ""
-    raise TridentError(f"{name}: {what}{_in_field(where)} is no number; filter such tuples before{hint}")
+    raise TridentError(f"{name}: {shown}{_in_field(where)} is not a number; filter such tuples out first{hint}")
 
 
 def _in_field(where: TridentTuple) -> str:
@@ -154,15 +155,14 @@ def _in_field(where: TridentTuple) -> str:
     return f" in field {field[0]!r}" if field else ""
 
 
-def _exact_sum(one: Any, other: Any) -> Decimal:
+def _exact_sum(a: Any, b: Any) -> Decimal:
     """Returns all digits of the sum; a float counts with its exact value, as in Storm's BigDecimal."""
     try:
-        a, b = (Decimal(each) for each in (one, other))
-        return _DECIMALS.add(a, b)
+        return _DECIMALS.add(Decimal(a), Decimal(b))
     except (ArithmeticError, TypeError, ValueError):
         raise TridentError(
-            f"Sum: cannot add {one!r} and {other!r}: both must be numbers, and their sum may have no more than "
-            f"{_DECIMALS.prec} digits. Round the values before"
+            f"Sum: cannot add {a!r} and {b!r}: both must be numbers, and their sum may have no more than "
+            f"{_DECIMALS.prec} digits. Round the values first"
         ) from None
 
 

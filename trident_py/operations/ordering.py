@@ -22,13 +22,13 @@ def compare(a: Any, b: Any) -> int:
     NaN is the largest float, -0.0 is below 0.0. Raises TridentError that names both values.
     """
     if type(a) is not type(b) or a is None:
-        raise TridentError(f"cannot compare {_named(a)} with {_named(b)}; values of one type are needed")
+        raise TridentError(f"cannot compare {_named(a)} with {_named(b)}; both must have the same type")
     if type(a) is float:
         return _compare_floats(a, b)
     try:
         return -1 if a < b else 1 if b < a else 0
     except TypeError:
-        raise TridentError(f"cannot compare {_named(a)} with {_named(b)}; they have no order") from None
+        raise TridentError(f"cannot compare {_named(a)} with {_named(b)}; these values have no order") from None
 
 
 def _compare_floats(a: float, b: float) -> int:
@@ -36,8 +36,7 @@ def _compare_floats(a: float, b: float) -> int:
         return -1
     if a > b:
         return 1
-    left, right = _rank(a), _rank(b)
-    return (left > right) - (left < right)
+    return _rank(a) - _rank(b)
 
 
 def _rank(x: float) -> int:
@@ -100,7 +99,7 @@ class _Comparison(Aggregator):
 
     def __init__(self, inputFieldName: str | None, comparator: Comparator) -> None:
         if not callable(comparator):
-            raise DefinitionError(f"a comparator is a callable (a, b) -> int, got {comparator!r}")
+            raise DefinitionError(f"a comparator must be a callable (a, b) -> int, got {comparator!r}")
         self.inputFieldName = inputFieldName
         self.comparator = comparator
 

@@ -72,7 +72,7 @@ class Applies(Protocol):
 class Prepares(Protocol):
     """As an `Operation`, at the start; a CustomStreamGrouping has other arguments."""
 
-    def prepare(self, *told: Any) -> Any: ...
+    def prepare(self, *arguments: Any) -> Any: ...
 
 
 @runtime_checkable
