@@ -77,6 +77,7 @@ class Spec:
     """
 
     passes: bool = False
+    inputs: Any
 
     @property
     def steps(self) -> int:
@@ -99,7 +100,7 @@ class Spec:
 
     def reads(self, port: int) -> Iterable[str]:
         """The fields of this input that it needs, besides the fields that it passes on."""
-        raise NotImplementedError
+        return self.inputs
 
     def make(self, context: NodeContext) -> Processor:
         raise NotImplementedError

@@ -38,9 +38,6 @@ class Each(Spec):
     def operations(self) -> tuple[Any, ...]:
         return (self.function,)
 
-    def reads(self, port: int) -> Iterable[str]:
-        return self.inputs
-
     def make(self, context: NodeContext) -> Processor:
         function = isinstance(self.function, Executes)
         return FunctionProcessor(self, context) if function else CallableProcessor(self, context)
@@ -197,9 +194,6 @@ class Keep(Spec):
     def operations(self) -> tuple[Any, ...]:
         return (self.filter,)
 
-    def reads(self, port: int) -> Iterable[str]:
-        return self.inputs
-
     def make(self, context: NodeContext) -> Processor:
         return FilterProcessor(self, context)
 
@@ -258,9 +252,6 @@ class Replace(Spec):
     def operations(self) -> tuple[Any, ...]:
         return (self.function,)
 
-    def reads(self, port: int) -> Iterable[str]:
-        return self.inputs
-
     def make(self, context: NodeContext) -> Processor:
         return ReplaceProcessor(self, context)
 
@@ -297,9 +288,6 @@ class Peek(Spec):
     @property
     def operation(self) -> str:
         return f"peek {name_of(self.consumer)}"
-
-    def reads(self, port: int) -> Iterable[str]:
-        return self.inputs
 
     def make(self, context: NodeContext) -> Processor:
         return PeekProcessor(self, context)

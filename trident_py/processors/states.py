@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,9 +34,6 @@ class PartitionPersist(Spec):
     @property
     def groups_by(self) -> Fields:
         return self.updater.groupFields if isinstance(self.updater, StateUpdater) else Fields()
-
-    def reads(self, port: int) -> Iterable[str]:
-        return self.inputs
 
     def make(self, context: NodeContext) -> Processor:
         return PersistProcessor(self, context)
@@ -100,9 +97,6 @@ class StateQuery(Spec):
     @property
     def operations(self) -> tuple[Any, ...]:
         return (self.query,)
-
-    def reads(self, port: int) -> Iterable[str]:
-        return self.inputs
 
     def make(self, context: NodeContext) -> Processor:
         return QueryProcessor(self, context)

@@ -63,7 +63,7 @@ def sole_assignments(text: str, name: str) -> list[ast.expr]:
 
 def assigned_in_class(text: str, kind: str, name: str) -> list[ast.expr]:
     """Returns the expressions that the body of a class assigns to one of its names."""
-    return [value for body in _bodies(text, kind) for value in _assigned_in(body, name)]
+    return [value for body in _bodies(text, kind) for value in assigned_in(body, name)]
 
 
 def mentions(text: str, kind: str, name: str) -> bool:
@@ -108,12 +108,8 @@ def enclosing(source: Source) -> list[Function]:
     return [function for function in functions if any(node is source.node for node in ast.walk(function))]
 
 
-def assigned_in(function: Function, name: str) -> list[ast.expr]:
-    """Returns the expressions that a function assigns to one of its variables."""
-    return _assigned_in(function.body, name)
-
-
-def _assigned_in(body: list[ast.stmt], name: str) -> list[ast.expr]:
+def assigned_in(body: list[ast.stmt], name: str) -> list[ast.expr]:
+    """Returns the expressions that the body of a function or class assigns to one of its names."""
     return [value for statement in _statements(body) for target, value in _targets(statement) if target == name]
 
 

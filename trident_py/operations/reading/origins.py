@@ -358,7 +358,7 @@ class Origins:
         if not self.once("closure", id(names.source.function), name) or callable(names.closure[name]):
             return
         for function in enclosing(names.source):
-            self._evaluate(assigned_in(function, name), names.file, names.globals)
+            self._evaluate(assigned_in(function.body, name), names.file, names.globals)
             if name in parameters(function):
                 self._check_calls(function.name, names.globals, names.source.text)
 
@@ -389,7 +389,7 @@ def _local_values(expressions: Iterable[ast.expr], within: Function | None) -> l
     if within is None:
         return []
     names = {node.id for expression in expressions for node in ast.walk(expression) if isinstance(node, ast.Name)}
-    return [value for name in names for value in assigned_in(within, name)]
+    return [value for name in names for value in assigned_in(within.body, name)]
 
 
 class Lenient(Frame):
