@@ -10,6 +10,7 @@ from .base import (
     BaseStateUpdater,
     IBackingMap,
     ITupleCollection,
+    Location,
     MapState,
     QueryFunction,
     ReadOnlyMapState,
@@ -27,7 +28,6 @@ from .base import (
     ValueUpdater,
 )
 from .cached import CachedMap, MicroBatchIBackingMap
-from .location import Location
 from .maps import NonTransactionalMap, OpaqueMap, SnapshottableMap, TransactionalMap
 from .memory import LRUMemoryMapState, MemoryBackingMap, MemoryMapState
 from .participants import BatchParticipant, Remembered, participant_of

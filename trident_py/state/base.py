@@ -9,13 +9,12 @@ from __future__ import annotations
 import enum
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..errors import StateError
 from ..operations.base import Operation, TridentCollector
 from ..tuples import Fields, TridentTuple
-from .location import Location
 
 Key = Sequence[Any]
 
@@ -54,6 +53,31 @@ class ReadOnlyState(State):
 
     def commit(self, txid: int | None) -> Any:
         raise StateError(f"{type(self).__name__} is read-only and does not support updates")
+
+
+@dataclass(frozen=True)
+class Location:
+    """The place of a state's data, which two states of a topology must not share. A factory gives it without opening
+    anything (`StateFactory.location`).
+
+    ``stores``: the store's addresses, each in one spelling (absolute files without links, ``host:port/database``,
+    brokers); two stores with a common address are one. ``names``: its tables or its topic there. ``shared``: "" if the
+    state must be the only writer, because it reads back what it wrote, or its writes depend on existing data; otherwise
+    only states with the same ``shared`` may write beside it. ``shown``: the place in messages, without secrets.
+    """
+
+    stores: frozenset[str]
+    names: frozenset[str]
+    shared: str = ""
+    shown: str = field(default="", compare=False)
+
+    def meets(self, other: Location) -> bool:
+        """Whether both have a table or topic in common."""
+        return bool(self.stores & other.stores and self.names & other.names)
+
+    def admits(self, other: Location) -> bool:
+        """Whether two states may write both places."""
+        return not self.meets(other) or (self.shared != "" and self.shared == other.shared)
 
 
 class StateFactory:

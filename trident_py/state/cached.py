@@ -28,12 +28,13 @@ class CachedMap(BackingMap):
 
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
         names = [key_of(key) for key in keys]
-        known = {name: self._cache[name] for name in names if name in self._cache}
-        missing = [(name, key) for name, key in zip(names, keys, strict=True) if name not in known]
-        found = self.delegate.multiGet([key for _, key in missing])
-        known.update((name, value) for (name, _), value in zip(missing, found, strict=True))
-        self._remember(names, [known[name] for name in names])
-        return [known[name] for name in names]
+        by_name = {name: self._cache[name] for name in names if name in self._cache}
+        missing = [(name, key) for name, key in zip(names, keys, strict=True) if name not in by_name]
+        stored = self.delegate.multiGet([key for _, key in missing])
+        by_name.update((name, value) for (name, _), value in zip(missing, stored, strict=True))
+        values = [by_name[name] for name in names]
+        self._remember(names, values)
+        return values
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
         names = [key_of(key) for key in keys]
@@ -69,10 +70,10 @@ class MicroBatchIBackingMap(BackingMap):
 
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
         step = self.maxMultiGetBatchSize or max(len(keys), 1)
-        found: list[Any] = []
+        values: list[Any] = []
         for start in range(0, len(keys), step):
-            found.extend(self.delegate.multiGet(keys[start : start + step]))
-        return found
+            values.extend(self.delegate.multiGet(keys[start : start + step]))
+        return values
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
         step = self.maxMultiPutBatchSize or max(len(keys), 1)

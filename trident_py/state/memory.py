@@ -17,15 +17,8 @@ from typing import Any, ClassVar
 from .. import home
 from ..canonical import key_of
 from ..errors import DefinitionError, StateError
-from .base import (
-    BackingMap,
-    ITupleCollection,
-    Key,
-    RemovableMapState,
-    StateFactory,
-)
+from .base import BackingMap, ITupleCollection, Key, Location, RemovableMapState, StateFactory
 from .keys import ExactKey
-from .location import Location
 from .maps import OpaqueMap, SnapshottableMap
 from .values import OpaqueValue
 
@@ -44,12 +37,12 @@ class MemoryBackingMap(BackingMap):
 
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
         names = [key_of(key) for key in keys]
-        found = [self._rows.get(name) for name in names]
+        rows = [self._rows.get(name) for name in names]
         if self.maxSize is not None:
-            for name, row in zip(names, found, strict=True):
+            for name, row in zip(names, rows, strict=True):
                 if row is not None:
                     self._rows.move_to_end(name)
-        return [None if row is None else row[1] for row in found]
+        return [None if row is None else row[1] for row in rows]
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
         for key, value in zip(keys, vals, strict=True):
@@ -111,18 +104,18 @@ class MemoryStore:
 
         Raises StateError if two partitions hold the same key: one row would hide the other.
         """
-        found: dict[tuple, tuple[int, Any]] = {}
+        places: dict[tuple, tuple[int, Any]] = {}
         with self._lock:
-            rows = [(partition, *row) for partition, each in self._maps.items() for row in each.items()]
+            rows = [(partition, *row) for partition, map_ in self._maps.items() for row in map_.items()]
         for partition, key, value in rows:
             name = ("$GLOBAL$",) if key == (GLOBAL_KEY,) else ExactKey(key)
-            if name in found:
+            if name in places:
                 raise StateError(
-                    f"key {tuple(name)!r} is in partitions {found[name][0]} and {partition} of the state: the tuples "
-                    "were not sent by their key (partitionBy, groupBy). Give the state one partition to see it whole"
+                    f"key {tuple(name)!r} is in partitions {places[name][0]} and {partition} of the state: the tuples "
+                    "were not partitioned by key (partitionBy, groupBy). To read such a state, give it one partition"
                 )
-            found[name] = partition, value
-        return {name: value for name, (_, value) in found.items()}
+            places[name] = partition, value
+        return {name: value for name, (_, value) in places.items()}
 
 
 class _Partition(BackingMap):

@@ -94,10 +94,10 @@ def participant_of(factory: StateFactory) -> BatchParticipant | None:
     """
     if not isinstance(factory, Participates):
         return factory if isinstance(factory, BatchParticipant) else None
-    made = factory.participant()
-    if made is None or isinstance(made, BatchParticipant):
-        return made
+    participant = factory.participant()
+    if participant is None or isinstance(participant, BatchParticipant):
+        return participant
     raise DefinitionError(
-        f"{factory!r}: its participant() returned a {type(made).__name__}, which is not a BatchParticipant, and would "
-        "never be called. Inherit trident_py.state.BatchParticipant"
+        f"{factory!r}: participant() returned a {type(participant).__name__}, which is not a BatchParticipant and "
+        "would never be called. Inherit trident_py.state.BatchParticipant"
     )

@@ -103,9 +103,9 @@ def _parsed(data: bytes) -> Any:
 
 def _parts(data: bytes, count: int, form: str) -> list[Any]:
     """Returns the parts of a stored value. A null txid cannot be read back (Storm: NullPointerException)."""
-    found = _parsed(data)
-    if not isinstance(found, list) or len(found) != count:
+    parts = _parsed(data)
+    if not isinstance(parts, list) or len(parts) != count:
         raise StateError(f"stored bytes {data[:80]!r} are not {form}; another kind of map wrote them")
-    if found[0] is None:
+    if parts[0] is None:
         raise StateError(f"stored bytes {data[:80]!r} have no txid: they were written outside a batch")
-    return found
+    return parts

@@ -76,12 +76,12 @@ class MapCombinerAggStateUpdater(StateUpdater):
     def _columns(self, tuples: Sequence[TridentTuple]) -> tuple[Sequence[tuple], Column]:
         """Returns keys and partial results; as the columns that came in, if none is short."""
         if isinstance(tuples, TupleList) and not any(chunk.short for chunk in tuples.chunks):
-            whole = concat(tuples.chunks)
-            return ColumnKeys([whole.column(name) for name in self.groupFields]), whole.column(self.valueFields[0])
+            chunk = concat(tuples.chunks)
+            return ColumnKeys([chunk.column(name) for name in self.groupFields]), chunk.column(self.valueFields[0])
         fields = tuples[0].getFields()
         group = _picker(fields, self.groupFields)
         value = itemgetter(fields.fieldIndex(self.valueFields[0]))
-        return [group(each) for each in tuples], [value(each) for each in tuples]
+        return [group(values) for values in tuples], [value(values) for values in tuples]
 
 
 class MapReducerAggStateUpdater(StateUpdater):
@@ -99,11 +99,11 @@ class MapReducerAggStateUpdater(StateUpdater):
     ) -> None:
         fields = tuples[0].getFields()
         group, pick = _picker(fields, self.groupFields), _picker(fields, self.inputFields)
-        made = tuple_class(self.inputFields)
+        input_class = tuple_class(self.inputFields)
         groups: dict[tuple, tuple[tuple, list[TridentTuple]]] = {}
-        for each in tuples:
-            key = group(each)
-            groups.setdefault(key_of(key), (key, []))[1].append(made(pick(each)))
+        for values in tuples:
+            key = group(values)
+            groups.setdefault(key_of(key), (key, []))[1].append(input_class(pick(values)))
         keys = [key for key, _ in groups.values()]
         news = map.multiUpdate(keys, [ReducerValueUpdater(self.agg, rows) for _, rows in groups.values()])
         _emit(collector, keys, news)

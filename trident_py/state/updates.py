@@ -37,8 +37,8 @@ class ReducerValueUpdater(ValueUpdater):
 
     def update(self, stored: Any) -> Any:
         value = self.agg.init() if stored is None else stored
-        for each in self.tuples:
-            value = self.agg.reduce(value, each)
+        for tuple_ in self.tuples:
+            value = self.agg.reduce(value, tuple_)
         return value
 
 
@@ -147,7 +147,7 @@ def combination_of(updaters: Sequence[ValueUpdater]) -> Combination | None:
 def sql_of(agg: CombinerAggregator) -> str | None:
     """Returns the combiner's SQL; None if a subclass overrides `combine` without naming its own SQL."""
     for place in (agg, *type(agg).__mro__):
-        own = getattr(place, "__dict__", {})
-        if "sql" in own or "combine" in own:
-            return own.get("sql")
+        attributes = getattr(place, "__dict__", {})  # an object with slots has none
+        if "sql" in attributes or "combine" in attributes:
+            return attributes.get("sql")
     return None

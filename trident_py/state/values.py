@@ -53,8 +53,8 @@ class OpaqueValue(NamedTuple):
             return False
         if self.currTxid is None:
             raise StateError(
-                f"batch {txid} cannot update an opaque value that was written without a txid: nobody knows "
-                "which batch wrote it. Write the key again without a txid, or remove it"
+                f"batch {txid} cannot update an opaque value that was written without a txid: the batch that wrote it "
+                "is unknown. Write the key again without a txid, or remove it"
             )
         if txid < self.currTxid:
             raise behind(txid, self.currTxid)
