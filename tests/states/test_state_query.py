@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from trident_py import DefinitionError, LocalCluster, TridentTopology
 from trident_py.operations.builtin import Count, FilterNull, MapGet, SnapshotGet, Sum, TupleCollectionGet
 from trident_py.spouts import FixedBatchSpout
 from trident_py.testing import Crashing, collect
-from trident_py.tuples import TridentTuple
+from trident_py.tuples import Fields, TridentTuple
 
 KINDS = ["nonTransactional", "transactional", "opaque"]
 WORDS = ["the", "cow", "jumped", "over", "the", "moon", "the", "man", "went", "to", "the", "store"]
@@ -295,6 +296,20 @@ def test_rows_in_several_files_are_given_too_and_a_missing_table_has_none(databa
     assert sorted(row for part in parts for row in part) == [[n, str(n)] for n in range(20)]
     assert len([part for part in parts if part]) > 1
     assert list(AppendState(database, "none").makeState({}, None, 0, 1).getTuples()) == []
+
+
+@pytest.mark.parametrize("columns", [["at", "v bigint"], None])
+def test_rows_are_read_with_the_types_that_only_the_key_declares(database: str, columns: Any) -> None:
+    factory = InsertIgnoreState(database, "rows", key="at timestamp", columns=columns)
+    keeper = factory.makeState({}, None, 0, 1)
+    keeper.beginCommit(1)
+    noon = datetime.datetime(2026, 1, 2, 12)
+    keeper.insert([TridentTuple.of(Fields("at timestamp", "v bigint"), (noon, 1))], tell=False)
+    keeper.commit(1)
+    assert factory.stored() == {(noon,): (1,)}
+    assert list(factory.makeState({}, None, 0, 1).getTuples()) == [[noon, 1]]
+    shown = BatchState(database, "rows", columns=columns, key="at timestamp")
+    assert shown.stored() == {(noon,): (1,)} and list(shown.makeState({}, None, 0, 1).getTuples()) == [[noon, 1]]
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)

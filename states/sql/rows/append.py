@@ -227,7 +227,7 @@ class AppendState(RowFactory):
 
     def stored(self) -> dict[tuple, int]:
         """Returns all rows, and how often each is stored."""
-        return dict(stored_rows(self.place, self._fields))
+        return dict(stored_rows(self.place, self._fields, Fields()))
 
     def __repr__(self) -> str:
         where = f"{shown(parsed(self.url))!r}, {self.table!r}"

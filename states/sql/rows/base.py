@@ -133,27 +133,28 @@ def fields_of(tuples: Sequence[Any]) -> Fields:
     return tuples.fields if isinstance(tuples, TupleList) else tuples[0].getFields()
 
 
-def stored_rows(place: TablePlace, columns: Fields | None) -> Counter[tuple]:
-    """All rows of a table and how often each is stored; json columns as text. For tests."""
-    return Counter(_rows(place, _fields(place, columns), as_text=("json",)))
+def stored_rows(place: TablePlace, columns: Fields | None, key: Fields) -> Counter[tuple]:
+    """All rows of a table and how often each is stored, the key's columns first; json columns as text. For tests."""
+    return Counter(_rows(place, _fields(place, columns, key), as_text=("json",)))
 
 
 def rows_of(
     place: TablePlace, columns: Fields | None, key: Fields, partition: int, of: int
 ) -> Iterator[list[Any]]:
     """This partition's share of a table's rows, for `TupleCollectionGet`; the key's columns come first."""
-    fields = _fields(place, columns)
-    rows = _rows(place, fields.only([name for name in key if name in fields]).concat(fields.without(key)))
+    rows = _rows(place, _fields(place, columns, key))
     for row, _ in shared(((row, None) for row in rows), partition, of):
         yield list(row)
 
 
-def _fields(place: TablePlace, columns: Fields | None) -> Fields:
-    """The declared fields, else the table's columns; none if the table is missing."""
+def _fields(place: TablePlace, columns: Fields | None, key: Fields) -> Fields:
+    """The declared fields, else the table's columns; the key's first. None if the table is missing."""
     stored = existing(place.stores()[0], place.table)
     if stored is None:
         return Fields()
-    return Fields(list(stored)) if columns is None else columns
+    fields = Fields(list(stored)) if columns is None else columns
+    keys, others = split(fields, key.only([name for name in key if name in fields]))
+    return keys.concat(others)
 
 
 def _rows(place: TablePlace, fields: Fields, as_text: Sequence[str] = ()) -> Iterator[tuple]:

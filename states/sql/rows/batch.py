@@ -17,7 +17,7 @@ from trident_py.tuples import Fields, FieldsLike, TridentTuple
 from ...columns.values import Column
 from ..ledger import Ledger, SqlFence, Trace
 from ..store import ConnectionLost, parsed, shown
-from ..table import Shape, existing, one_key
+from ..table import Shape, one_key
 from ..transaction import Transaction
 from .base import RowFactory, columns_of, fields_of, row_shape, rows_of, stored_rows
 from .checking import checked
@@ -250,15 +250,8 @@ class BatchState(RowFactory):
 
     def stored(self) -> dict[tuple, Any]:
         """Returns all rows and how often each is stored; with a key: key tuple -> tuple of the other columns."""
-        columns = self._fields
-        if columns is None and len(self._key):
-            columns = Fields(list(existing(self.place.stores()[0], self.table) or {}))
-        rows = stored_rows(self.place, columns)
-        if columns is None or not len(self._key):
-            return dict(rows)
-        keys = [columns.fieldIndex(name) for name in self._key]
-        others = [index for index in range(len(columns)) if index not in keys]
-        return {tuple(row[i] for i in keys): tuple(row[i] for i in others) for row in rows}
+        rows, width = stored_rows(self.place, self._fields, self._key), len(self._key)
+        return {row[:width]: row[width:] for row in rows} if width else dict(rows)
 
     def __repr__(self) -> str:
         where = f"{shown(parsed(self.url))!r}, {self.table!r}"
