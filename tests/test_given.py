@@ -95,7 +95,7 @@ def process(folder: Path, salt: str, code: str, check: bool = True) -> str:
 def test_a_half_written_batch_that_is_replayed_with_other_values_is_told(folder: Path, made: str, place: str) -> None:
     process(folder, "x", f"run({made!r}, crash='kill')", check=False)
     told = process(folder, "y", f"run({made!r})")
-    assert f"batch 2 was begun with other values: {place}. " in told and "rows of counts (exactly once)" in told
+    assert f"batch 2 began with other values: {place}. " in told and "rows of counts (exactly once)" in told
 
 
 def test_the_same_values_and_a_whole_batch_are_told_nothing_of(folder: Path) -> None:
@@ -123,7 +123,7 @@ def test_where_exactly_once_is_asked_for_a_start_with_other_values_is_refused(fo
 def test_spark_tells_it_too(folder: Path) -> None:
     process(folder, "x", "run('attribute', crash='error', cluster=SparkCluster)")
     told = process(folder, "y", "run('attribute', cluster=SparkCluster)")
-    assert "batch 2 was begun with other values: salt of Salt" in told
+    assert "batch 2 began with other values: salt of Salt" in told
 
 
 # -- what counts as a value -----------------------------------------------------------------------------------------

@@ -97,6 +97,13 @@ def test_a_start_on_spark_waits_too(own_server: Any, spark_cluster: Callable[...
     assert counted(url) == {("a",): 2, ("b",): 1}
 
 
+def test_a_start_that_waits_on_spark_can_be_stopped(spark_cluster: Callable[..., Any]) -> None:
+    running = spark_cluster().submitTopology("t", {}, words("postgresql+psycopg://nobody@127.0.0.1:9/none").build())
+    assert soon(lambda: bool(waits(running))), running.events
+    running.stop()
+    assert running.awaitTermination(60) and running.exception is None
+
+
 # -- the rule itself
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import uuid
 from dataclasses import replace
 from typing import Any
@@ -11,15 +10,14 @@ from typing import Any
 from . import home
 from .canonical import SET_ORDER
 from .context import with_context
-from .errors import TopologyError, TridentError
+from .errors import TridentError
 from .guarantees.table import trusted
 from .guarantees.tracing import by_hash_seed
-from .patience import Stopped
 from .run.agreement import Seeded, Standing
-from .run.batch_loop import BatchLoop, topology_error
+from .run.batch_loop import BatchLoop
 from .run.deciding import DECIDED
 from .run.opening import SETTLED
-from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows, failure_of, outcome
+from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows, outcome
 from .run.progress import RunningTopology, log
 from .run.worker_memory import end_run, task_for
 from .spouts.coordination import Coordination, Descriptor
@@ -33,8 +31,8 @@ ORDER = "order"
 
 def _own_seed() -> str:
     """The PYTHONHASHSEED of this process; "" if it is random."""
-    given = os.environ.get("PYTHONHASHSEED", "")
-    return given if given.isdigit() else ""
+    seed = os.environ.get("PYTHONHASHSEED", "")
+    return seed if seed.isdigit() else ""
 
 
 class LocalCluster:
@@ -82,41 +80,15 @@ class LocalRunningTopology(RunningTopology):
     def __init__(self, name: str, run: str, programs: list[Program], checkpoints: str | None) -> None:
         super().__init__(name, [program.component for program in programs])
         self.run = run
-        self.threads = [
-            threading.Thread(target=self._run, args=(program, checkpoints), name=f"trident-{program.component}")
-            for program in programs
-        ]
-        for thread in self.threads:
-            thread.daemon = True
+        self._programs = {program.component: program for program in programs}
+        self._checkpoints = checkpoints
 
-    def start(self) -> None:
-        for thread in self.threads:
-            thread.start()
+    def _run_component(self, component: str) -> None:
+        LocalComponent(self._programs[component], self, self.run, self._checkpoints).run()
 
-    def _run(self, program: Program, checkpoints: str | None) -> None:
-        error: TopologyError | None = None
-        try:
-            LocalComponent(program, self, self.run, checkpoints).run()
-        except Stopped:
-            pass
-        except TopologyError as failed:
-            error = failed
-        except BaseException as failed:
-            error = topology_error(failure_of("start", 0, failed), None)
-            error.__cause__ = failed
-        finally:
-            self._end(program.component, error)
-
-    def _end(self, component: str, error: TopologyError | None) -> None:
-        with self._lock:
-            last = self._open == {component}
-        if last:
-            try:
-                end_run(self.run)
-                home.forget(self.run)
-            except BaseException as failed:
-                log.warning("an operation failed in cleanup: %s", failed)
-        self.component_ended(component, error)
+    def _clean_up(self) -> None:
+        end_run(self.run)
+        home.forget(self.run)
 
 
 class LocalComponent:
@@ -168,28 +140,28 @@ class LocalComponent:
     def _planned(self, txid: int) -> dict | None:
         """The metadata of the batch after this txid, if that batch has begun and a spout has metadata of it."""
         begun = self.store.get("begun", txid + 1)
-        return begun if begun is not None and any(each is not None for each in begun.values()) else None
+        return begun if begun is not None and any(value is not None for value in begun.values()) else None
 
     def _other_order(self) -> dict | None:
         """The record of a process with another hash seed that ended in the middle of a batch; None if there is none."""
-        kept: dict | None = self.store.get(ORDER, 0)
-        return kept if kept is not None and kept["order"] != SET_ORDER else None
+        record: dict | None = self.store.get(ORDER, 0)
+        return record if record is not None and record["order"] != SET_ORDER else None
 
     def _seeded(self, begun: bool) -> Seeded | None:
-        kept = self._other_order() if begun else None
-        if kept is None:
+        other = self._other_order() if begun else None
+        if other is None:
             return None
         operation = by_hash_seed(self.program.lowered.plan, trusted(self.program.conf))
-        return Seeded(operation, kept["seed"]) if operation else None
+        return Seeded(operation, other["seed"]) if operation else None
 
     def _compare_order(self, standing: Standing) -> None:
         """Warns if a process with another order of sets may have begun the next batch."""
         if standing.begun and self._other_order() is not None:
             txid = standing.committed + 1
             text = (
-                f"batch {txid} may have been begun by a process with another hash seed, which ended in it: what a "
-                "function of yours makes of the order of a set, or of hash(), may differ now. Start with "
-                "PYTHONHASHSEED=0 each time"
+                f"a process with another hash seed may have begun batch {txid} and ended before its commit: results "
+                "of your functions that depend on the order of a set, or on hash(), may differ now. Set "
+                "PYTHONHASHSEED=0 for every start"
             )
             log.warning("%s", text)
             self.running.event(self.program.component, "reported", txid, None, text)
@@ -228,7 +200,7 @@ class LocalComponent:
         for target, tag, block in rows:
             arriving[target].append((tag, block))
         tasks = [task_for(self.program, level, partition, batch) for partition in range(count)]
-        made = [row for task, own in zip(tasks, arriving, strict=True) for row in task.execute(batch, own)]
+        leaving = [row for task, arrived in zip(tasks, arriving, strict=True) for row in task.execute(batch, arrived)]
         if any(task.failed for task in tasks):
-            return made
-        return made + [row for task in tasks for row in task.commit()]
+            return leaving
+        return leaving + [row for task in tasks for row in task.commit()]

@@ -15,10 +15,10 @@ from ..patience import Patience, Stopped, back_off_seconds, start_wait, until_st
 from ..plan import ProcessorNode, describe
 from ..spouts.coordination import Coordination, Descriptor
 from .agreement import Agreed, Standing
-from .deciding import MAX_ATTEMPTS, Publisher, Receipts, topology_error
+from .deciding import MAX_ATTEMPTS, Publisher, Receipts
 from .given import GIVEN, compare
 from .opening import Opening, participants_of
-from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program, failure_of
+from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program, failure_of, topology_error
 from .progress import RunningTopology, Stopwatch
 
 log = logging.getLogger("trident_py")
@@ -263,6 +263,3 @@ class BatchLoop:
 
     def _event(self, kind: str, batch: BatchInfo, reason: str) -> None:
         self.running.event(self.program.component, kind, batch.txid, batch.attempt, reason)
-
-
-__all__ = ["MAX_ATTEMPTS", "BatchLoop", "Stopped", "topology_error"]

@@ -10,12 +10,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ..blame import notes_of, said
 from ..context import RunContext
 from ..errors import FailedException, StateError, TopologyError, ZombieError
 from ..patience import until_stopped
 from ..state.participants import BatchParticipant
-from .program import BatchInfo, Failure, Program, failure_of
+from .program import BatchInfo, Program, failure_of, topology_error
 from .progress import RunningTopology
 
 Receipts = dict[str, list]
@@ -106,10 +105,3 @@ class Publisher:
 
 def _stuck(batch: BatchInfo, error: BaseException) -> TopologyError:
     return topology_error(failure_of("commit", 0, error), batch.txid)
-
-
-def topology_error(failure: Failure, txid: int | None, tries: str = "") -> TopologyError:
-    """The error that ends a run: the user's exception, lines and values, and the step that failed."""
-    where = f"in {failure.operation}, txid {txid}, partition {failure.partition}{tries}"
-    message = "\n  ".join([said(failure.error), *notes_of(failure.error), where])
-    return TopologyError(message, failure.operation, txid, failure.partition, failure.trace)

@@ -48,7 +48,7 @@ class Given:
 
     def _operations(self) -> Iterator[tuple[str, Any]]:
         names: dict[str, int] = {}
-        for operation in (each for node in self.plan.nodes for each in operations_of(node)):
+        for operation in (operation for node in self.plan.nodes for operation in operations_of(node)):
             name = name_of(operation)
             names[name] = names.get(name, 0) + 1
             yield (name if names[name] == 1 else f"{name} ({names[name]})"), operation
@@ -56,16 +56,17 @@ class Given:
     def others(self, then: Mapping[str, Mapping[str, str]], now: Digests) -> dict[str, str]:
         """The operations that hold another value, each with the first such place. A new or missing value does not
         count: it means that the program was changed, and a corrected program may go on."""
-        found = {}
-        for name, told in now.items():
-            if place := next((each for each in told if then.get(name, {}).get(each, told[each]) != told[each]), None):
-                found[name] = place
-        return found
+        changed = {}
+        for name, digests in now.items():
+            before = then.get(name, {})
+            if place := next((place for place in digests if before.get(place, digests[place]) != digests[place]), None):
+                changed[name] = place
+        return changed
 
     def weakened(self, names: Iterable[str], conf: Mapping[str, Any]) -> tuple[Guarantees, list[Guarantee]]:
         """The guarantees if these operations count as changing, and the present guarantees that would become worse."""
-        wanted = set(names)
-        changed = [each for name, each in self._operations() if name in wanted and not is_declared(each)]
+        operations = dict(self._operations())
+        changed = [operations[name] for name in names if not is_declared(operations[name])]
         return weakened(self.plan, conf, changed)
 
 
@@ -84,15 +85,15 @@ def compare(plan: Plan, conf: Mapping[str, Any], standing: Standing, store: Meta
         return now, ""
     txid = standing.committed + 1
     values = ", ".join(f"{place} of {name}" for name, place in others.items())
-    states = ", ".join(f"{each.state} ({each.guarantee})" for each in worse)
+    states = ", ".join(f"{guarantee.state} ({guarantee.guarantee})" for guarantee in worse)
     text = (
-        f"batch {txid} was begun with other values: {values}. Rows of it may be stored that were made with those, and "
-        f"the rest will be made with these, which may lose or double rows of {states}. Start once with the values of "
-        f"before; when batch {txid} is committed, these will do"
+        f"batch {txid} began with other values: {values}. Rows made with the old values may already be stored, and its "
+        f"replay makes the rest with the new ones, which may lose or duplicate rows of {states}. Start once with the "
+        f"old values; after batch {txid} is committed, the new ones are safe"
     )
     required = conf.get(GUARANTEE)
     if required is not None and after.below(required):
-        raise LineageError(f"{text}. To go on with these all the same, start once without {GUARANTEE}")
+        raise LineageError(f"{text}. To continue with the new values anyway, start once without {GUARANTEE}")
     return now, text
 
 
@@ -116,8 +117,8 @@ class _Walk:
     def _thing(self, place: str, value: Any) -> Iterator[tuple[str, str]]:
         if isinstance(value, _NO_VALUES) or id(value) in self._seen:
             return
-        if not _is_walked(value) and (found := _digest(value)) is not None:
-            yield place, found
+        if not _is_walked(value) and (digest := _digest(value)) is not None:
+            yield place, digest
             return
         self._seen[id(value)] = value
         yield from self._values(place, _parts(value))
@@ -152,7 +153,7 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, functools.partial):
         yield from (
             ("func", value.func),
-            *((f"args.{n}", each) for n, each in enumerate(value.args)),
+            *((f"args.{number}", argument) for number, argument in enumerate(value.args)),
             *value.keywords.items(),
         )
     elif isinstance(value, types.MethodType):
@@ -160,13 +161,13 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, types.FunctionType):
         yield from _of_function(value) if is_users(value) else ()
     elif isinstance(value, dict):
-        yield from ((str(key), each) for key, each in value.items())
+        yield from ((str(key), part) for key, part in value.items())
     elif isinstance(value, list | tuple | set | frozenset):
-        yield from ((str(number), each) for number, each in enumerate(value))
+        yield from ((str(number), part) for number, part in enumerate(value))
     elif is_users(type(value)) and not isinstance(value, enum.Enum):
         yield from _of_object(value)
     elif is_ours(type(value)):
-        yield from getattr(value, "__dict__", {}).items()
+        yield from _attributes(value).items()
 
 
 def _of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
@@ -181,15 +182,23 @@ def _of_function(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 def _names(code: types.CodeType) -> Iterator[str]:
     yield from code.co_names
-    for each in code.co_consts:
-        if isinstance(each, types.CodeType):
-            yield from _names(each)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """The attributes of the object itself. An object with __slots__ alone has no __dict__."""
+    try:
+        return vars(value)
+    except TypeError:
+        return {}
 
 
 def _of_object(value: Any) -> Iterator[tuple[str, Any]]:
-    own = getattr(value, "__dict__", {})
-    yield from own.items()
+    attributes = _attributes(value)
+    yield from attributes.items()
     for kind in filter(is_users, type(value).__mro__):
-        for name, each in vars(kind).items():
-            if name not in own and (name[:2] != "__" or isinstance(each, types.FunctionType)):
-                yield name, each.__func__ if isinstance(each, staticmethod | classmethod | types.MethodType) else each
+        for name, part in vars(kind).items():
+            if name not in attributes and (name[:2] != "__" or isinstance(part, types.FunctionType)):
+                yield name, part.__func__ if isinstance(part, staticmethod | classmethod | types.MethodType) else part

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import cloudpickle
 
 from ..blame import blame, note, notes_of, said
-from ..errors import FailedException, TridentError
+from ..errors import FailedException, TopologyError, TridentError
 from ..names import joined
 from ..plan import Plan, ProcessorNode, SpoutNode
 from ..spouts import Descriptor, SpoutNodeInfo
@@ -156,6 +156,13 @@ def failure_of(operation: str, partition: int, error: BaseException, values: boo
     origin = blame(error, values)
     note(error, origin)
     return Failure(operation, partition, error, isinstance(error, FailedException), origin.origin, origin.trace)
+
+
+def topology_error(failure: Failure, txid: int | None, tries: str = "") -> TopologyError:
+    """The error that ends a run: the user's exception, lines and values, and the step that failed."""
+    where = f"in {failure.operation}, txid {txid}, partition {failure.partition}{tries}"
+    message = "\n  ".join([said(failure.error), *notes_of(failure.error), where])
+    return TopologyError(message, failure.operation, txid, failure.partition, failure.trace)
 
 
 def outcome(rows: Iterable[tuple[int, Any]]) -> AttemptOutcome:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..errors import TopologyError
+from ..patience import Stopped
+from .program import failure_of, topology_error
 
 log = logging.getLogger("trident_py")
 
@@ -129,6 +131,40 @@ class RunningTopology:
         self._listeners.append(listener)
 
     # -- for clusters -----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Starts a thread for each component."""
+        for component in self.progress:
+            name = f"trident-{component}"
+            threading.Thread(target=self._run, args=(component,), name=name, daemon=True).start()
+
+    def _run(self, component: str) -> None:
+        error: TopologyError | None = None
+        try:
+            self._run_component(component)
+        except Stopped:
+            pass
+        except TopologyError as failed:
+            error = failed
+        except BaseException as failed:
+            error = topology_error(failure_of("start", 0, failed), None)
+            error.__cause__ = failed
+        with self._lock:
+            last = self._open == {component}
+        if last:
+            try:
+                self._clean_up()
+            except BaseException as failed:
+                log.warning("an operation failed in cleanup: %s", failed)
+        self.component_ended(component, error)
+        if error is not None:
+            self._stop()
+
+    def _run_component(self, component: str) -> None:
+        """Overridden by clusters. Runs a component to its end; raises TopologyError if it fails."""
+
+    def _clean_up(self) -> None:
+        """Overridden by clusters. Called once, before the run ends."""
 
     def event(self, component: str | None, kind: str, txid: int | None, attempt: int | None, reason: str = "") -> None:
         """Records an event and calls the listeners. An error of a listener is only logged."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import threading
 import uuid
 
 from pyspark.sql import SparkSession
 
 from .. import home
 from ..context import with_context
-from ..errors import TopologyError, TridentError
+from ..errors import TridentError
 from ..home import HomeService
-from ..run.batch_loop import topology_error
-from ..run.program import Program, compile_plan, failure_of
+from ..run.program import Program, compile_plan
 from ..run.progress import RunningTopology
 from ..topology import Topology
 from ..topology.submission import check_submission
@@ -95,8 +93,8 @@ class SparkRunningTopology(RunningTopology):
         super().__init__(name, [program.component for program in programs])
         assert cluster._home is not None
         self.run = run
-        self._components = [
-            SparkComponent(
+        self._components = {
+            program.component: SparkComponent(
                 cluster.spark,
                 cluster._home,
                 cluster._source,
@@ -107,36 +105,14 @@ class SparkRunningTopology(RunningTopology):
                 available_now,
             )
             for program in programs
-        ]
+        }
 
-    def start(self) -> None:
-        for component in self._components:
-            name = f"trident-{component.program.component}"
-            threading.Thread(target=self._run, args=(component,), name=name, daemon=True).start()
+    def _run_component(self, component: str) -> None:
+        self._components[component].run()
 
-    def _run(self, component: SparkComponent) -> None:
-        error: TopologyError | None = None
-        try:
-            component.run()
-        except TopologyError as failed:
-            error = failed
-        except BaseException as failed:
-            error = topology_error(failure_of("start", 0, failed), None)
-            error.__cause__ = failed
-        self._end(component.program.component, error)
-
-    def _end(self, component: str, error: TopologyError | None) -> None:
-        with self._lock:
-            last = self._open == {component}
-        if last:
-            home.forget(self.run)
-        self.component_ended(component, error)
-        if error is not None:
-            self._stop()
+    def _clean_up(self) -> None:
+        home.forget(self.run)
 
     def _stop(self) -> None:
-        for component in self._components:
+        for component in self._components.values():
             component.wake()
-
-
-__all__ = ["SparkCluster", "SparkRunningTopology"]

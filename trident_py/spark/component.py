@@ -15,8 +15,8 @@ from ..context import with_context
 from ..errors import TopologyError, TridentError
 from ..home import HomeService, Proxy
 from ..patience import Stopped
-from ..run.batch_loop import BatchLoop, topology_error
-from ..run.program import AttemptOutcome, BatchInfo, Program, failure_of
+from ..run.batch_loop import BatchLoop
+from ..run.program import AttemptOutcome, BatchInfo, Program, failure_of, topology_error
 from ..run.program import outcome as outcome_of
 from ..run.progress import RunningTopology
 from ..spouts.coordination import Coordination, Descriptor

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from ..errors import FailedException
 from ..patience import back_off_seconds
-from ..run.batch_loop import MAX_ATTEMPTS
+from ..run.deciding import MAX_ATTEMPTS
 from ..run.program import FAILURE, Program, Row, descriptor_rows, encode_failure, failure_of
 from ..spouts.coordination import Coordination, Descriptor
 from .lowering import python_spouts
