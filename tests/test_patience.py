@@ -68,7 +68,8 @@ def test_a_start_gives_up_at_its_limit_and_names_the_setting(own_server: Any, ki
     server.kill()
     with LocalCluster() as cluster:
         running = cluster.submitTopology("t", {START_WAIT: 0}, words(url).build())
-        with pytest.raises(TopologyError, match=r"(?s)state counts is away: .*topology\.start\.wait\.secs") as told:
+        message = r"(?s)state counts is unavailable: .*topology\.start\.wait\.secs"
+        with pytest.raises(TopologyError, match=message) as told:
             running.awaitTermination(60)
     assert isinstance(told.value.__cause__, StateError)
     assert isinstance(told.value.__cause__.__cause__, FailedException)

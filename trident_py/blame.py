@@ -26,7 +26,7 @@ _MADE_UP = ("<frozen ", "<__array_function__", "<attrs ")
 _PLAIN = (str, bytes, int, float, type(None), decimal.Decimal, datetime.date, datetime.time, list, tuple, dict, set)
 FRAMES = 5
 LONGEST = 400
-NOTHING_LEFT = "next() found nothing left: give it a default, as next(values, None), or catch StopIteration"
+NOTHING_LEFT = "next() ran out of values: give it a default, as in next(values, None), or catch StopIteration"
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class Blame:
 def blame(error: BaseException, values: bool = True) -> Blame:
     """Reads the traceback of an exception, in the process that raised it. ``values=False`` leaves the values out."""
     raised = _raised(error)
-    frames = [frame for each in raised for frame in traceback.extract_tb(each.__traceback__)]
-    users_own = [_told(frame) for frame in frames if is_users(frame.filename)]
+    frames = [frame for exception in raised for frame in traceback.extract_tb(exception.__traceback__)]
+    users_own = [_line_of(frame) for frame in frames if is_users(frame.filename)]
     hint = NOTHING_LEFT if isinstance(raised[-1], StopIteration) else ""
     return Blame(tuple(users_own), arguments(error) if values else "", _trace(error), hint)
 
@@ -75,9 +75,9 @@ def _raised(error: BaseException) -> list[BaseException]:
     return [error, cause] if stopped and cause is not None else [error]
 
 
-def note(error: BaseException, found: Blame) -> None:
+def note(error: BaseException, origin: Blame) -> None:
     """Adds the lines to the exception's notes, once."""
-    for line in found.lines():
+    for line in origin.lines():
         if line not in notes_of(error):
             error.add_note(line)
 
@@ -95,7 +95,7 @@ def is_users(filename: str) -> bool:
 
 def arguments(error: BaseException) -> str:
     """The arguments of the user's function that trident_py called, as ``name=value``; tuples field by field."""
-    frames = (frame for each in _raised(error) for frame in _frames(each.__traceback__))
+    frames = (frame for exception in _raised(error) for frame in _frames(exception.__traceback__))
     entry = next((frame for frame in frames if is_users(frame.f_code.co_filename)), None)
     if entry is None:
         return ""
@@ -119,8 +119,8 @@ def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
 def _named(name: str, value: Any) -> Iterator[str]:
     """Shows only tuples and plain data. The repr of a state or a collector is useless, and may reveal secrets."""
     if isinstance(value, TridentTuple):
-        held = tuple.__iter__(value)  # a ShortTuple's own iterator raises
-        yield from (_pair(field, each) for field, each in zip(value.getFields(), held, strict=False))
+        values = tuple.__iter__(value)  # a ShortTuple's own iterator raises
+        yield from (_pair(field, item) for field, item in zip(value.getFields(), values, strict=False))
     elif isinstance(value, _PLAIN):
         yield _pair(name, value)
 
@@ -145,16 +145,16 @@ def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 4]} ..."
 
 
-def _told(frame: traceback.FrameSummary) -> str:
+def _line_of(frame: traceback.FrameSummary) -> str:
     where = f"{frame.filename}:{frame.lineno} in {frame.name}"
     return f"{where}: {frame.line}" if frame.line else where
 
 
 def _trace(error: BaseException) -> str:
     """The traceback as Python prints it, without frames of trident_py."""
-    told = traceback.TracebackException.from_exception(error)
-    each: traceback.TracebackException | None = told
-    while each is not None:
-        each.stack = traceback.StackSummary.from_list([f for f in each.stack if not f.filename.startswith(OURS)])
-        each = each.__cause__ or each.__context__
-    return "".join(told.format())
+    trace = traceback.TracebackException.from_exception(error)
+    link: traceback.TracebackException | None = trace
+    while link is not None:
+        link.stack = traceback.StackSummary.from_list([f for f in link.stack if not f.filename.startswith(OURS)])
+        link = link.__cause__ or link.__context__
+    return "".join(trace.format())

@@ -39,7 +39,7 @@ class Calls:
     def kept(self) -> int:
         """The number of bytes of all kept replies."""
         with self._lock:
-            replies = [each.reply for each in self._callers.values()]
+            replies = [caller.reply for caller in self._callers.values()]
         return sum(len(reply.result()) for reply in replies if reply is not None and reply.done())
 
     def join(self, client: str, again: bool) -> bool:

@@ -79,13 +79,13 @@ class Chunk:
 
     def tuples(self, fields: Fields) -> list[TridentTuple]:
         """The rows as operations see them. A missing value is an error only for an operation that reads it."""
-        made = tuple_class(fields)
+        kind = tuple_class(fields)
         if not len(fields):
-            return [made()] * self.length
+            return [kind()] * self.length
         rows = zip(*(to_list(self.columns[name]) for name in fields), strict=True)
         if not self.short:
-            return list(map(made, rows))
-        return [short_tuple(fields, row) if lacks(row) else made(row) for row in rows]
+            return list(map(kind, rows))
+        return [short_tuple(fields, row) if lacks(row) else kind(row) for row in rows]
 
     def only(self, names: Iterable[str]) -> Chunk:
         return Chunk({name: self.columns[name] for name in names}, self.length, self.short)
@@ -352,17 +352,17 @@ def exact_cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if _is_bytes(column.type) and not (_is_bytes(wanted) or _is_text(wanted)):  # Arrow would parse them
-        raise TridentError(f"field {name!r}: {column.type} does not become {wanted}")
+        raise TridentError(f"field {name!r}: {column.type} cannot be converted to {wanted}")
     try:
         if pa.types.is_decimal(wanted) and _is_text(column.type):
             return decimals(column.cast(pa.string()), wanted)
-        made = column.cast(wanted)
-        exact = _is_exact(column, made)
+        converted = column.cast(wanted)
+        exact = _is_exact(column, converted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise TridentError(f"field {name!r}: {column.type} does not become {wanted}: {error}") from error
+        raise TridentError(f"field {name!r}: {column.type} cannot be converted to {wanted}: {error}") from error
     if not exact:
-        raise TridentError(f"field {name!r}: as {wanted} a value of type {column.type} would be another one")
-    return made
+        raise TridentError(f"field {name!r}: converting {column.type} to {wanted} would change a value")
+    return converted
 
 
 def decimals(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -376,29 +376,29 @@ def decimals(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
         return texts.cast(wanted)
     strange = pc.and_not(pc.is_valid(texts), pc.match_substring_regex(texts, _DECIMAL))
     if pc.any(strange).as_py():
-        raise pa.ArrowInvalid(f"{texts.filter(strange)[0].as_py()!r:.80} is no decimal number")
+        raise pa.ArrowInvalid(f"{texts.filter(strange)[0].as_py()!r:.80} is not a decimal number")
     try:
-        return pa.array([None if each is None else decimal.Decimal(each) for each in texts.to_pylist()], wanted)
+        return pa.array([None if text is None else decimal.Decimal(text) for text in texts.to_pylist()], wanted)
     except decimal.InvalidOperation:
         raise pa.ArrowInvalid("the exponent of a number is too large") from None
 
 
 def _is_exact(before: pa.Array, after: pa.Array) -> bool:
     """Whether a cast kept every value. Casts that Arrow calls safe round decimals, truncate times and drop zones."""
-    given, wanted = before.type, after.type
-    if _is_text(given) or _is_text(wanted) or pa.types.is_null(given):
+    kind, wanted = before.type, after.type
+    if _is_text(kind) or _is_text(wanted) or pa.types.is_null(kind):
         return not _grew(None, after)
-    if pa.types.is_temporal(given) != pa.types.is_temporal(wanted):
+    if pa.types.is_temporal(kind) != pa.types.is_temporal(wanted):
         return False
-    if pa.types.is_timestamp(given) and pa.types.is_timestamp(wanted) and (given.tz is None) != (wanted.tz is None):
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(wanted) and (kind.tz is None) != (wanted.tz is None):
         return False
-    if pa.types.is_boolean(given) != pa.types.is_boolean(wanted):
+    if pa.types.is_boolean(kind) != pa.types.is_boolean(wanted):
         return False
-    if pa.types.is_floating(given) and wanted == pa.float32():
+    if pa.types.is_floating(kind) and wanted == pa.float32():
         return not _grew(before, after)
-    back = after.cast(given, safe=False)
+    back = after.cast(kind, safe=False)
     same = pc.equal(back, before)
-    if pa.types.is_floating(given):
+    if pa.types.is_floating(kind):
         same = pc.or_(same, pc.and_(pc.is_nan(back), pc.is_nan(before)))
     return pc.all(same).as_py() is not False
 

@@ -51,22 +51,16 @@ trident.add_command(events)
 
 @trident.command()
 @click.argument("target", metavar="MODULE:build")
-@click.option("--local", is_flag=True, help="In this process, without a JVM.")
+@click.option("--local", is_flag=True, help="Run in this process, without a JVM.")
 @click.option(
     "--checkpoint",
     metavar="DIR",
-    help="The folder that remembers txids; default: checkpoints on Spark, with --local none (memory).",
+    help="Folder that stores txids; default: checkpoints on Spark, none (in memory) with --local.",
 )
-@click.option("--available-now", is_flag=True, help="Process what is there, then end (Spark).")
-@click.option("--json", "as_json", is_flag=True, help="One JSON event per line on stdout, no progress line.")
-@click.option("--name", metavar="NAME", help="The topology's name; default: the module's.")
-@click.option(
-    "--set",
-    "settings",
-    metavar="KEY=VALUE",
-    multiple=True,
-    help="A configuration key; VALUE is JSON or text.",
-)
+@click.option("--available-now", is_flag=True, help="Process the data that is available, then end (Spark only).")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line on stdout, no progress line.")
+@click.option("--name", metavar="NAME", help="Name of the topology; default: the module's name.")
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a configuration key to JSON or text.")
 @click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code.")
 def run(
     target: str, local: bool, checkpoint: str | None, available_now: bool, as_json: bool, name: str | None,
@@ -110,8 +104,8 @@ def show_guarantees(guarantees: Guarantees, conf: Config, as_json: bool) -> None
     """Prints the guarantee of each state before anything starts. Raises DefinitionError if one is below the conf's."""
     require(guarantees, conf)
     if as_json:
-        for each in guarantees:
-            print(json.dumps({"event": "guarantee", **dataclasses.asdict(each)}), flush=True)
+        for guarantee in guarantees:
+            print(json.dumps({"event": "guarantee", **dataclasses.asdict(guarantee)}), flush=True)
     elif guarantees:
         print(guarantees, file=sys.stderr)
 
@@ -147,12 +141,12 @@ def load(target: str) -> Topology:
     build = getattr(find_module(module_name), function or "build", None)  # the user's module, by the user's name
     if not callable(build):
         raise NotLoadable(f"module {module_name} has no function {function or 'build'!r}; {builders(module_name)}")
-    made = build()
-    if isinstance(made, TridentTopology):
-        return made.build()
-    if isinstance(made, Topology):
-        return made
-    raise NotLoadable(f"{target} returned {type(made).__name__}; it must return a TridentTopology, or its build()")
+    topology = build()
+    if isinstance(topology, TridentTopology):
+        return topology.build()
+    if isinstance(topology, Topology):
+        return topology
+    raise NotLoadable(f"{target} returned {type(topology).__name__}; it must return a TridentTopology, or its build()")
 
 
 def find_module(name: str) -> Any:
@@ -164,7 +158,7 @@ def find_module(name: str) -> Any:
             raise
         raise NotLoadable(f"no module {name!r} ({error}); {neighbours(name)}") from None
     except ValueError as error:
-        raise NotLoadable(f"{name!r} is not a module's name: {error}") from None
+        raise NotLoadable(f"{name!r} is not a module name: {error}") from None
 
 
 def neighbours(name: str) -> str:
@@ -172,9 +166,9 @@ def neighbours(name: str) -> str:
     folder = Path.cwd().joinpath(*name.split(".")[:-1])
     if not folder.is_dir():
         return f"looked in {Path.cwd()} and in the installed packages"
-    found = sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
+    modules = sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
     where = folder.relative_to(Path.cwd()).as_posix()
-    return f"in {'this folder' if where == '.' else where} there are: {', '.join(found) or 'no modules'}"
+    return f"in {'this folder' if where == '.' else where} there are: {', '.join(modules) or 'no modules'}"
 
 
 def builders(module_name: str) -> str:
@@ -219,8 +213,8 @@ def describe(error: BaseException) -> str:
 
 def origin(error: BaseException) -> str:
     """The innermost line of the user's own code, if the traceback has one."""
-    found = blame(error).origin
-    return f"\n  at {found}" if found else ""
+    line = blame(error).origin
+    return f"\n  at {line}" if line else ""
 
 
 def _pin_hash_seed(arguments: list[str]) -> None:

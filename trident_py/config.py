@@ -85,12 +85,12 @@ def _names(value: Any) -> bool:
 
 # Keys that have an effect: the check of a value, and its description. None stands for the default.
 CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
-    Config.TOPOLOGY_MAX_BATCH_ATTEMPTS: (_counts, "a number of attempts from 1 on"),
-    Config.TOPOLOGY_SPOUT_MAX_BATCH_SIZE: (_counts, "a number of tuples from 1 on"),
-    Config.TOPOLOGY_START_WAIT_SECS: (_seconds, "a number of seconds from 0 on"),
-    Config.TOPOLOGY_STOP_GRACE_SECS: (_seconds, "a number of seconds from 0 on"),
+    Config.TOPOLOGY_MAX_BATCH_ATTEMPTS: (_counts, "a number of attempts, at least 1"),
+    Config.TOPOLOGY_SPOUT_MAX_BATCH_SIZE: (_counts, "a number of tuples, at least 1"),
+    Config.TOPOLOGY_START_WAIT_SECS: (_seconds, "a number of seconds, at least 0"),
+    Config.TOPOLOGY_STOP_GRACE_SECS: (_seconds, "a number of seconds, at least 0"),
     Config.TOPOLOGY_ERROR_VALUES: (lambda value: isinstance(value, bool), "true or false"),
-    Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number from 1 on: each so many-th batch runs twice"),
+    Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number n, at least 1: every n-th batch runs twice"),
     Config.TOPOLOGY_DETERMINISM_TRUST: (_names, 'a list of modules, classes and functions, as ["shop.prices"], or "*"'),
 }
 
@@ -106,11 +106,12 @@ def check(conf: Mapping[str, Any] | None) -> None:
         valid, words = CHECKED.get(key, (lambda value: True, ""))
         if value is not None and not valid(value):
             raise DefinitionError(f"{key} is {value!r}; it must be {words}")
-    known = known_keys()
+    keys = known_keys()
     for key in conf or ():
-        if isinstance(key, str) and key.startswith("topology.") and key not in known:
-            close = difflib.get_close_matches(key, known, 1, 0.8)
-            log.warning("%s is not a key that acts here%s", key, f". Did you mean {close[0]}?" if close else "")
+        if isinstance(key, str) and key.startswith("topology.") and key not in keys:
+            close = difflib.get_close_matches(key, keys, 1, 0.8)
+            hint = f". Did you mean {close[0]}?" if close else ""
+            log.warning("the configuration key %s has no effect in trident_py%s", key, hint)
 
 
 def known_keys() -> list[str]:

@@ -124,7 +124,7 @@ class HomeService:
 
     def _serve(self, connection: Connection) -> None:
         try:
-            client = self._known(connection)
+            client = self._authenticate(connection)
             if client is not None:
                 try:
                     self._talk(connection, client)
@@ -138,18 +138,18 @@ class HomeService:
                 self._strangers.pop(connection, None)
                 connection.close()
 
-    def _known(self, connection: Connection) -> str | None:
+    def _authenticate(self, connection: Connection) -> str | None:
         """Authenticates a connection and returns its client; None if the client came back too late."""
         _no_delay(connection)
         _limit_reading(connection, HANDSHAKE_SECONDS)
         deliver_challenge(connection, self.address.key)
         answer_challenge(connection, self.address.key)
-        said = connection.recv_bytes(100).decode()
+        greeting = connection.recv_bytes(100).decode()
         _limit_reading(connection, 0)
         with self._lock:
             self._strangers.pop(connection, None)
             self._connections.add(connection)
-        client, again = said[1:], said[0] == "+"
+        client, again = greeting[1:], greeting[0] == "+"
         joined = self._calls.join(client, again)
         try:
             connection.send_bytes(b"+" if joined else b"-")
@@ -179,7 +179,7 @@ class HomeService:
 
         reply = self._calls.once(client, number, work)
         if reply is None:
-            return _dump_error(HomeError("a call was asked for again when its reply had come, and was not done again"))
+            return _dump_error(HomeError("a call was repeated after its reply had arrived; it was not executed again"))
         return reply
 
     def _call(self, key: str, method: str, arguments: bytes) -> Any:
@@ -189,7 +189,7 @@ class HomeService:
             return None
         with _OBJECTS_LOCK:
             if key not in _OBJECTS:
-                raise HomeError(f"the home service knows no {key!r}; the run it belonged to has ended")
+                raise HomeError(f"the home service has no object {key!r}; its run has ended")
             target = _OBJECTS[key]
         if method.startswith("_"):
             raise HomeError(f"{method!r} of {key!r} is not public")
@@ -256,8 +256,8 @@ def _ensure(key: str, make: Callable[[], T]) -> T:
     with _OBJECTS_LOCK:
         if key not in _OBJECTS:
             _OBJECTS[key] = make()
-        found: T = _OBJECTS[key]
-        return found
+        target: T = _OBJECTS[key]
+        return target
 
 
 def dumps(value: Any) -> bytes:
@@ -316,7 +316,7 @@ def _ask(address: HomeAddress, key: str, method: str, arguments: bytes) -> Any:
         links.pop(address, None)
         raise HomeError(
             f"the driver process does not answer at {address.host}:{address.port} ({error!r}); it has ended, "
-            "or this is a task of a run that is over"
+            "or this task belongs to a run that has ended"
         ) from error
     done, value = pickle.loads(reply)
     if not done:
@@ -350,7 +350,9 @@ def _greeted(address: HomeAddress, greeting: str) -> Connection:
         connection.close()
         raise
     connection.close()
-    raise HomeError("a call was cut, and it is not known whether it was done: this process was away for too long")
+    raise HomeError(
+        "a call was interrupted, and whether it was executed is unknown: this process was disconnected for too long"
+    )
 
 
 def _limit_reading(connection: Connection, seconds: int) -> None:
@@ -387,5 +389,4 @@ def _dump_error(error: BaseException) -> bytes:
         pickle.loads(reply)
         return reply
     except Exception:
-        told = HomeError(f"{said(error)} (an exception that cannot be pickled)")
-        return dumps((False, told))
+        return dumps((False, HomeError(f"{said(error)} (an exception that cannot be pickled)")))

@@ -29,7 +29,7 @@ def own_folder(prefix: str) -> Iterator[Path]:
 
 def sweep(prefix: str) -> list[Path]:
     """Deletes the folders that killed processes left, and returns them. A dead process holds no lock."""
-    gone = []
+    deleted = []
     for folder in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         with contextlib.suppress(OSError):  # another user's, still locked, or already deleted
             if folder.stat().st_uid != os.getuid():
@@ -37,5 +37,5 @@ def sweep(prefix: str) -> list[Path]:
             with (folder / _OWNER).open("r+") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder)
-                gone.append(folder)
-    return gone
+                deleted.append(folder)
+    return deleted

@@ -12,21 +12,21 @@ def check_states() -> None:
     Called when `trident_py` is imported, on the driver and on workers. Imports nothing. It is fine if there is none.
     """
     try:
-        found = find_spec("states")
+        spec = find_spec("states")
     except ValueError:  # a module without a spec, such as one made in code
-        found = None
-    if found is None or found.origin is None or _is_ours(found):
+        spec = None
+    if spec is None or spec.origin is None or _is_ours(spec):
         return
     raise ImportError(
-        f"trident_py comes with a package called states, but Python finds another one first: {found.origin}. "
-        "Rename that one, or start Python in another folder or with another PYTHONPATH, so that the one beside "
-        "trident_py is found",
+        f"trident_py comes with a package called states, but Python finds another one first: {spec.origin}. "
+        "Rename that one, or start Python in another folder or with another PYTHONPATH, so that Python finds the one "
+        "beside trident_py",
         name="states",
-        path=found.origin,
+        path=spec.origin,
     )
 
 
-def _is_ours(found: ModuleSpec) -> bool:
+def _is_ours(spec: ModuleSpec) -> bool:
     """Whether this is our ``states``, by a module that only ours has. It may be in another folder or in a zip file."""
-    folders = found.submodule_search_locations
+    folders = spec.submodule_search_locations
     return folders is not None and PathFinder.find_spec("states.loading", list(folders)) is not None

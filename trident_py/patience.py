@@ -31,7 +31,7 @@ def start_wait(conf: dict) -> float:
     """The seconds that a start waits for unavailable stores. Raises DefinitionError unless it is a number from 0 on."""
     seconds = conf.get(START_WAIT, START_WAIT_SECONDS)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
-        raise DefinitionError(f"{START_WAIT} is a number of seconds from 0 on; got {seconds!r}")
+        raise DefinitionError(f"{START_WAIT} must be a number of seconds, at least 0; got {seconds!r}")
     return float(seconds)
 
 
@@ -43,7 +43,7 @@ class Patience:
     stopping: Event
     tell: Callable[[str], None]
 
-    def until_there(self, what: str, work: Callable[[], T]) -> T:
+    def until_there(self, store: str, work: Callable[[], T]) -> T:
         """Repeats the work until it raises no FailedException. Called on the driver; the work must be repeatable.
 
         Raises StateError after ``seconds``, Stopped if the run is stopped meanwhile. Any other error of the work is
@@ -58,10 +58,10 @@ class Patience:
                 left = until - time.monotonic()
                 if left <= 0:
                     raise StateError(
-                        f"{what} is away: {error}. The start waited {self.seconds:g} s for it ({START_WAIT}). Put it "
-                        "right, or let the topology wait longer. No batch was begun"
+                        f"{store} is unavailable: {error}. The start waited {self.seconds:g} s for it ({START_WAIT}). "
+                        "Fix the cause, or wait longer. No batch was begun"
                     ) from error
-                line = f"waiting for {what}, up to {left:.0f} s more ({START_WAIT}): {error}"
+                line = f"waiting for {store}, up to {left:.0f} s more ({START_WAIT}): {error}"
                 log.warning(line)
                 self.tell(line)
                 if self.stopping.wait(min(back_off_seconds(failures), left)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from urllib.parse import unquote
 
 HIDDEN = "***"
@@ -37,15 +37,9 @@ def hidden(text: str, secrets: Iterable[str] = ()) -> str:
 
 def secrets_in(url: str) -> list[str]:
     """The secrets of a URL: as they are written there, and decoded."""
-    found = [match["secret"] for match in _OF_TEXT.finditer(url)]
-    found += [match["secret"] for match in _PARAMETER.finditer(url) if _is_secret_parameter(match["name"])]
-    return list(dict.fromkeys(_forms(found)))
-
-
-def _forms(written: list[str]) -> Iterator[str]:
-    for each in filter(None, written):
-        yield each
-        yield unquote(each)
+    secrets = [match["secret"] for match in _OF_TEXT.finditer(url)]
+    secrets += [match["secret"] for match in _PARAMETER.finditer(url) if _is_secret_parameter(match["name"])]
+    return list(dict.fromkeys(form for secret in filter(None, secrets) for form in (secret, unquote(secret))))
 
 
 def _is_secret_parameter(name: str) -> bool:

@@ -67,16 +67,16 @@ def pin_postgresql(raw: Any) -> None:
     encoding = raw.info.parameter_status("server_encoding")
     if encoding not in ENCODINGS:
         raise DefinitionError(
-            f"the database {raw.info.dbname!r} has the encoding {encoding}, in which texts are not kept as they are. "
-            "Make one with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
+            f"the database {raw.info.dbname!r} has the encoding {encoding}, which does not preserve all texts. Create "
+            "another with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0"
         )
     before, raw.autocommit = raw.autocommit, True
     role = raw.execute(f"SELECT {_settings(False)}, current_setting('session_replication_role')").fetchone()[-1]
     raw.autocommit = before
     if role != "origin":
         raise DefinitionError(
-            f"session_replication_role is {role!r} for the user {raw.info.user!r}: its triggers and foreign keys do "
-            "nothing. RESET it for the role and the database"
+            f"session_replication_role is {role!r} for the user {raw.info.user!r}, which disables triggers and foreign "
+            "keys. RESET it for the role and the database"
         )
 
 

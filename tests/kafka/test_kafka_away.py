@@ -103,7 +103,7 @@ def test_a_start_gives_up_at_its_limit_and_names_the_setting(kind: str, base: An
     with LocalCluster() as cluster:
         conf = {START_WAIT: 0, "topology.txid.base": base}
         running = cluster.submitTopology("t", conf, topology(FACTORIES[kind](NOBODY, "x")))
-        with pytest.raises(TopologyError, match=f"state s is away: Kafka at {NOBODY}: ") as told:
+        with pytest.raises(TopologyError, match=f"state s is unavailable: Kafka at {NOBODY}: ") as told:
             running.awaitTermination(60)
     assert START_WAIT in str(told.value) and "Connection refused" in str(told.value)
 

@@ -124,7 +124,7 @@ def test_a_join_on_several_fields_goes_by_position(cluster: Any) -> None:
 
 def test_too_few_output_fields_are_refused(cluster: Any) -> None:
     """Storm drops the last columns in silence (docs/differences.md)."""
-    with pytest.raises(DefinitionError, match=r"the join makes 3 values, but there are 2 output fields \[k, a\]"):
+    with pytest.raises(DefinitionError, match=r"the join makes 3 values for the 2 output fields \[k, a\]"):
         joined(cluster, out=["k", "a"])
 
 
@@ -133,7 +133,7 @@ def test_join_fields_of_different_number_are_refused() -> None:
     topology = TridentTopology()
     one = topology.newStream("one", Batches(["a", "b"], [[(1, 2)]]))
     two = topology.newStream("two", Batches(["x", "y"], [[(1, 2)]]))
-    with pytest.raises(DefinitionError, match=r"by position, but these differ in number: \[a, b\], \[x\]"):
+    with pytest.raises(DefinitionError, match=r"by position, but their numbers differ: \[a, b\], \[x\]"):
         topology.join(one, ["a", "b"], two, ["x"], ["a", "b", "y"])
 
 

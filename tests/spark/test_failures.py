@@ -83,4 +83,4 @@ def test_the_death_of_the_process_that_asks_for_batches_does_not_end_the_run(spa
     assert killed == [1, 3]
     assert running.collected("counts") == {n + 1: [(n, 1)] for n in range(5)}
     replays = [event for event in running.events if event.kind == "replay"]
-    assert [event.txid for event in replays] == [2, 4] and "asks for batches died" in replays[0].reason
+    assert [event.txid for event in replays] == [2, 4] and "plans batches died" in replays[0].reason

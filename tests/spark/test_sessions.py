@@ -107,7 +107,7 @@ def test_a_session_whose_java_was_killed_says_so(start: Start, tmp_path: Path) -
     java.send_signal(signal.SIGKILL)
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
-    assert "Spark's Java process is gone" in said and "goes on where it stopped" in said
+    assert "Spark's Java process is gone" in said and "continues where it stopped" in said
     assert "Errno 111" not in said.splitlines()[-1]
 
 

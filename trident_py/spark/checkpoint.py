@@ -26,8 +26,8 @@ class Checkpoint:
     def __init__(self, root: str, topology: str, component: str) -> None:
         if "://" in root and not root.startswith("file://"):
             raise TridentError(
-                f"checkpoints={root!r}: a checkpoint is in a folder that the driver can write; "
-                "spout metadata is kept beside Spark's logs. Give a path"
+                f"checkpoints={root!r} is not a local path: a checkpoint needs a folder that the driver can write, "
+                "because spout metadata is stored beside Spark's logs. Give a path"
             )
         plain = root.removeprefix("file://").removeprefix("file:")
         self.folder = Path(plain).absolute() / quote(topology, safe=" ") / quote(component, safe=" ")
@@ -58,9 +58,9 @@ class Checkpoint:
         if record is None:
             if not self.is_new:
                 raise LineageError(
-                    f"the checkpoint {self.folder} has Spark's part, but the file {SETTLED}.json in its folder "
-                    "'trident' is missing, so it cannot be told which txids its batches have. Restore it from a copy, "
-                    f'or move the whole checkpoint away and go on in a new one with {BASE} = "continue"'
+                    f"the checkpoint {self.folder} has Spark's logs, but the file {SETTLED}.json in its folder "
+                    "'trident' is missing, so the txids of its batches are unknown. Restore it from a copy, or move "
+                    f'the whole checkpoint away and continue in a new one with {BASE} = "continue"'
                 )
             return Standing.new(str(self.folder), topology)
         last = self.last_batch()

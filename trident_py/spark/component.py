@@ -202,7 +202,7 @@ class SparkComponent:
         if self.running.stopping.is_set():
             return
         if ended_by is None and not self.available_now and not self.planner.finished.is_set():
-            ended_by = TridentError("the query was stopped from outside of this topology")
+            ended_by = TridentError("the query was stopped from outside this topology")
         if ended_by is not None:
             raised = failures.translated(failures.chain_of(ended_by), str(self.checkpoint.folder))
             raise topology_error(failure_of("Spark", 0, raised), None) from raised
@@ -267,15 +267,11 @@ class SparkComponent:
         return execute
 
     def _outcome(self, batch: BatchInfo, rows: list[Any]) -> AttemptOutcome:
-        told = []
         for row in rows:
             if row.tag == RETRY:
-                self.running.event(
-                    self.program.component, "task-retry", batch.txid, batch.attempt, bytes(row.block).decode()
-                )
-            else:
-                told.append((row.tag, row.block))
-        return outcome_of(told)
+                retry = bytes(row.block).decode()
+                self.running.event(self.program.component, "task-retry", batch.txid, batch.attempt, retry)
+        return outcome_of((row.tag, row.block) for row in rows)
 
     def _engine_failed(self, error: Exception, batch: BatchInfo) -> AttemptOutcome:
         """The outcome of a job that failed in Spark. A lost process replays the batch, a few times in a row; any other

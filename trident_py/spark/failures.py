@@ -61,7 +61,7 @@ def is_lost_planner(texts: list[str]) -> bool:
 
 def lost_planner(texts: list[str]) -> FailedException:
     """The failure to report before another query goes on."""
-    return FailedException(f"Spark's process that asks for batches died: {_short(texts)}")
+    return FailedException(f"Spark's process that plans batches died: {_short(texts)}")
 
 
 def is_cancelled(texts: list[str]) -> bool:
@@ -76,21 +76,21 @@ def lost_task(texts: list[str]) -> FailedException:
 
 def translated(texts: list[str], checkpoint: str) -> TridentError:
     """Spark's error as an error of trident_py that names the cause and the next step."""
-    told = " ".join(texts)
-    if any(mark in told for mark in _TWO_DRIVERS):
+    text = " ".join(texts)
+    if any(mark in text for mark in _TWO_DRIVERS):
         return ZombieError(
             f"another driver runs on the checkpoint {checkpoint}; this one has stopped. "
             "Let one driver run on a checkpoint, or give the other topology another name"
         )
-    if "STREAMING_CHECKPOINT_MISSING_METADATA_FILE" in told:
+    if "STREAMING_CHECKPOINT_MISSING_METADATA_FILE" in text:
         return LineageError(
-            f"the checkpoint {checkpoint} has batches but no file 'metadata', so it cannot be told whose they are. "
-            "Restore that file from a copy, or move the whole checkpoint away and begin a new lineage"
+            f"the checkpoint {checkpoint} has batches but no file 'metadata', so their lineage is unknown. "
+            "Restore that file from a copy, or move the whole checkpoint away and start a new lineage"
         )
-    if any(mark in told for mark in _JAVA_GONE):
+    if any(mark in text for mark in _JAVA_GONE):
         return TridentError(
-            "Spark's Java process is gone: it was killed, or ran out of memory (spark.driver.memory). Nothing of the "
-            "batch that ran is lost: start the topology again, it goes on where it stopped"
+            "Spark's Java process is gone: it was killed, or ran out of memory (spark.driver.memory). No data of the "
+            "running batch is lost: start the topology again, and it continues where it stopped"
         )
     return TridentError(f"Spark failed: {_short(texts)}")
 
@@ -98,8 +98,8 @@ def translated(texts: list[str], checkpoint: str) -> TridentError:
 def _short(texts: list[str]) -> str:
     """The innermost message: the last line of a Python traceback, else the first line of the root cause."""
     for text in reversed(texts):
-        _, found, trace = text.rpartition("Traceback (most recent call last):")
-        if found:
+        _, heading, trace = text.rpartition("Traceback (most recent call last):")
+        if heading:
             lines = [line for line in re.split(r"\n\s*at |\n\n", trace)[0].splitlines() if line.strip()]
             return lines[-1].strip()[:500] if lines else text[:500]
     root = next((text for text in reversed(texts) if text.strip()), "")

@@ -87,21 +87,21 @@ class Lease:
 class SharedLease(Lease):
     """A share of a session that trident_py made. The last user ends it."""
 
-    def __init__(self, own: OwnSession) -> None:
-        super().__init__(own.spark)
-        self._own = own
+    def __init__(self, session: OwnSession) -> None:
+        super().__init__(session.spark)
+        self._session = session
 
     def end(self) -> None:
         with _sessions:
-            self._own.users -= 1
-            if self._own.users == 0:
-                self._own.stop()
+            self._session.users -= 1
+            if self._session.users == 0:
+                self._session.stop()
 
 
-def lease(given: SparkSession | None) -> Lease:
+def lease(spark: SparkSession | None) -> Lease:
     """The session of a cluster: the given one, else the session of this process, else a new one."""
-    if given is not None:
-        return Lease(given)
+    if spark is not None:
+        return Lease(spark)
     with _sessions:
         active = active_context()
         if active is None:
@@ -199,8 +199,8 @@ def _no_spark(error: BaseException) -> TridentError:
         )
     if isinstance(error, OSError) or raised_by_spark(error):
         return TridentError(
-            f"Spark did not start: its Java process ended at once, or was killed ({error}). Look at what it "
-            "said above; it needs Java 17 or newer (java -version) and a free gigabyte of memory"
+            f"Spark did not start: its Java process ended at once, or was killed ({error}). See its output above; it "
+            "needs Java 17 or newer (java -version) and 1 GB of free memory"
         )
     return TridentError(f"Spark did not start: {error}")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from collections.abc import Iterator
 from typing import Any
@@ -24,16 +23,16 @@ def pickled(program: Program) -> bytes:
     try:
         return cloudpickle.dumps(program)
     except Exception as error:
-        raise DefinitionError(_told(program, error)) from error
+        raise DefinitionError(_reason(program, error)) from error
 
 
-def _told(program: Program, error: Exception) -> str:
+def _reason(program: Program, error: Exception) -> str:
     for node in program.lowered.plan.nodes:
         if not _travels(node):
             path, culprit = _culprit(node, "", _DEPTH)
             return (
                 f"{describe(node)} cannot be sent to Spark's workers: {path or 'it'} holds a {type(culprit).__name__} "
-                f"({error}). Make it where it is used: in prepare() or open() of an operation, in makeState of a state"
+                f"({error}). Create it where it is used: in prepare() or open() of an operation, makeState of a state"
             )
     return f"the topology cannot be sent to Spark's workers: {error}"
 
@@ -61,11 +60,11 @@ def _parts(thing: Any) -> Iterator[tuple[str, Any]]:
     if inspect.isfunction(thing):
         variables = inspect.getclosurevars(thing)
         yield from {**variables.nonlocals, **variables.globals}.items()
-    elif dataclasses.is_dataclass(thing):
-        yield from ((field.name, getattr(thing, field.name)) for field in dataclasses.fields(thing))
     elif isinstance(thing, dict):
         yield from ((str(key), value) for key, value in thing.items())
     elif isinstance(thing, list | tuple):
         yield from ((str(i), value) for i, value in enumerate(thing))
     else:
-        yield from vars(thing).items() if hasattr(thing, "__dict__") else ()
+        state = object.__getstate__(thing)  # None, the __dict__, or both the __dict__ and the __slots__
+        for attributes in state if isinstance(state, tuple) else (state,):
+            yield from (attributes or {}).items()

@@ -73,5 +73,5 @@ def offset_of(txid: int, metadata: dict) -> Offset:
 
 def metadata_of(offset: Offset) -> dict:
     """The spouts' metadata in an offset."""
-    found: dict = json.loads(offset["meta"])
-    return found
+    metadata: dict = json.loads(offset["meta"])
+    return metadata

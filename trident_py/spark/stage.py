@@ -130,13 +130,11 @@ def _batch_info(text: str) -> BatchInfo:
 
 def _program(key: str, program: bytes, home: bytes) -> Program:
     """The component's program in this worker. When a new one arrives, the programs of ended runs are dropped."""
-    found = _programs.get(key)
-    if found is None:
+    if key not in _programs:
         for other in list(_programs):
             _drop_if_ended(other)
-        found, _homes[key] = pickle.loads(program), pickle.loads(home)
-        _programs[key] = found
-    return found
+        _programs[key], _homes[key] = pickle.loads(program), pickle.loads(home)
+    return _programs[key]
 
 
 def _drop_if_ended(key: str) -> None:

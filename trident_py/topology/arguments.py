@@ -48,7 +48,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def arguments(method: Callable[..., Any], args: tuple, given: dict[str, Any]) -> dict[str, Any]:
+def arguments(method: Callable[..., Any], args: tuple, named: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a call by name, with defaults, as in the first ``@overload`` of the method that fits.
 
     An overload fits if it accepts every argument, with fields exactly where it has field parameters. The result has no
@@ -56,13 +56,13 @@ def arguments(method: Callable[..., Any], args: tuple, given: dict[str, Any]) ->
     """
     forms = _forms(method)
     for form in forms:
-        bound = _bound(form, args, given)
+        bound = _bound(form, args, named)
         if bound is not None:
             return bound
     name = method.__name__
-    call = ", ".join([*map(_show, args), *(f"{key}={_show(value)}" for key, value in given.items())])
-    known = " or ".join(f"{name}{_bare(form)}" for form in forms)
-    raise DefinitionError(f"no form of {name} takes ({call}); call it as {known}")
+    call = ", ".join([*map(_show, args), *(f"{key}={_show(value)}" for key, value in named.items())])
+    calls = " or ".join(f"{name}{_bare(form)}" for form in forms)
+    raise DefinitionError(f"no form of {name} takes ({call}); call it as {calls}")
 
 
 @cache
@@ -70,15 +70,15 @@ def _forms(method: Callable[..., Any]) -> list[inspect.Signature]:
     return [inspect.signature(form) for form in get_overloads(method)]
 
 
-def _bound(form: inspect.Signature, args: tuple, given: dict[str, Any]) -> dict[str, Any] | None:
+def _bound(form: inspect.Signature, args: tuple, named: dict[str, Any]) -> dict[str, Any] | None:
     try:
-        bound = form.bind(None, *args, **given)
+        bound = form.bind(None, *args, **named)
     except TypeError:
         return None
     for name, value in list(bound.arguments.items())[1:]:
         parameter = form.parameters[name]
         values = value if parameter.kind is parameter.VAR_POSITIONAL else (value,)
-        if not all(_fits(parameter.annotation, each) for each in values):
+        if not all(_fits(parameter.annotation, value) for value in values):
             return None
     bound.apply_defaults()
     return {name: value for name, value in bound.arguments.items() if name != "self"}
@@ -97,8 +97,8 @@ def _show(value: Any) -> str:
 
 def _bare(form: inspect.Signature) -> str:
     """The names and defaults of a signature."""
-    own = [each.replace(annotation=each.empty) for each in form.parameters.values() if each.name != "self"]
-    return str(form.replace(parameters=own, return_annotation=form.empty))
+    parameters = [p.replace(annotation=p.empty) for p in form.parameters.values() if p.name != "self"]
+    return str(form.replace(parameters=parameters, return_annotation=form.empty))
 
 
 def check_object(call: str, thing: Any, *roles: type) -> Any:
@@ -106,19 +106,20 @@ def check_object(call: str, thing: Any, *roles: type) -> Any:
     ``roles`` that lacks an abstract method."""
     kind = thing if isinstance(thing, type) else type(thing)
     if isinstance(thing, type) and issubclass(thing, roles):
-        raise DefinitionError(f"{call} got the class {kind.__name__}; give an object of it: {kind.__name__}(...)")
-    own_roles = [role for role in roles if isinstance(thing, role)]
-    missing = [name for role in own_roles for name in dir(role) if _is_abstract(getattr(thing, name))]
+        raise DefinitionError(f"{call} got the class {kind.__name__}; pass an object of it: {kind.__name__}(...)")
+    abstract = {name for name, _ in inspect.getmembers_static(thing, _is_abstract)}
+    missing = [name for role in roles if isinstance(thing, role) for name in dir(role) if name in abstract]
     if not missing:
         return thing
-    own = [name for name in vars(kind) if not name.startswith("_") and not _is_abstract(getattr(kind, name))]
-    close = difflib.get_close_matches(missing[0], own, 1, 0.5)
-    hint = f"; did you mean {missing[0]} by {close[0]}?" if close else f"; it defines: {', '.join(own) or 'nothing'}"
+    defined = [name for name, value in vars(kind).items() if not name.startswith("_") and not _is_abstract(value)]
+    close = difflib.get_close_matches(missing[0], defined, 1, 0.5)
+    names = ", ".join(defined) or "nothing"
+    hint = f"; did you mean {missing[0]} instead of {close[0]}?" if close else f"; it defines: {names}"
     raise DefinitionError(f"{call}: {kind.__name__} does not define {missing[0]}{hint}")
 
 
 def _is_abstract(method: Any) -> bool:
-    return getattr(method, "__isabstractmethod__", False) is True
+    return getattr(method, "__isabstractmethod__", False) is True  # only what is decorated as abstract has it
 
 
 def check_fields(names: Fields, stream: Fields) -> Fields:
@@ -143,7 +144,7 @@ def check_aggregator(call: str, aggregator: Any) -> Any:
 
 
 def not_there_yet(call: str, instead: str) -> DefinitionError:
-    return DefinitionError(f"{call} is not there yet in this version (docs/differences.md); until then: {instead}")
+    return DefinitionError(f"{call} is not supported yet (docs/differences.md); instead, {instead}")
 
 
 def no_general_aggregator(aggregator: Aggregator) -> DefinitionError:

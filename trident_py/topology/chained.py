@@ -36,12 +36,12 @@ class ChainedAggregatorDeclarer(Generic[StreamT]):
     def aggregate(self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike) -> Self: ...
     @overload
     def aggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Self: ...
-    def aggregate(self, *args: Any, **given: Any) -> Self:
+    def aggregate(self, *args: Any, **named: Any) -> Self:
         """Aggregates the whole batch, or each group of it: ``aggregate([fields,] aggregator, functionFields)``.
 
         Without input fields the aggregator gets empty tuples.
         """
-        if not self._declare("aggregate", arguments(ChainedAggregatorDeclarer.aggregate, args, given)):
+        if not self._declare("aggregate", arguments(ChainedAggregatorDeclarer.aggregate, args, named)):
             self._type = "full"
         elif self._type is None:
             self._type = "combine"
@@ -53,12 +53,12 @@ class ChainedAggregatorDeclarer(Generic[StreamT]):
     ) -> Self: ...
     @overload
     def partitionAggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Self: ...
-    def partitionAggregate(self, *args: Any, **given: Any) -> Self:
+    def partitionAggregate(self, *args: Any, **named: Any) -> Self:
         """Aggregates each partition: ``partitionAggregate([fields,] aggregator, functionFields)``. Nothing travels.
 
         Without input fields the aggregator gets empty tuples.
         """
-        self._declare("partitionAggregate", arguments(ChainedAggregatorDeclarer.partitionAggregate, args, given))
+        self._declare("partitionAggregate", arguments(ChainedAggregatorDeclarer.partitionAggregate, args, named))
         self._type = "partition"
         return self
 
@@ -66,12 +66,12 @@ class ChainedAggregatorDeclarer(Generic[StreamT]):
         """Adds a part and returns whether it is a combiner."""
         aggregator = check_aggregator(name, call["agg"])
         read = self._stream.check(call.get("inputFields"))
-        made = with_output_type(aggregator, Fields.of(call["functionFields"]))
+        outputs = with_output_type(aggregator, Fields.of(call["functionFields"]))
         combiner = isinstance(aggregator, CombinerAggregator)
         if combiner:
             check_input(aggregator, read, self._stream.getOutputFields())
-            self._appended = self._appended.concat(made)
-        self._parts.append(Part(aggregator, read, made))
+            self._appended = self._appended.concat(outputs)
+        self._parts.append(Part(aggregator, read, outputs))
         return combiner
 
     def chainEnd(self) -> StreamT:

@@ -17,7 +17,7 @@ def own_updater(factory: Any) -> StateUpdater:
     updater = factory.own_updater if isinstance(factory, StateFactory) else None
     if updater is None:
         raise DefinitionError(
-            f"partitionPersist without an updater, and {factory!r} has none of its own: give one, as in "
+            f"partitionPersist got no updater, and {factory!r} has none of its own: pass one, as in "
             "partitionPersist(factory, fields, updater). A map state is updated by persistentAggregate"
         )
     return updater
@@ -29,7 +29,7 @@ def check_fits(factory: Any, user: Any) -> None:
     if not isinstance(factory, StateFactory) or not isinstance(user, StateUpdater | QueryFunction):
         return
     kind = factory.state_type
-    missing = [name for name in user.calls if kind is not None and not hasattr(kind, name)]
+    missing = [] if kind is None else [name for name in user.calls if name not in dir(kind)]
     if missing and kind is not None:
         raise DefinitionError(
             f"{type(user).__name__} does not fit {factory!r}: it calls {missing[0]}(), which {kind.__name__} does not "

@@ -37,7 +37,7 @@ class Graph:
 
     def hint(self, node_id: int, parallelism: int) -> None:
         if not isinstance(parallelism, int) or parallelism < 1:
-            raise DefinitionError(f"parallelismHint takes a number of partitions from 1 on, got {parallelism!r}")
+            raise DefinitionError(f"parallelismHint takes a number of partitions, at least 1; got {parallelism!r}")
         self._nodes[node_id] = dataclasses.replace(self._nodes[node_id], hint=parallelism)
 
     def state_use(self, factory: Any, name: str | None, static: bool = False) -> StateUse:
@@ -45,33 +45,32 @@ class Graph:
         else its table or topic."""
         spec = factory if isinstance(factory, StateSpec) else StateSpec(factory)
         factory, required = spec.stateFactory, spec.requiredNumPartitions
-        if required is None:
-            required = getattr(factory, "requiredNumPartitions", None)  # a user's factory, with Storm's attributes
+        if required is None:  # a user's factory may have it, as in Storm, whatever it inherits from
+            required = getattr(factory, "requiredNumPartitions", None)
         check_object("a state", factory, StateFactory)
         if not isinstance(factory, MakesState):
-            raise DefinitionError(f"{factory!r} is no StateFactory: it has no makeState")
+            raise DefinitionError(f"{factory!r} is not a StateFactory: it has no makeState")
         self._static += static
         state_id = f"static{self._static}" if static else f"state{len(self._nodes)}"
-        found = name or next(
-            (v for v in (getattr(factory, key, None) for key in ("stateName", "table", "topic")) if isinstance(v, str)),
-            state_id,
-        )
-        return StateUse(state_id, found, factory, required, static, len(self._nodes))
+        # any factory may have any of these attributes, and they may hold something else than a name
+        names = (getattr(factory, key, None) for key in ("stateName", "table", "topic"))
+        state_name = name or next((value for value in names if isinstance(value, str)), state_id)
+        return StateUse(state_id, state_name, factory, required, static, len(self._nodes))
 
     def check_own(self, handles: Iterable[Handle]) -> None:
         """Raises DefinitionError for a stream or state of another topology: node numbers are unique in one only."""
-        for each in handles:
-            if each.graph is not self:
+        for handle in handles:
+            if handle.graph is not self:
                 raise DefinitionError(
-                    f"a {each.what} of another TridentTopology cannot be used here. Make both with the newStream and "
-                    "newStaticState of one topology; two topologies share data by a store or a topic"
+                    f"a {handle.kind} of another TridentTopology cannot be used here. Make both with the newStream and "
+                    "newStaticState of one topology; two topologies share data through a store or a topic"
                 )
 
 
 class Handle:
-    """A part of one graph, returned by a fluent call. ``what`` names it in errors."""
+    """A part of one graph, returned by a fluent call. ``kind`` names it in errors."""
 
-    what = "stream"
+    kind = "stream"
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

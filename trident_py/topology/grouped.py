@@ -59,21 +59,21 @@ class GroupedStream:
     def each(self, function: AnyFunction, functionFields: FieldsLike) -> GroupedStream: ...
     @overload
     def each(self, inputFields: FieldsLike | None, filter: AnyFilter) -> GroupedStream: ...
-    def each(self, *args: Any, **given: Any) -> GroupedStream:
+    def each(self, *args: Any, **named: Any) -> GroupedStream:
         """As Stream.each; the grouping stays."""
-        return GroupedStream(self._stream.each(*args, **given), self._group)
+        return GroupedStream(self._stream.each(*args, **named), self._group)
 
     @overload
     def aggregate(self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike) -> Stream: ...
     @overload
     def aggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Stream: ...
-    def aggregate(self, *args: Any, **given: Any) -> Stream:
+    def aggregate(self, *args: Any, **named: Any) -> Stream:
         """One value for each group of the batch: ``aggregate([fields,] aggregator, functionFields)``.
 
         An empty batch gives no values. Output fields: the group fields, then the function fields. A combiner aggregates
         in each partition first; with any other, all tuples travel. Without input fields it gets empty tuples.
         """
-        return self.chainedAgg().aggregate(*args, **given).chainEnd()
+        return self.chainedAgg().aggregate(*args, **named).chainEnd()
 
     @overload
     def partitionAggregate(
@@ -81,13 +81,12 @@ class GroupedStream:
     ) -> GroupedStream: ...
     @overload
     def partitionAggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> GroupedStream: ...
-    def partitionAggregate(self, *args: Any, **given: Any) -> GroupedStream:
+    def partitionAggregate(self, *args: Any, **named: Any) -> GroupedStream:
         """One value for each group of each partition: ``partitionAggregate([fields,] aggregator, functionFields)``.
 
         No tuple travels. Output fields: as in `aggregate`. The grouping stays; ``toStream()`` ends it.
         """
-        made = self.chainedAgg().partitionAggregate(*args, **given).chainEnd()
-        return GroupedStream(made, self._group)
+        return GroupedStream(self.chainedAgg().partitionAggregate(*args, **named).chainEnd(), self._group)
 
     @overload
     def persistentAggregate(
@@ -103,7 +102,7 @@ class GroupedStream:
     def persistentAggregate(
         self, factory: AnyFactory, agg: KeepingAggregator, functionFields: FieldsLike, *, stateName: str | None = None
     ) -> TridentState: ...
-    def persistentAggregate(self, *args: Any, **given: Any) -> TridentState:
+    def persistentAggregate(self, *args: Any, **named: Any) -> TridentState:
         """Keeps one value for each group: ``persistentAggregate(factory, [fields,] aggregator, functionField)``.
 
         The value covers all batches and lives in a MapState under the group's values as key. A combiner aggregates in
@@ -111,14 +110,14 @@ class GroupedStream:
         matched to them by name, and the new values come in the order of that key. ``stateName`` distinguishes the state
         from others in its store.
         """
-        call = arguments(GroupedStream.persistentAggregate, args, given)
+        call = arguments(GroupedStream.persistentAggregate, args, named)
         factory, aggregator = call["factory"], check_aggregator("persistentAggregate", call["agg"])
-        made, keys, inputs = Fields.of(call["functionFields"]), keys_of(factory, self._group), call.get("inputFields")
+        values, keys, inputs = Fields.of(call["functionFields"]), keys_of(factory, self._group), call.get("inputFields")
         if isinstance(aggregator, CombinerAggregator):
-            updater = MapCombinerAggStateUpdater(aggregator, keys, made)
-            stream = self.aggregate(inputs, aggregator, made)
+            updater = MapCombinerAggStateUpdater(aggregator, keys, values)
+            stream = self.aggregate(inputs, aggregator, values)
             typed = stream.getOutputFields()
-            read = self._group.concat(made)
+            read = self._group.concat(values)
             outputs = typed.only([*keys, *typed.without(keys)])
             return stream.persist(factory, read, updater, outputs, call["stateName"])
         if not isinstance(aggregator, ReducerAggregator):
@@ -127,7 +126,7 @@ class GroupedStream:
         reducing = MapReducerAggStateUpdater(aggregator, keys, read)
         stream = self._stream.partitionBy(self._group)
         union = self._group.concat(read.without(self._group))
-        return stream.persist(factory, union, reducing, keys.concat(made), call["stateName"])
+        return stream.persist(factory, union, reducing, keys.concat(values), call["stateName"])
 
     @overload
     def stateQuery(
@@ -135,6 +134,6 @@ class GroupedStream:
     ) -> Stream: ...
     @overload
     def stateQuery(self, state: TridentState, function: Queries, functionFields: FieldsLike) -> Stream: ...
-    def stateQuery(self, *args: Any, **given: Any) -> Stream:
+    def stateQuery(self, *args: Any, **named: Any) -> Stream:
         """As Stream.stateQuery, after a repartition by the group fields. The state must be grouped the same way."""
-        return self._stream.partitionBy(self._group).stateQuery(*args, **given)
+        return self._stream.partitionBy(self._group).stateQuery(*args, **named)

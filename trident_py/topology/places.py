@@ -63,11 +63,11 @@ def _moves(parent: Node, node: Node, counts: dict[int, int]) -> bool:
 def check_owners(plan: Plan) -> None:
     """Raises DefinitionError if two updated states share a name or a location. A state that is only queried may share
     both."""
-    for one, other in combinations(_updated(plan), 2):
-        _check_both(one, other)
-        if one.name == other.name:
+    for state, other in combinations(_updated(plan), 2):
+        _check_both(state, other)
+        if state.name == other.name:
             raise DefinitionError(
-                f"two states are named {one.name!r}; the name keeps their txids apart. They keep their data in two "
+                f"two states are named {state.name!r}, but the name keeps their txids apart. Their data is in two "
                 "places, so give one of them another name with stateName="
             )
 
@@ -77,18 +77,18 @@ def _updated(plan: Plan) -> Iterator[StateUse]:
     yield from {use.id: use for use in uses}.values()
 
 
-def _check_both(one: StateUse, other: StateUse) -> None:
-    here, there = _location(one), _location(other)
-    if here is None or there is None or here.admits(there):
+def _check_both(state: StateUse, other: StateUse) -> None:
+    location, second = _location(state), _location(other)
+    if location is None or second is None or location.admits(second):
         return
-    both = f"the states {one.name!r} and {other.name!r} would both"
-    if one.name == other.name:
-        both = f"two states, both named {one.name!r}, would"
+    both = f"the states {state.name!r} and {other.name!r} would both"
+    if state.name == other.name:
+        both = f"two states, both named {state.name!r}, would"
     raise DefinitionError(
-        f"{both} update {there.shown}. Each takes what the other has written there for its own, so tuples would be "
-        "lost or counted twice, and another name does not help. Let one state update it: merge the streams before it "
-        "(topology.merge). Or give one of the two a table, topic or factory of its own. To ask it from another "
-        "stream, use stateQuery, with newStaticState where the stream is in another topology"
+        f"{both} update {second.shown}. Each would take the other's writes for its own, so tuples would be lost or "
+        "counted twice; another name does not help. Update it by one state: merge the streams before it "
+        "(topology.merge), or give one of the two its own table, topic or factory. To query it from another stream, "
+        "use stateQuery, with newStaticState if that stream is in another topology"
     )
 
 

@@ -101,7 +101,7 @@ class Stream(NodeHandle):
     def each(self, function: AnyFunction, functionFields: FieldsLike) -> Stream: ...
     @overload
     def each(self, inputFields: FieldsLike | None, filter: AnyFilter) -> Stream: ...
-    def each(self, *args: Any, **given: Any) -> Stream:
+    def each(self, *args: Any, **named: Any) -> Stream:
         """Appends the results of a function to each tuple, or filters the tuples.
 
         ``each([fields,] function, functionFields)`` or ``each(fields, filter)``. A function emits any number of results
@@ -109,25 +109,25 @@ class Stream(NodeHandle):
         passes once for each result. A plain callable is a Function if the call has function fields, else a Filter; it
         gets the values as arguments. Without input fields a function sees an empty tuple.
         """
-        call = arguments(Stream.each, args, given)
+        call = arguments(Stream.each, args, named)
         if "filter" in call:
             return self._keep("each", call["filter"], call["inputFields"])
         function = check_object("each", call["function"], Function, Filter)
         if isinstance(function, Filter | MapFunction | FlatMapFunction) or not _is(function, Executes):
             raise DefinitionError(f"each with function fields takes a Function or a callable, got {function!r}")
-        read, made = self.check(call.get("inputFields")), Fields.of(call["functionFields"])
-        return self._process(Each(function, read, made), self.getOutputFields().concat(made))
+        inputs, outputs = self.check(call.get("inputFields")), Fields.of(call["functionFields"])
+        return self._process(Each(function, inputs, outputs), self.getOutputFields().concat(outputs))
 
     @overload
     def filter(self, filter: AnyFilter) -> Stream: ...
     @overload
     def filter(self, inputFields: FieldsLike | None, filter: AnyFilter) -> Stream: ...
-    def filter(self, *args: Any, **given: Any) -> Stream:
+    def filter(self, *args: Any, **named: Any) -> Stream:
         """Keeps the tuples for which the filter is true.
 
         ``filter(filter)`` passes it the whole tuple, ``filter(fields, filter)`` only these fields.
         """
-        call = arguments(Stream.filter, args, given)
+        call = arguments(Stream.filter, args, named)
         fields = call.get("inputFields")
         return self._keep("filter", call["filter"], self.getOutputFields() if fields is None else fields)
 
@@ -152,8 +152,8 @@ class Stream(NodeHandle):
         if isinstance(function, Function) or not _is(function, Maps):
             raise DefinitionError(f"map and flatMap take a function or a callable, got {function!r}")
         fields = self.getOutputFields()
-        made = Fields(fields.names) if outputs is None else Fields.of(outputs)
-        return self._process(Replace(function, made, flat, fields), made)
+        outputs = Fields(fields.names) if outputs is None else Fields.of(outputs)
+        return self._process(Replace(function, outputs, flat, fields), outputs)
 
     def peek(self, consumer: AnyConsumer) -> Stream:
         """Shows every tuple to the consumer. On a replay of the batch the consumer sees it again."""
@@ -190,24 +190,24 @@ class Stream(NodeHandle):
     ) -> Stream: ...
     @overload
     def partitionAggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Stream: ...
-    def partitionAggregate(self, *args: Any, **given: Any) -> Stream:
+    def partitionAggregate(self, *args: Any, **named: Any) -> Stream:
         """Aggregates each partition of a batch: ``partitionAggregate([fields,] aggregator, functionFields)``.
 
         The aggregator runs once for each partition, even an empty one. Output fields: the function fields alone.
         """
-        return self.chainedAgg().partitionAggregate(*args, **given).chainEnd()
+        return self.chainedAgg().partitionAggregate(*args, **named).chainEnd()
 
     @overload
     def aggregate(self, inputFields: FieldsLike | None, agg: AnyAggregator, functionFields: FieldsLike) -> Stream: ...
     @overload
     def aggregate(self, agg: AnyAggregator, functionFields: FieldsLike) -> Stream: ...
-    def aggregate(self, *args: Any, **given: Any) -> Stream:
+    def aggregate(self, *args: Any, **named: Any) -> Stream:
         """Aggregates the whole batch in one partition: ``aggregate([fields,] aggregator, functionFields)``.
 
         The result is computed exactly once for each batch, even an empty one. A combiner aggregates in each partition
         first. Output fields: the function fields alone.
         """
-        return self.chainedAgg().aggregate(*args, **given).chainEnd()
+        return self.chainedAgg().aggregate(*args, **named).chainEnd()
 
     def minBy(self, inputFieldName: str, comparator: Comparator | None = None) -> Stream:
         """The smallest tuple of each **partition** by one field, ignoring None. Of equal tuples the last one counts.
@@ -238,7 +238,7 @@ class Stream(NodeHandle):
         fields = self.getOutputFields()
         return self.partitionAggregate(fields, aggregator, fields)
 
-    def tumblingWindow(self, *args: Any, **given: Any) -> Stream:
+    def tumblingWindow(self, *args: Any, **named: Any) -> Stream:
         """Not supported yet, like the other windows. Raises DefinitionError."""
         raise not_there_yet("a window", "aggregate by batch, or keep counts by a key that holds the window's start")
 
@@ -252,13 +252,13 @@ class Stream(NodeHandle):
     ) -> Stream: ...
     @overload
     def stateQuery(self, state: TridentState, function: Queries, functionFields: FieldsLike) -> Stream: ...
-    def stateQuery(self, *args: Any, **given: Any) -> Stream:
+    def stateQuery(self, *args: Any, **named: Any) -> Stream:
         """Queries this partition's part of a state: ``stateQuery(state, [fields,] query, functionFields)``.
 
         It does not repartition: partition the stream as the state is. Output fields: the stream's, then the function
         fields. Raises DefinitionError if the query calls a method that the state lacks.
         """
-        call = arguments(Stream.stateQuery, args, given)
+        call = arguments(Stream.stateQuery, args, named)
         state, query = call["state"], check_object("stateQuery", call["function"], QueryFunction)
         if not isinstance(state, TridentState):
             raise DefinitionError(f"stateQuery takes a TridentState, as newStaticState returns one, got {state!r}")
@@ -266,9 +266,9 @@ class Stream(NodeHandle):
             raise DefinitionError(f"stateQuery takes a QueryFunction, got {query!r}")
         check_fits(state.use.factory, query)
         self.graph.check_own([state])
-        made = Fields.of(call["functionFields"])
-        spec = StateQuery(query, self.check(call.get("inputFields")), made)
-        return self._process(spec, self.getOutputFields().concat(made), state=state.use)
+        outputs = Fields.of(call["functionFields"])
+        spec = StateQuery(query, self.check(call.get("inputFields")), outputs)
+        return self._process(spec, self.getOutputFields().concat(outputs), state=state.use)
 
     @overload
     def partitionPersist(
@@ -298,7 +298,7 @@ class Stream(NodeHandle):
         functionFields: FieldsLike | None = None,
         stateName: str | None = None,
     ) -> TridentState: ...
-    def partitionPersist(self, *args: Any, **given: Any) -> TridentState:
+    def partitionPersist(self, *args: Any, **named: Any) -> TridentState:
         """Updates a state, partition by partition: ``partitionPersist(factory, [fields,] updater[, functionFields])``.
 
         ``partitionPersist(factory[, fields])`` uses the factory's own updater, which gets the whole tuple unless you
@@ -306,7 +306,7 @@ class Stream(NodeHandle):
         ``functionFields`` are the fields of the new values. ``stateName`` distinguishes the state from others in its
         store. Runs in the commit phase. On replay it runs again under the same txid.
         """
-        call = arguments(Stream.partitionPersist, args, given)
+        call = arguments(Stream.partitionPersist, args, named)
         factory, fields = call["factory"], call.get("inputFields")
         updater = call["updater"] if "updater" in call else own_updater(factory)
         whole = "updater" not in call and fields is None
@@ -336,29 +336,29 @@ class Stream(NodeHandle):
     def persistentAggregate(
         self, factory: AnyFactory, agg: KeepingAggregator, functionFields: FieldsLike, *, stateName: str | None = None
     ) -> TridentState: ...
-    def persistentAggregate(self, *args: Any, **given: Any) -> TridentState:
+    def persistentAggregate(self, *args: Any, **named: Any) -> TridentState:
         """Keeps one value over all batches: ``persistentAggregate(factory, [fields,] aggregator, functionFields)``.
 
         The state must be Snapshottable. A combiner updates it in every batch, even an empty one; a reducer only in
         batches with tuples. ``stateName`` distinguishes the state from others in its store.
         """
-        call = arguments(Stream.persistentAggregate, args, given)
+        call = arguments(Stream.persistentAggregate, args, named)
         aggregator = check_aggregator("persistentAggregate", call["agg"])
-        factory, inputs, made = call["factory"], call.get("inputFields"), Fields.of(call["functionFields"])
+        factory, inputs, outputs = call["factory"], call.get("inputFields"), Fields.of(call["functionFields"])
         if isinstance(aggregator, CombinerAggregator):
             chain = ChainedAggregatorDeclarer(self, None, Global(), "global")
-            stream = chain.aggregate(inputs, aggregator, made).chainEnd()
-            return stream.persist(factory, made, CombinerAggStateUpdater(aggregator), made, call["stateName"])
+            stream = chain.aggregate(inputs, aggregator, outputs).chainEnd()
+            return stream.persist(factory, outputs, CombinerAggStateUpdater(aggregator), outputs, call["stateName"])
         if not isinstance(aggregator, ReducerAggregator):
             raise no_general_aggregator(aggregator)
         read = self.check(inputs)
-        return self.global_().persist(factory, read, ReducerAggStateUpdater(aggregator), made, call["stateName"])
+        return self.global_().persist(factory, read, ReducerAggStateUpdater(aggregator), outputs, call["stateName"])
 
 
 class TridentState(Handle):
     """The handle of a state, returned by partitionPersist, persistentAggregate and newStaticState."""
 
-    what = "state"
+    kind = "state"
 
     def __init__(self, graph: Graph, stream: Stream | None, use: StateUse) -> None:
         super().__init__(graph)

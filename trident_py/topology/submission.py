@@ -21,7 +21,7 @@ def check_submission(name: Any, conf: Any, topology: Any) -> None:
     if isinstance(topology, TridentTopology):
         raise DefinitionError("submitTopology takes a built topology: submitTopology(name, conf, topology.build())")
     if not isinstance(topology, Topology) or not isinstance(name, str) or not name:
-        got = ", ".join(type(each).__name__ for each in (name, conf, topology))
+        got = ", ".join(type(argument).__name__ for argument in (name, conf, topology))
         raise DefinitionError(f"submitTopology takes a name, a configuration and a built topology; got {got}")
     check_folder_name("the topology", name)
     for node in topology.plan.nodes:

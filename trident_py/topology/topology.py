@@ -61,7 +61,7 @@ class TridentTopology(Graph):
 
     def newDRPCStream(self, function: str, drpc: Any = None) -> Stream:
         """Not supported yet. Raises DefinitionError."""
-        raise not_there_yet("newDRPCStream", "read a state from its store, or by newStaticState")
+        raise not_there_yet("newDRPCStream", "read a state from its store, or with newStaticState")
 
     def setResourceDefaults(self, *defaults: Any) -> TridentTopology:
         """Accepted for ported code and ignored: Spark places tasks itself."""
@@ -123,7 +123,7 @@ class TridentTopology(Graph):
         function: GroupedMultiReducer,
         outputFields: FieldsLike,
     ) -> Stream: ...
-    def multiReduce(self, *args: Any, **given: Any) -> Stream:
+    def multiReduce(self, *args: Any, **named: Any) -> Stream:
         """Reduces several streams together: plain streams by partition, grouped ones by group.
 
         ``multiReduce(s1, s2, reducer, outputFields)``, ``multiReduce(fields1, s1, fields2, s2, reducer,
@@ -131,7 +131,7 @@ class TridentTopology(Graph):
         reducer, outputFields)``. Without input fields the reducer sees whole tuples. Grouped streams are repartitioned
         by their groups, plain ones not at all. Output fields: ``outputFields`` alone.
         """
-        call = arguments(TridentTopology.multiReduce, args, given)
+        call = arguments(TridentTopology.multiReduce, args, named)
         streams = _sides("multiReduce", call.get("streams", [call.get("s1"), call.get("s2")]))
         inputs = call.get("inputFields", [call.get("inputFields1"), call.get("inputFields2")])
         if len(inputs) != len(streams) and "inputFields" in call:
@@ -167,12 +167,12 @@ class TridentTopology(Graph):
     def merge(self, outputFields: FieldsLike, stream: AnyStream, *streams: AnyStream) -> Stream: ...
     @overload
     def merge(self, outputFields: FieldsLike, streams: Sequence[AnyStream]) -> Stream: ...
-    def merge(self, *args: Any, **given: Any) -> Stream:
+    def merge(self, *args: Any, **named: Any) -> Stream:
         """The union of streams: ``merge([outputFields,] s1, s2, ...)`` or ``merge([outputFields,] [s...])``.
 
         The names are ``outputFields``, else the first stream's; values match by position. Nothing is repartitioned.
         """
-        call = arguments(TridentTopology.merge, args, given)
+        call = arguments(TridentTopology.merge, args, named)
         streams = _sides("merge", [call["stream"], *call["streams"]] if "stream" in call else call["streams"])
         inputs = tuple(stream.getOutputFields() for stream in streams)
         outputs = Fields.of(call["outputFields"]) if "outputFields" in call else _common(inputs)
@@ -216,7 +216,7 @@ class TridentTopology(Graph):
         outFields: FieldsLike,
         mode: JoinOutFieldsMode,
     ) -> Stream: ...
-    def join(self, *args: Any, **given: Any) -> Stream:
+    def join(self, *args: Any, **named: Any) -> Stream:
         """Joins the tuples of a batch on equal values of the join fields, by position.
 
         ``join(s1, fields1, s2, fields2, outFields[, type or [types]][, mode])`` or ``join([s...], [fields...],
@@ -224,8 +224,8 @@ class TridentTopology(Graph):
         then null. Each side is partitioned by its join fields. Output in COMPACT mode: the key, then each side's other
         fields; in PRESERVE mode: all fields of each side. Raises DefinitionError if there are too few output fields.
         """
-        given = {_ALSO.get(name, name): value for name, value in given.items()}
-        call = arguments(TridentTopology.join, args, given)
+        named = {_ALSO.get(name, name): value for name, value in named.items()}
+        call = arguments(TridentTopology.join, args, named)
         streams = _sides("join", call.get("streams", [call.get("s1"), call.get("s2")]))
         keys = call.get("joinFields", [call.get("joinFields1"), call.get("joinFields2")])
         if len(keys) != len(streams):
@@ -246,19 +246,19 @@ class TridentTopology(Graph):
     ) -> Stream:
         groups = [stream.check(key) for stream, key in zip(streams, keys, strict=True)]
         if len(set(map(len, groups))) > 1:
-            told = ", ".join(map(str, groups))
-            raise DefinitionError(f"a join compares its fields by position, but these differ in number: {told}")
+            lists = ", ".join(map(str, groups))
+            raise DefinitionError(f"a join compares join fields by position, but their numbers differ: {lists}")
         others = tuple(s.getOutputFields().without(group) for s, group in zip(streams, groups, strict=True))
         preserve = mode is JoinOutFieldsMode.PRESERVE
         places = tuple(
             tuple((group.names + rest.names).index(name) for name in stream.getOutputFields())
             for stream, group, rest in zip(streams, groups, others, strict=True)
         )
-        outer = tuple(each is JoinType.OUTER for each in types)
+        outer = tuple(side is JoinType.OUTER for side in types)
         joiner = Joiner(outer, tuple(map(len, others)), preserve, places)
-        made = sum(map(len, others)) + (sum(map(len, groups)) if preserve else len(groups[0]))
-        if len(outputs) < made:
-            raise DefinitionError(f"the join makes {made} values, but there are {len(outputs)} output fields {outputs}")
+        values = sum(map(len, others)) + (sum(map(len, groups)) if preserve else len(groups[0]))
+        if len(outputs) < values:
+            raise DefinitionError(f"the join makes {values} values for the {len(outputs)} output fields {outputs}")
         grouped = [stream.toStream().groupBy(group) for stream, group in zip(streams, groups, strict=True)]
         return self._grouped_reduce(others, grouped, joiner, outputs)
 
@@ -283,7 +283,7 @@ class TridentTopology(Graph):
 def _common(inputs: Sequence[Fields]) -> Fields:
     """The first stream's fields, with the types on which all streams agree."""
     first = inputs[0]
-    same = [name for name, ddl in first.types.items() if all(ddl == each for each in _types(inputs, name))]
+    same = [name for name, ddl in first.types.items() if {ddl} == set(_types(inputs, name))]
     return Fields([f"{name} {first.types[name]}" if name in same else name for name in first])
 
 
@@ -296,9 +296,9 @@ def _sides(call: str, streams: Sequence[Any]) -> list[Any]:
     """The streams as a list. Raises DefinitionError if there are none, or if one is not a stream."""
     if not streams:
         raise DefinitionError(f"{call} needs at least one stream")
-    for each in streams:
-        if not isinstance(each, AnyStream):
-            raise DefinitionError(f"{call} takes streams, got {each!r}")
+    for stream in streams:
+        if not isinstance(stream, AnyStream):
+            raise DefinitionError(f"{call} takes streams, got {stream!r}")
     return list(streams)
 
 
