@@ -23,7 +23,7 @@ from .run.worker_memory import end_run, task_for
 from .spouts.coordination import Coordination, Descriptor
 from .spouts.metadata import FileMetadataStore, MemoryMetadataStore, MetadataStore
 from .topology import Topology
-from .topology.submission import check_submission
+from .topology.topology import check_submission
 
 IDLE_SECONDS = 0.005
 ORDER = "order"

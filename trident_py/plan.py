@@ -107,6 +107,11 @@ class Plan:
             parts.setdefault(root(node.id), []).append(node)
         return [Plan(tuple(nodes)) for nodes in parts.values()]
 
+    def updates(self) -> list[tuple[ProcessorNode, StateUse]]:
+        """The nodes that update a state, each with the state."""
+        processors = [node for node in self.nodes if isinstance(node, ProcessorNode) and node.committer]
+        return [(node, node.state) for node in processors if node.state is not None]
+
     def check(self) -> None:
         """Raises DefinitionError if two streams have the same name."""
         names: set[str] = set()

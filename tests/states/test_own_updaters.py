@@ -62,7 +62,7 @@ def test_with_an_updater_left_out_fields_are_no_fields_as_in_storm(url: str) -> 
     "factory", [SqlMapState.opaque("sqlite:///t.db", "t", key="word string"), MemoryMapState.Factory()]
 )
 def test_a_map_state_has_no_updater_of_its_own_and_says_what_to_do(factory: Any) -> None:
-    with pytest.raises(DefinitionError, match=r"has none of its own: give one.* updated by persistentAggregate"):
+    with pytest.raises(DefinitionError, match=r"has none of its own: pass one.* updated by persistentAggregate"):
         words(TridentTopology()).partitionPersist(factory, "word")
 
 

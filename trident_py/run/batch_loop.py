@@ -12,7 +12,7 @@ from functools import partial
 from ..context import RunContext
 from ..errors import ReportedFailedException, StateError, TopologyError
 from ..patience import Patience, Stopped, back_off_seconds, start_wait, until_stopped
-from ..plan import ProcessorNode, describe
+from ..plan import describe
 from ..spouts.coordination import Coordination, Descriptor
 from .agreement import Agreed, Standing
 from .deciding import MAX_ATTEMPTS, Publisher, Receipts
@@ -67,11 +67,7 @@ class BatchLoop:
         self.publisher = Publisher(program, self.participants, running)
         self._first = True
         self.begun: Callable[[int, dict], None] = lambda txid, metadata: None
-        self._names = {
-            node.id: node.state.name
-            for node in program.lowered.plan.nodes
-            if isinstance(node, ProcessorNode) and node.committer and node.state is not None
-        }
+        self._names = {node.id: state.name for node, state in program.lowered.plan.updates()}
 
     def open(self, standing: Standing) -> Agreed:
         """Called once before the first batch: checks the stores against the checkpoint and raises every generation.
@@ -144,10 +140,11 @@ class BatchLoop:
     ) -> tuple[list[Descriptor] | None, Failure | None]:
         """The descriptors of what the spout partitions emit. An attempt's metadata is input to that of the next one."""
         at = "begin"
+        partitions = {name: self.program.lowered.partitions[node_id] for node_id, name in self._names.items()}
         try:
             for name, participant in self.participants.items():
                 at = f"begin of state {name}"
-                participant.prepare(batch.txid, batch.attempt, self._partitions(name))
+                participant.prepare(batch.txid, batch.attempt, partitions[name])
             if carried:
                 return None, None
             at = "spout"
@@ -156,11 +153,6 @@ class BatchLoop:
             return self.coordination.descriptors(batch.txid, batch.attempt, self.metadata), None
         except BaseException as error:
             return None, failure_of(at, 0, error)
-
-    def _partitions(self, name: str) -> int:
-        node_id = next(node_id for node_id, state in self._names.items() if state == name)
-        stages = [stage for level in self.program.lowered.levels for stage in level]
-        return next(stage.partitions for stage in stages if node_id in stage.nodes)
 
     def _commit(self, batch: BatchInfo, outcome: AttemptOutcome) -> None:
         """Commits the spout metadata first, so that a published batch is never emitted with other metadata."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from ..errors import DefinitionError
 from ..partitioning import Identity, Partitioner
@@ -56,6 +57,11 @@ class Lowered:
     levels: tuple[tuple[TaskStage, ...], ...]
     exchanges: tuple[Exchange, ...]
     wanted: dict[int, frozenset[str]]
+
+    @cached_property
+    def partitions(self) -> dict[int, int]:
+        """The partition count of each node but repartitions, in the order in which the nodes finish."""
+        return {node_id: stage.partitions for level in self.levels for stage in level for node_id in stage.nodes}
 
 
 def lower(plan: Plan, whole: Plan) -> Lowered:

@@ -112,16 +112,14 @@ class Program:
 
     def states(self) -> dict[str, Any]:
         """The factories of the states that this component updates, by state name."""
-        nodes = [node for node in self.lowered.plan.nodes if isinstance(node, ProcessorNode) and node.committer]
-        return {node.state.name: node.state.factory for node in nodes if node.state is not None}
+        return {state.name: state.factory for _, state in self.lowered.plan.updates()}
 
 
 def compile_component(component: Plan, plan: Plan, conf: dict) -> Program:
     """The program of one connected component of a whole plan."""
     lowered = lower(component, plan)
-    counts = {node_id: stage.partitions for level in lowered.levels for stage in level for node_id in stage.nodes}
     spouts = tuple(
-        SpoutNodeInfo(node.spout_id, node.spout, counts[node.id], node.fields)
+        SpoutNodeInfo(node.spout_id, node.spout, lowered.partitions[node.id], node.fields)
         for node in component.nodes
         if isinstance(node, SpoutNode)
     )

@@ -24,12 +24,7 @@ def ways(lowered: Lowered) -> dict[str, str]:
     partitions, steps, groupings, the partition count of every stage, field types, and the version of the hash. It does
     not cover what users' functions do.
     """
-    counts = {node_id: stage.partitions for level in lowered.levels for stage in level for node_id in stage.nodes}
-    return {
-        node.state.name: _way(_before(lowered, node), counts)
-        for node in lowered.plan.nodes
-        if isinstance(node, ProcessorNode) and node.committer and node.state is not None
-    }
+    return {state.name: _way(_before(lowered, node), lowered.partitions) for node, state in lowered.plan.updates()}
 
 
 def _before(lowered: Lowered, last: Node) -> list[Node]:

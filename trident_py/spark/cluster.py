@@ -15,7 +15,7 @@ from ..home import HomeService
 from ..run.program import Program, compile_plan
 from ..run.progress import RunningTopology
 from ..topology import Topology
-from ..topology.submission import check_submission
+from ..topology.topology import check_submission
 from .checkpoint import Checkpoint
 from .component import SparkComponent
 from .session import lease

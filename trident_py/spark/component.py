@@ -139,12 +139,16 @@ class SparkComponent:
         if not failures.is_lost_planner(texts) or not self._is_between():
             return False
         txid = self.planner.last_txid + 1
-        self._lost = (txid, self._lost[1] + 1 if self._lost[0] == txid else 1)
-        if self._lost[1] >= LOST_ATTEMPTS:
-            self.error = TridentError(f"{failures.lost_planner(texts)}; it happened {self._lost[1]} times in a row")
+        if (times := self._times_lost(txid)) >= LOST_ATTEMPTS:
+            self.error = TridentError(f"{failures.lost_planner(texts)}; it happened {times} times in a row")
             return False
         self.running.event(self.program.component, "replay", txid, 0, str(failures.lost_planner(texts)))
         return True
+
+    def _times_lost(self, txid: int) -> int:
+        """Counts the lost processes in a row of one batch."""
+        self._lost = (txid, self._lost[1] + 1 if self._lost[0] == txid else 1)
+        return self._lost[1]
 
     def _is_between(self) -> bool:
         """Whether Spark has recorded the last batch of this query as committed."""
@@ -280,11 +284,9 @@ class SparkComponent:
         if failures.is_cancelled(texts) and self.running.stopping.wait(2):
             raise Stopped
         if failures.is_lost_task(texts):
-            count = self._lost[1] + 1 if self._lost[0] == batch.txid else 1
-            self._lost = (batch.txid, count)
-            if count < LOST_ATTEMPTS:
+            if (times := self._times_lost(batch.txid)) < LOST_ATTEMPTS:
                 return AttemptOutcome([failure_of("task", 0, failures.lost_task(texts))], [])
-            fatal = TridentError(f"{failures.lost_task(texts)}; it happened {count} times in a row")
+            fatal = TridentError(f"{failures.lost_task(texts)}; it happened {times} times in a row")
         else:
             fatal = failures.translated(texts, str(self.checkpoint.folder))
         return AttemptOutcome([failure_of("Spark", 0, fatal)], [])

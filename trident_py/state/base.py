@@ -91,7 +91,7 @@ class StateFactory:
     when the topology is built and raises DefinitionError where the state cannot work.
 
     ``location``: where the data is; None if no other state can write it. A topology in which two states would update
-    one place is refused (`trident_py.topology.places`). ``key_fields``: the fields of a map's key, if they have names;
+    one place is refused (`trident_py.topology.checks`). ``key_fields``: the fields of a map's key, if they have names;
     group fields are matched with them by name. ``state_type``: the class of its states, if it is always the same; an
     updater or query that calls a method it lacks is refused when it is defined. ``own_updater``: the updater of a
     partitionPersist that names none; None: it must name one.

@@ -11,7 +11,7 @@ from ..state.updaters import MapCombinerAggStateUpdater, MapReducerAggStateUpdat
 from ..tuples import Fields, FieldsLike
 from .arguments import arguments, check_aggregator, no_general_aggregator
 from .chained import ChainedAggregatorDeclarer
-from .fitting import keys_of
+from .checks import keys_of
 from .roles import AnyAggregator, AnyFactory, AnyFilter, AnyFunction, KeepingAggregator
 
 if TYPE_CHECKING:

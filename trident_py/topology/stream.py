@@ -25,7 +25,7 @@ from ..state.updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
 from ..tuples import Fields, FieldsLike
 from .arguments import arguments, check_aggregator, check_object, no_general_aggregator, not_there_yet
 from .chained import ChainedAggregatorDeclarer
-from .fitting import check_fits, own_updater
+from .checks import check_fits, own_updater
 from .graph import Graph, Handle, NodeHandle
 from .grouped import GroupedStream
 from .roles import (

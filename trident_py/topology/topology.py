@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
+from .. import config
 from ..errors import DefinitionError
-from ..guarantees import Guarantees, guarantees
+from ..guarantees import Guarantees, announce, guarantees
+from ..names import check_folder_name
 from ..operations.base import GroupedMultiReducer, MultiReducer
 from ..plan import Plan, ProcessorNode, SpoutNode, explain
 from ..processors import Joiner, Merge, MultiReduce
@@ -15,9 +17,9 @@ from ..run.lowering import lower
 from ..spouts.inspection import MAX_PARALLELISM, SPOUTS, configuration, output_fields, snapshot
 from ..tuples import Fields, FieldsLike
 from .arguments import JoinOutFieldsMode, JoinType, arguments, check_object, not_there_yet
+from .checks import check_owners, check_places
 from .graph import Graph
 from .grouped import GroupedStream
-from .places import check_owners, check_places
 from .roles import AnyFactory, AnySpout
 from .stream import Stream, TridentState
 
@@ -314,3 +316,22 @@ def _reducer(reducer: Any, streams: Sequence[AnyStream]) -> MultiReducer | Group
             f"got {type(reducer).__name__} over {', '.join(type(stream).__name__ for stream in streams)}"
         )
     return reducer
+
+
+def check_submission(name: Any, conf: Any, topology: Any) -> None:
+    """Checks the arguments of submitTopology and logs the topology's guarantees.
+
+    Raises DefinitionError for arguments in the wrong order, a topology that is not built, names that cannot name a
+    folder, an invalid configuration, or states below ``conf["topology.guarantee"]``.
+    """
+    if isinstance(topology, TridentTopology):
+        raise DefinitionError("submitTopology takes a built topology: submitTopology(name, conf, topology.build())")
+    if not isinstance(topology, Topology) or not isinstance(name, str) or not name:
+        got = ", ".join(type(argument).__name__ for argument in (name, conf, topology))
+        raise DefinitionError(f"submitTopology takes a name, a configuration and a built topology; got {got}")
+    check_folder_name("the topology", name)
+    for node in topology.plan.nodes:
+        if isinstance(node, SpoutNode):
+            check_folder_name("a stream of the topology", node.spout_id)
+    config.check(conf)
+    announce(name, conf, topology.plan)
