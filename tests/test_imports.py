@@ -42,7 +42,7 @@ LAYERS = [
     {"run/worker_memory", "run/progress"},
     {"run/opening", "run/deciding"},
     {"guarantees"},
-    {"run/given"},
+    {"run/digests"},
     {"run/batch_loop"},
     {"topology"},
     {"local", "spark"},

@@ -62,7 +62,7 @@ def blame(error: BaseException, values: bool = True) -> Blame:
     return Blame(tuple(users_own), arguments(error) if values else "", _trace(error), hint)
 
 
-def said(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """The type of an error and its text, if any."""
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -21,7 +21,7 @@ from typing import Any
 
 import click
 
-from .blame import blame, said
+from .blame import blame, describe_error
 from .cli_states import check, states
 from .config import Config
 from .context import with_context
@@ -192,7 +192,7 @@ def guarded(body: Callable[[], int], full: bool) -> int:
     except TopologyError as error:
         return tell(str(error), FAILED, error.trace if full else "")
     except TridentError as error:
-        return tell(f"{said(error)}{origin(error)}", FAILED, trace_of(error, full))
+        return tell(f"{describe_error(error)}{origin(error)}", FAILED, trace_of(error, full))
     except Exception as error:  # the user's own module failed while it was imported or built
         text = f"{describe(error)}\nerror: the module or its build function failed"
         return tell(text, WRONG, trace_of(error, full))

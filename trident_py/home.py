@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 
 import cloudpickle
 
-from .blame import blame, note, said
+from .blame import blame, describe_error, note
 from .calls import Calls
 from .context import RunContext, with_context
 from .errors import TridentError
@@ -389,4 +389,4 @@ def _dump_error(error: BaseException) -> bytes:
         pickle.loads(reply)
         return reply
     except Exception:
-        return dumps((False, HomeError(f"{said(error)} (an exception that cannot be pickled)")))
+        return dumps((False, HomeError(f"{describe_error(error)} (an exception that cannot be pickled)")))

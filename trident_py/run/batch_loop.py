@@ -16,7 +16,7 @@ from ..plan import describe
 from ..spouts.coordination import Coordination, Descriptor
 from .agreement import Agreed, Standing
 from .deciding import MAX_ATTEMPTS, Publisher, Receipts
-from .given import GIVEN, compare
+from .digests import DIGESTS, compare
 from .opening import Opening, participants_of
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program, failure_of, topology_error
 from .progress import RunningTopology, Stopwatch
@@ -73,8 +73,8 @@ class BatchLoop:
         """Called once before the first batch: checks the stores against the checkpoint and raises every generation.
 
         Raises LineageError, before it changes anything, if they disagree, or if operations hold other values than when
-        the batch began (`trident_py.run.given`). Waits for an unavailable store (`trident_py.patience`). Raises Stopped
-        if the run is stopped meanwhile.
+        the batch began (`trident_py.run.digests`). Waits for an unavailable store (`trident_py.patience`). Raises
+        Stopped if the run is stopped meanwhile.
         """
         self.lineage = standing.lineage
         patience, store = patience_of(self.program, self.running), RunContext.of(self.program.conf).metadata
@@ -85,7 +85,7 @@ class BatchLoop:
         if warning:
             log.warning("%s", warning)
             self.running.event(self.program.component, "reported", agreed.txid + 1, None, warning)
-        store.put(GIVEN, 0, digests)  # for the next start
+        store.put(DIGESTS, 0, digests)  # for the next start
         return agreed
 
     def run(self, txid: int, execute: Execute, previous: dict | None = None, carried: bool = False) -> dict:

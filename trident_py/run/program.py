@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import cloudpickle
 
-from ..blame import blame, note, notes_of, said
+from ..blame import blame, describe_error, note, notes_of
 from ..errors import FailedException, TopologyError, TridentError
 from ..names import joined
 from ..plan import Plan, ProcessorNode, SpoutNode
@@ -140,7 +140,7 @@ def encode_failure(failure: Failure) -> bytes:
         return block
     except Exception:
         kind = FailedException if failure.replay else TridentError
-        substitute = kind(said(failure.error))
+        substitute = kind(describe_error(failure.error))
         for line in notes_of(failure.error):
             substitute.add_note(line)
         return cloudpickle.dumps(failure._replace(error=substitute))
@@ -159,7 +159,7 @@ def failure_of(operation: str, partition: int, error: BaseException, values: boo
 def topology_error(failure: Failure, txid: int | None, tries: str = "") -> TopologyError:
     """The error that ends a run: the user's exception, lines and values, and the step that failed."""
     where = f"in {failure.operation}, txid {txid}, partition {failure.partition}{tries}"
-    message = "\n  ".join([said(failure.error), *notes_of(failure.error), where])
+    message = "\n  ".join([describe_error(failure.error), *notes_of(failure.error), where])
     return TopologyError(message, failure.operation, txid, failure.partition, failure.trace)
 
 

@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple
 
 import cloudpickle
 
-from ...blame import said
+from ...blame import describe_error
 from ...chunks import Chunk
 from ...context import without_context
 from ...errors import TridentError
@@ -120,7 +120,7 @@ def _again(run: Run) -> Again:
         processor.finish()
         processor.close()
     except BaseException as error:
-        return Again(blocks, said(error))
+        return Again(blocks, describe_error(error))
     return Again(blocks)
 
 

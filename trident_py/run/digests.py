@@ -29,7 +29,7 @@ from ..secrets import is_secret
 from ..spouts.metadata import MetadataStore
 from .agreement import Standing
 
-GIVEN = "given"  # the checkpoint's path for the digests
+DIGESTS = "given"  # the checkpoint's path for the digests
 MOST = 2_000  # entries of one container; of a larger one, the digest covers only the type and the number
 MOST_NAMES = 200
 _NO_VALUES = (types.ModuleType, type, BaseException)
@@ -37,7 +37,7 @@ Digests = dict[str, dict[str, str]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Given:
+class HeldValues:
     """The operations of one component, with the values they hold. Used on the driver, before the first batch."""
 
     plan: Plan
@@ -77,10 +77,10 @@ def compare(plan: Plan, conf: Mapping[str, Any], standing: Standing, store: Meta
     began, and the state's guarantee depends on that operation. Raises LineageError if the remaining guarantee is below
     ``topology.guarantee``.
     """
-    given = Given(plan)
-    now, then = given.digests(), store.get(GIVEN, 0)
-    others = given.others(then, now) if standing.begun and then is not None else {}
-    after, worse = given.weakened(others, conf) if others else (Guarantees(), [])
+    held = HeldValues(plan)
+    now, then = held.digests(), store.get(DIGESTS, 0)
+    others = held.others(then, now) if standing.begun and then is not None else {}
+    after, worse = held.weakened(others, conf) if others else (Guarantees(), [])
     if not worse:
         return now, ""
     txid = standing.committed + 1

@@ -15,7 +15,7 @@ import pytest
 
 from trident_py import TridentTopology
 from trident_py.operations import Function
-from trident_py.run.given import MOST, Given
+from trident_py.run.digests import MOST, HeldValues
 from trident_py.testing import FixedBatchSpout, collect
 
 ROOT = Path(__file__).parent.parent
@@ -149,7 +149,7 @@ def given(operation: Any) -> dict[str, str]:
     topology = TridentTopology()
     stream = topology.newStream("s", FixedBatchSpout("w", 1, ("a",))).each("w", operation, "x")
     collect(stream, "out")
-    return next(iter(Given(topology.build().plan).digests().values()))
+    return next(iter(HeldValues(topology.build().plan).digests().values()))
 
 
 def test_values_are_found_within_objects_functions_and_globals() -> None:
@@ -183,7 +183,7 @@ def test_another_value_is_another_digest(one: Any, other: Any) -> None:
 def test_a_corrected_program_may_go_on() -> None:
     topology = TridentTopology()
     collect(topology.newStream("s", FixedBatchSpout("w", 1, ("a",))).each("w", Holder(), "x"), "out")
-    now = Given(topology.build().plan)
+    now = HeldValues(topology.build().plan)
     assert now.others({"other": {"number": "0"}, "Holder": {"gone": "0"}}, now.digests()) == {}
     assert now.others({"Holder": {"number": "0"}}, now.digests()) == {"Holder": "number"}
 
