@@ -33,6 +33,7 @@ with SparkCluster() as outer:
     with SparkCluster() as inner:
         run(inner, "inner")
         assert inner.spark.sparkContext is outer.spark.sparkContext
+        inner.shutdown()  # and a second time at the end of the block, which must not end the session of the outer one
     run(outer, "outer")
 with SparkCluster() as again:
     run(again, "again")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import uuid
+from contextlib import ExitStack
 
 from pyspark.sql import SparkSession
 
@@ -18,7 +19,7 @@ from ..topology import Topology
 from ..topology.topology import check_submission
 from .checkpoint import Checkpoint
 from .component import SparkComponent
-from .session import lease
+from .session import session_of
 from .source import data_source
 from .stage import import_paths
 
@@ -33,10 +34,12 @@ class SparkCluster:
     """
 
     def __init__(self, spark: SparkSession | None = None, checkpoints: str | None = None) -> None:
-        self._scratch = tempfile.mkdtemp(prefix="trident-checkpoints-") if checkpoints is None else None
-        self.checkpoints: str = checkpoints if self._scratch is None else self._scratch  # type: ignore[assignment]
-        self._lease = lease(spark)
-        self.spark = self._lease.spark
+        self._closing = ExitStack()
+        if checkpoints is None:
+            checkpoints = tempfile.mkdtemp(prefix="trident-checkpoints-")
+            self._closing.callback(shutil.rmtree, checkpoints, ignore_errors=True)
+        self.checkpoints = checkpoints
+        self.spark = session_of(spark, self._closing)
         self._home: HomeService | None = HomeService()
         self._source = f"trident_{uuid.uuid4().hex[:12]}"
         self._running: list[SparkRunningTopology] = []
@@ -58,7 +61,7 @@ class SparkCluster:
         state is below ``conf["topology.guarantee"]``. The logger ``trident_py`` logs the guarantees at INFO.
         """
         if self._home is None:
-            raise TridentError("this SparkCluster is shut down; make a new one")
+            raise TridentError("this SparkCluster is shut down; create a new one")
         check_submission(name, conf, topology)
         run = uuid.uuid4().hex
         settings = with_context(conf or {}, topology=name, run=run, home=self._home.address)
@@ -76,9 +79,7 @@ class SparkCluster:
         if self._home is not None:
             self._home.close()
             self._home = None
-        self._lease.end()
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+        self._closing.close()
 
 
 class SparkRunningTopology(RunningTopology):

@@ -74,42 +74,21 @@ _confs = threading.RLock()
 _sessions = threading.RLock()
 
 
-class Lease:
-    """A session that a cluster does not end: given by the user, or already present in this process."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self.spark = spark
-
-    def end(self) -> None:
-        """Does nothing: the session is left as it is."""
-
-
-class SharedLease(Lease):
-    """A share of a session that trident_py made. The last user ends it."""
-
-    def __init__(self, session: OwnSession) -> None:
-        super().__init__(session.spark)
-        self._session = session
-
-    def end(self) -> None:
-        with _sessions:
-            self._session.users -= 1
-            if self._session.users == 0:
-                self._session.stop()
-
-
-def lease(spark: SparkSession | None) -> Lease:
-    """The session of a cluster: the given one, else the session of this process, else a new one."""
+def session_of(spark: SparkSession | None, closing: ExitStack) -> SparkSession:
+    """The session of a cluster: the given one, else the session of this process, else a new one. If trident_py made the
+    session, ``closing`` gives up a share of it; the last user ends it."""
     if spark is not None:
-        return Lease(spark)
+        return spark
     with _sessions:
-        active = active_context()
+        active, session = active_context(), OwnSession.current
         if active is None:
-            return SharedLease(OwnSession())
-        if OwnSession.current is not None and OwnSession.current.spark.sparkContext is active:
-            OwnSession.current.users += 1
-            return SharedLease(OwnSession.current)
-        return Lease(SparkSession.builder.getOrCreate())
+            session = OwnSession()
+        elif session is not None and session.spark.sparkContext is active:
+            session.users += 1
+        else:
+            return SparkSession.builder.getOrCreate()
+        closing.callback(session.give_up)
+        return session.spark
 
 
 class OwnSession:
@@ -137,6 +116,12 @@ class OwnSession:
         # pyspark's own handler cancels the jobs first, so a batch would look failed; ours ends the run in order
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, self._interrupt)
+
+    def give_up(self) -> None:
+        with _sessions:
+            self.users -= 1
+            if self.users == 0:
+                self.stop()
 
     def stop(self) -> None:
         gateway, process = gateway_of(self.spark), java_process(self.spark)

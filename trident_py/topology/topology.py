@@ -56,7 +56,7 @@ class TridentTopology(Graph):
         The call copies the spout: later changes to the object have no effect, except for a feeder, which is a handle.
         """
         if not isinstance(txId, str) or not txId:
-            raise DefinitionError(f"newStream's first argument is a name, got {txId!r}")
+            raise DefinitionError(f"newStream's first argument must be a name, got {txId!r}")
         taken = snapshot(check_object("newStream", spout, *SPOUTS))
         fields, limit = output_fields(taken), configuration(taken).get(MAX_PARALLELISM)
         return Stream(self, self.add(SpoutNode, fields, (), None, spout_id=txId, spout=taken, max_partitions=limit))
