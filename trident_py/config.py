@@ -101,7 +101,9 @@ def check(conf: Mapping[str, Any] | None) -> None:
     An unknown key under ``topology.`` only logs a warning: it may be misspelt, or user code may read it.
     """
     if conf is not None and not isinstance(conf, Mapping):
-        raise DefinitionError(f"submitTopology takes the configuration, a dict or None, second; got {conf!r}")
+        raise DefinitionError(
+            f"submitTopology's second argument must be the configuration, a dict or None; got {conf!r}"
+        )
     for key, value in (conf or {}).items():
         valid, words = CHECKED.get(key, (lambda value: True, ""))
         if value is not None and not valid(value):

@@ -80,7 +80,7 @@ def translated(texts: list[str], checkpoint: str) -> TridentError:
     if any(mark in text for mark in _TWO_DRIVERS):
         return ZombieError(
             f"another driver runs on the checkpoint {checkpoint}; this one has stopped. "
-            "Let one driver run on a checkpoint, or give the other topology another name"
+            "Run one driver per checkpoint, or give the other topology another name"
         )
     if "STREAMING_CHECKPOINT_MISSING_METADATA_FILE" in text:
         return LineageError(

@@ -145,7 +145,7 @@ class FileMetadataStore(MemoryMetadataStore):
             if _text(file) != self._texts.get(path):
                 raise ZombieError(
                     f"another driver runs on the checkpoint: it has changed {file} since this one read it. Nothing is "
-                    "written. Let one driver run on a checkpoint, or give the other topology another name"
+                    "written. Run one driver per checkpoint, or give the other topology another name"
                 )
             scratch = file.with_suffix(".tmp")
             with scratch.open("w", encoding="utf-8") as out:

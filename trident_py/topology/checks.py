@@ -122,8 +122,8 @@ def check_owners(plan: Plan) -> None:
         _check_both(state, other)
         if state.name == other.name:
             raise DefinitionError(
-                f"two states are named {state.name!r}, but the name keeps their txids apart. Their data is in two "
-                "places, so give one of them another name with stateName="
+                f"two states are named {state.name!r}, but only the name keeps their txids apart. Their data is in "
+                "two places, so give one of them another name with stateName="
             )
 
 
