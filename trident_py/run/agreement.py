@@ -79,8 +79,8 @@ class Relation(enum.Enum):
     )
     AHEAD = TableLine(
         False,
-        "the store has a batch that this checkpoint has not begun or decided: the checkpoint is an older copy, or a "
-        "copy of it was continued",
+        "the store has a batch that this checkpoint has not begun or decided: it is an older copy, or a copy of it was "
+        "continued",
         f"restore the newest one; a new checkpoint with {BASE}; a new table or topic",
     )
     REORDERED = TableLine(
