@@ -96,22 +96,29 @@ class Instances:
             self._report(self.info.id, error)
 
 
-class BatchSpoutCoordinator(SpoutCoordinator):
+class _HomeCoordinator(SpoutCoordinator):
+    """Drives the copies of a spout in the driver process."""
+
+    home = True
+
+    def __init__(self, info: SpoutNodeInfo, report: Report) -> None:
+        self._tasks = Instances(info, report)
+        self._spouts = [snapshot(info.spout) for _ in self._tasks.contexts]
+
+    def ended(self, txid: int) -> bool:
+        return all(ended(spout, txid) for spout in self._spouts)
+
+
+class BatchSpoutCoordinator(_HomeCoordinator):
     """Drives an IBatchSpout: always ready, no metadata; emits on every attempt under its txid.
 
     Keeps no positions: the spout starts wherever `open` puts it. Source in Storm: BatchSpoutExecutor.
     """
 
-    home = True
-
     def __init__(self, info: SpoutNodeInfo, conf: dict, report: Report) -> None:
-        self._tasks = Instances(info, report)
-        self._spouts = [snapshot(info.spout) for _ in self._tasks.contexts]
+        super().__init__(info, report)
         for spout, context in zip(self._spouts, self._tasks.contexts, strict=True):
             spout.open(conf, context)
-
-    def ended(self, txid: int) -> bool:
-        return all(ended(spout, txid) for spout in self._spouts)
 
     def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
         return self._tasks.emit(tx, lambda index, out: self._spouts[index].emitBatch(tx.txid, out))
@@ -125,7 +132,7 @@ class BatchSpoutCoordinator(SpoutCoordinator):
             spout.close()
 
 
-class RichSpoutCoordinator(SpoutCoordinator):
+class RichSpoutCoordinator(_HomeCoordinator):
     """Drives an IRichSpout: draws a batch by nextTuple; acks and fails its message ids.
 
     Unlike in Storm, the counter of emitted tuples starts anew with every batch (docs/differences.md), and a success
@@ -133,19 +140,13 @@ class RichSpoutCoordinator(SpoutCoordinator):
     RichSpoutBatchExecutor.
     """
 
-    home = True
-
     def __init__(self, info: SpoutNodeInfo, conf: dict, report: Report) -> None:
-        self._tasks = Instances(info, report)
+        super().__init__(info, report)
         self._conf = conf
         self._limit = int(conf.get(MAX_BATCH_SIZE, 1000))
-        self._spouts = [snapshot(info.spout) for _ in self._tasks.contexts]
         self._collectors = [SpoutOutputCollector() for _ in self._spouts]
         self._pending: list[dict[int, list]] = [{} for _ in self._spouts]
         self._open: set[int] = set()
-
-    def ended(self, txid: int) -> bool:
-        return all(ended(spout, txid) for spout in self._spouts)
 
     def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
         return self._tasks.emit(tx, lambda index, out: self._draw(index, tx.txid, out))

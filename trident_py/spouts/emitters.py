@@ -20,6 +20,8 @@ from .inspection import SpoutNodeInfo, configuration, is_home, method_of, option
 from .interfaces import ITridentSpout, SpoutContext
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
 
+Wanted = Iterable[str] | None
+
 
 class TaskEmitter:
     """Emits one partition of one spout.
@@ -27,9 +29,7 @@ class TaskEmitter:
     Call `chunks` first: it returns an iterator of columns, or None if the spout emits tuples; then call `emit`.
     """
 
-    def chunks(
-        self, attempt: TransactionAttempt, payload: Any, wanted: Iterable[str] | None = None
-    ) -> Iterator[Chunk] | None:
+    def chunks(self, attempt: TransactionAttempt, payload: Any, wanted: Wanted = None) -> Iterator[Chunk] | None:
         """Returns the batch as columns, a part at a time, with at least the wanted fields. None: it comes as tuples."""
         return None
 
@@ -68,9 +68,7 @@ class HomeEmitter(TaskEmitter):
     def __init__(self, empty: bool = False) -> None:
         self._empty = empty
 
-    def chunks(
-        self, attempt: TransactionAttempt, payload: Any, wanted: Iterable[str] | None = None
-    ) -> Iterator[Chunk]:
+    def chunks(self, attempt: TransactionAttempt, payload: Any, wanted: Wanted = None) -> Iterator[Chunk]:
         chunk = None if self._empty else Chunk.decode(payload)
         return iter(() if chunk is None or chunk.length == 0 else chunk.slices())
 
@@ -88,9 +86,7 @@ class TridentEmitter(TaskEmitter):
     def report_to(self, report: Callable[[BaseException], Any]) -> None:
         optional(self._emitter, "reportTo")(report)
 
-    def chunks(
-        self, attempt: TransactionAttempt, payload: Any, wanted: Iterable[str] | None = None
-    ) -> Iterator[Chunk] | None:
+    def chunks(self, attempt: TransactionAttempt, payload: Any, wanted: Wanted = None) -> Iterator[Chunk] | None:
         if self._emit_chunks is None:
             return None
         self._begin(attempt)

@@ -49,10 +49,6 @@ def blocks(path: str, start: int, end: int, size: int) -> Iterator[tuple[int, by
                 at += cut
 
 
-def sliced(columns: dict[str, Any], length: int) -> Iterator[Chunk]:
-    yield from Chunk(columns, length).slices(CHUNK_ROWS)
-
-
 class LineReader(RangeReader):
     """Reads lines as one text column, without line ends."""
 
@@ -66,7 +62,7 @@ class LineReader(RangeReader):
             lines = pc.split_pattern(text, "\n").flatten()
             if b"\r\n" in block or block.endswith(b"\r"):
                 lines = pc.replace_substring_regex(lines, r"\r$", "")
-            yield from sliced(dict.fromkeys(fields, lines), len(lines))
+            yield from Chunk(dict.fromkeys(fields, lines), len(lines)).slices()
 
 
 class CsvReader(RangeReader):
@@ -99,7 +95,7 @@ class CsvReader(RangeReader):
             if block.strip():
                 table = self._table(path, at, block, names, convert)
                 columns = {name: self._column(path, at, table, name, fields) for name in fields}
-                yield from sliced(columns, table.num_rows)
+                yield from Chunk(columns, table.num_rows).slices()
 
     def _column(self, path: str, at: int, table: pa.Table, name: str, fields: Fields) -> pa.Array:
         column, wanted = single(table.column(name)), arrow_type(fields.types.get(name, "string"))
@@ -180,11 +176,11 @@ class JsonReader(RangeReader):
             objects = objects_in(block)
             table = json_table(block, fields) if objects is not None else None
             if table is not None and table.num_rows == objects:
-                yield from sliced({name: single(table.column(name)) for name in fields}, table.num_rows)
+                yield from Chunk({name: single(table.column(name)) for name in fields}, table.num_rows).slices()
                 continue
             lines = [(number, line) for number, line in enumerate(block.split(b"\n")) if line.strip()]
             columns = json_columns([line for _, line in lines], fields, partial(_describe_line, path, at, lines))
-            yield from sliced(columns, len(lines))
+            yield from Chunk(columns, len(lines)).slices()
 
 
 def _describe_line(path: str, at: int, lines: list[tuple[int, bytes]], number: int, problem: str) -> str:

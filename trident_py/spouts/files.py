@@ -194,17 +194,11 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
             segments.append(Segment(len(files) - len(rest), at, end, taken))
             missing -= taken
             rest, at = self._settled(rest, end)
-        used = self._used(files, rest)
-        return {
-            "files": [list(file) for file in files],
-            "tasks": self._split(segments, files),
-            "next": [used, at],
-        }
-
-    def _used(self, files: list[SourceFile], rest: list[SourceFile]) -> int:
-        for file in files[: len(files) - len(rest)]:
+        used = len(files) - len(rest)
+        for file in files[:used]:
             self._rows.pop(file, None)
-        return len(files) - len(rest)
+        tasks = self._split(segments, files)
+        return {"files": [list(file) for file in files], "tasks": tasks, "next": [used, at]}
 
     def _split(self, segments: list[Segment], files: list[SourceFile]) -> list[list[list[int]]]:
         """Splits the rows into equal shares, in order. A Parquet cut may move by a quarter of a share."""

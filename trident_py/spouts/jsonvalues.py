@@ -65,12 +65,8 @@ def _finite(text: str) -> float:
     return value
 
 
-def _whole_as_float(text: str) -> float:
-    return _finite(text)  # not through int: -0 is -0.0
-
-
 _PLAIN = json.JSONDecoder(parse_float=_finite)
-_FLOATS = json.JSONDecoder(parse_float=_finite, parse_int=_whole_as_float)
+_FLOATS = json.JSONDecoder(parse_float=_finite, parse_int=_finite)  # an int would lose the sign of -0
 _EXACT = json.JSONDecoder(parse_float=decimal.Decimal)
 
 

@@ -53,12 +53,9 @@ class _PartitionedSpout(ITridentDataSource):
             raise NotImplementedError
 
         def emitBatchNew(
-            self,
-            tx: TransactionAttempt,
-            collector: TridentCollector,
-            partitions: Sequence[Any],
+            self, tx: TransactionAttempt, collector: TridentCollector, partitions: Sequence[Any],
             lastPartitionMeta: dict[Any, Any],
-        ) -> dict[Any, Any]:
+        ) -> dict[Any, Any]:  # fmt: skip
             """Emits a new batch of these partitions. Returns each partition's metadata, a JSON value.
 
             ``lastPartitionMeta`` has each partition's metadata of the closest earlier txid, or None. Opaque: called on

@@ -43,14 +43,9 @@ def persist(
         updater.updateState(state, tuples, collector)
         return state.commit(txid)
     except BaseException as error:
-        _roll_back(state, txid, error)
+        if isinstance(state, RollsBack):
+            try:
+                state.rollback(txid)
+            except Exception as second:
+                error.add_note(f"and the rollback of batch {txid} failed: {second}")
         raise
-
-
-def _roll_back(state: State, txid: int | None, error: BaseException) -> None:
-    if not isinstance(state, RollsBack):
-        return
-    try:
-        state.rollback(txid)
-    except Exception as second:
-        error.add_note(f"and the rollback of batch {txid} failed: {second}")
