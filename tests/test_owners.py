@@ -98,7 +98,7 @@ def test_two_states_over_one_place_are_refused(pair: tuple, apart: bool) -> None
 
 def test_one_factory_of_a_memory_used_twice_is_refused() -> None:
     factory = MemoryMapState.Factory()
-    with pytest.raises(DefinitionError, match="the one memory of a factory used twice"):
+    with pytest.raises(DefinitionError, match="the memory of one factory used twice"):
         topology_of(factory, factory).build()
 
 

@@ -52,7 +52,7 @@ class SpoutOutputCollector:
     def emit(self, values: Any, messageId: Any = None) -> list[int]:
         """Emits one tuple; messageId is acked or failed with its batch. Returns no task ids, as in Trident."""
         if self._target is None:
-            raise SpoutError("a rich spout emitted outside of nextTuple(); emit only while it is called")
+            raise SpoutError("an IRichSpout emitted outside a batch; emit only while nextTuple() runs")
         self._target.emit(values)
         self.emitted += 1
         if messageId is not None:

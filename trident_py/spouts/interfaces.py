@@ -59,7 +59,7 @@ class ITridentDataSource:
         return None
 
     def getOutputFields(self) -> FieldsLike:
-        raise NotImplementedError(f"{type(self).__name__}.getOutputFields: return the fields of this spout")
+        raise NotImplementedError(f"{type(self).__name__} must define getOutputFields, which returns its fields")
 
     def snapshot(self) -> Any:
         """Returns the copy that ``newStream`` keeps; later changes do not reach it. A feeder returns itself.
@@ -215,5 +215,5 @@ class IRichSpout(ITridentDataSource):
         declarer = OutputFieldsDeclarer()
         self.declareOutputFields(declarer)
         if declarer.fields is None:
-            raise NotImplementedError(f"{type(self).__name__}: declareOutputFields declared no fields")
+            raise NotImplementedError(f"{type(self).__name__}: declareOutputFields must call declarer.declare(fields)")
         return declarer.fields

@@ -145,7 +145,7 @@ class _MemoryFactory(StateFactory):
 
     @property
     def location(self) -> Location:
-        return Location(frozenset(["memory"]), frozenset([self.id]), shown="the one memory of a factory used twice")
+        return Location(frozenset(["memory"]), frozenset([self.id]), shown="the memory of one factory used twice")
 
     def _size(self) -> int | None:
         return None
