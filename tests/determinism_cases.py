@@ -58,6 +58,14 @@ NAMES = list({"a", "b", "c"})
 SEEN: dict[str, int] = {}
 LINES: list[str] = []
 NUMBERS = itertools.count()
+match os.sep:
+    case "/":
+        BY_CASE = time.time()
+    case _:
+        BY_CASE = 0.0
+match (time.time(), 1):
+    case (CAPTURED, _):
+        pass
 TOTAL = 0
 CLOCKS = {"wall": time.time, "steady": time.monotonic}
 FIRST_OF = (str.upper, time.time)
@@ -766,6 +774,8 @@ REGISTERED: dict[str, int] = {}
 CHANGING_CASES: dict[str, tuple[Any, str]] = {
     # the cases that were called deterministic once
     "held clock": (HeldClock(), "time.time"),
+    "a global of a match": (lambda word: [BY_CASE], "time.time"),
+    "a global that a match captures": (lambda word: [CAPTURED], "time.time"),
     "class attribute": (ClassClock(), "time.time"),
     "static clock": (StaticClock(), "time.time"),
     "partial held": (PartialClock(), "time.strftime"),

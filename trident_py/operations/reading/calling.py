@@ -218,7 +218,7 @@ class CallReader(Origins):
         if (name in tables.FIRST_CHANGES or name.endswith(".__setattr__")) and any(
             outlives(atom) and atom != self.starting for atom in first
         ):
-            self.report(findings.keeps(place.text, place))
+            self.report(findings.keeps(place))
         within = deep if name in tables.GO_DEEP else iter
         sets = any(unordered(atom) for value in args.values for atom in within(value))
         if name == "builtins.next" and Data() in first:
@@ -280,7 +280,7 @@ class CallReader(Origins):
             return
         starting = self.starting is not None and (isinstance(owner, Data | NewObject) or owner == self.starting)
         if name in tables.MUTATORS and outlives(owner) and not starting:
-            self.report(findings.keeps(place.text, place))
+            self.report(findings.keeps(place))
         through = name in tables.GO_THROUGH and any(unordered(atom) for value in args.values for atom in deep(value))
         if through or (name == "pop" and unordered(owner)):
             self.report(findings.set_order(place))

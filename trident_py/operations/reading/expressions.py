@@ -182,7 +182,7 @@ class Expressions(ast.NodeVisitor):
     def _call_setattr(self, node: ast.Call) -> Value | None:
         for owner in self.raw(node.args[0]) if node.args else ():
             if outlives(settled(owner)):
-                self.reader.report(findings.keeps(self.place(node).text, self.place(node)))
+                self.reader.report(findings.keeps(self.place(node)))
         return union(map(self.visit, node.args[1:])) and PLAIN
 
     def _call_hasattr(self, node: ast.Call) -> Value:
@@ -264,7 +264,7 @@ class Expressions(ast.NodeVisitor):
         """Reports a read of a defaultdict that adds an entry."""
         kind = kind_of(owner)
         if kind is not None and issubclass(kind, defaultdict) and outlives(owner) and isinstance(node.ctx, ast.Load):
-            self.reader.report(findings.keeps(CodePlace("", node.value).text, self.place(node)))
+            self.reader.report(findings.keeps(self.place(node), self.place(node.value).text))
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> Value:
         value = self.visit(node.value)

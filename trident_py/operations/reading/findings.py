@@ -45,12 +45,12 @@ def reads(name: str, place: CodePlace | None) -> CodeFinding:
     return CodeFinding(CHANGING, f"reads {name} ({place})", name)
 
 
-def keeps(what: str, place: CodePlace) -> CodeFinding:
-    return CodeFinding(CHANGING, f"keeps {what} from call to call ({place})")
+def keeps(place: CodePlace, name: str = "") -> CodeFinding:
+    return CodeFinding(CHANGING, f"keeps {name or place.text} from call to call ({place})")
 
 
 def changed(name: str, place: CodePlace) -> CodeFinding:
-    return CodeFinding(CHANGING, f"reads {name}, to which its module gives another value ({place})")
+    return CodeFinding(CHANGING, f"reads {name}, which differs from the value that its module assigns ({place})")
 
 
 def set_order(place: CodePlace) -> CodeFinding:

@@ -24,8 +24,7 @@ from .atoms import (
     union,
 )
 from .expressions import Expressions, nth
-from .findings import CodePlace
-from .sources import FunctionNode, Names
+from .sources import FunctionNode, Names, captures
 
 
 class Frame(Expressions):
@@ -89,7 +88,7 @@ class Frame(Expressions):
                 frame.env[target.id] = frame.env[target.id] | value
                 return
         if how is not None:
-            self.reader.report(findings.keeps(target.id, self.place(target)))
+            self.reader.report(findings.keeps(self.place(target)))
         self.env[target.id] = value
 
     def _store_attribute(self, target: ast.Attribute, value: Value) -> None:
@@ -99,14 +98,14 @@ class Frame(Expressions):
             elif isinstance(owner, KnownObject) and owner == self.reader.starting:
                 self.reader.remember(owner, target.attr, value)
             elif outlives(owner):
-                self.reader.report(findings.keeps(CodePlace("", target).text, self.place(target)))
+                self.reader.report(findings.keeps(self.place(target)))
 
     def change(self, owners: Value, node: ast.expr) -> None:
         """Reports an in-place change of values that outlive the call."""
         for owner in map(settled, owners):
             starting = self.reader.starting and isinstance(owner, Data | NewObject)  # `prepare` itself has made it
             if outlives(owner) and not starting:
-                self.reader.report(findings.keeps(CodePlace("", node).text, self.place(node)))
+                self.reader.report(findings.keeps(self.place(node)))
 
     # -- statements -------------------------------------------------------------------------------------------------
 
@@ -133,7 +132,7 @@ class Frame(Expressions):
         for atom in before:
             in_place = isinstance(atom, KnownObject) or (isinstance(atom, Data) and atom.container)
             if outlives(atom) and in_place:
-                self.reader.report(findings.keeps(node.target.id, self.place(node)))
+                self.reader.report(findings.keeps(self.place(node), node.target.id))
         self.store(node.target, before | value)
 
     def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
@@ -175,11 +174,8 @@ class Frame(Expressions):
         self._branches([lambda case=case: self._case(case, value) for case in node.cases] + [lambda: None])
 
     def _case(self, case: ast.match_case, value: Value) -> None:
-        for part in ast.walk(case.pattern):
-            names = [part.name] if isinstance(part, ast.MatchAs | ast.MatchStar) else []
-            names += [part.rest] if isinstance(part, ast.MatchMapping) else []
-            for name in filter(None, names):
-                self.env[name] = value | union(map(inside, value))
+        for name in captures(case.pattern):
+            self.env[name] = value | union(map(inside, value))
         if case.guard is not None:
             self.visit(case.guard)
         self.body(case.body)
@@ -229,7 +225,7 @@ class Frame(Expressions):
     visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self.reader.report(findings.unseen(f"class {node.name} within a function", self.place(node)))
+        self.reader.report(findings.unseen(f"class {node.name}, defined inside a function", self.place(node)))
         self.env[node.name] = frozenset([Data(callables=True)])
 
     def visit_Global(self, node: ast.Global) -> None:

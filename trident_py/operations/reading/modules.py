@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .atoms import attribute_of
-from .sources import Source, is_users, tree_of, walk
+from .sources import Source, captures, is_users, tree_of, walk
 from .tables import MUTATORS
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -147,15 +147,15 @@ def _last(node: ast.expr) -> str:
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yields the statements, also inside `if`, `try`, `with` and loops, but not those of functions and classes."""
+    """Yields the statements, also inside `if`, `try`, `match`, `with` and loops; not those of functions and classes."""
     for statement in body:
         yield statement
         if not isinstance(statement, Function | ast.ClassDef):
             parts = dict(ast.iter_fields(statement))
             for part in ("body", "orelse", "finalbody"):
                 yield from _statements(parts.get(part, []))
-            for handler in parts.get("handlers", []):
-                yield from _statements(handler.body)
+            for branch in (*parts.get("handlers", []), *parts.get("cases", [])):
+                yield from _statements(branch.body)
 
 
 def _targets(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
@@ -169,6 +169,9 @@ def _targets(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
         for item in statement.items:
             names = _roots(item.optional_vars) if item.optional_vars else ()
             yield from ((name, item.context_expr) for name in names)
+    elif isinstance(statement, ast.Match):
+        names = (name for case in statement.cases for name in captures(case.pattern))
+        yield from ((name, statement.subject) for name in names)
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
         changes = isinstance(call.func, ast.Attribute) and call.func.attr in MUTATORS

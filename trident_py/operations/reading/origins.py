@@ -340,7 +340,7 @@ class Origins:
         if not plain or dataclasses.is_dataclass(kind):
             return
         if not mentions(text, kind.__name__, name):
-            self.report(findings.unseen(f"{place.text}, which class {kind.__name__} does not name", place))
+            self.report(findings.unseen(f"{place.text}, which class {kind.__name__} does not define", place))
         elif (other := changed_elsewhere(kind.__module__, kind, name, value)) is not None:
             self.report(findings.unseen(f"{place.text}, which module {other} changes", place))
 

@@ -62,7 +62,7 @@ def read(operation: Any, trusted: Iterable[str] = ()) -> list[CodeFinding]:
     try:
         reader.root(operation)
     except Exception as error:
-        reader.report(findings.unseen(f"reading it ended with {error!r}", None))
+        reader.report(findings.unseen(f"reading the source failed with {error!r}", None))
     return list(reader.findings)
 
 
@@ -150,7 +150,7 @@ class Reader(CallReader):
         if isinstance(atom, KnownObject):
             self._use_known(atom.value, place)
         elif isinstance(atom, Data) and atom.held and atom.iterator and place is not None:
-            self.report(findings.keeps(place.text, place))
+            self.report(findings.keeps(place))
         elif isinstance(atom, Bound | Local):
             self.call(atom, UNKNOWN, place)
         elif isinstance(atom, Method):
@@ -187,7 +187,7 @@ class Reader(CallReader):
     def touch(self, atom: Atom, place: CodePlace | None) -> None:
         """Handles an access: reports values that are kept from call to call or belong to the tables."""
         if isinstance(atom, Data) and atom.held and atom.iterator and place is not None:
-            self.report(findings.keeps(place.text, place))
+            self.report(findings.keeps(place))
         if not isinstance(atom, KnownObject) or place is None:
             return
         value = atom.value
@@ -196,7 +196,7 @@ class Reader(CallReader):
         elif isinstance(value, (*IMMUTABLE, *CONTAINERS, types.ModuleType)) or callable(value) or self._trusts(value):
             return
         elif attribute_of(value, "__next__"):
-            self.report(findings.keeps(place.text, place))
+            self.report(findings.keeps(place))
         elif not (is_ours(type(value)) or is_users(type(value))):
             name = tables.name_of(type(value))
             if tables.same_again(name) or tables.is_random(type(value)):

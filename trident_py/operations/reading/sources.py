@@ -169,6 +169,15 @@ def positional(signature: ast.arguments) -> list[str]:
     return [parameter.arg for parameter in (*signature.posonlyargs, *signature.args)]
 
 
+def captures(pattern: ast.pattern) -> Iterator[str]:
+    """Yields the names to which a pattern of `match` assigns parts of the subject."""
+    for part in ast.walk(pattern):
+        name = part.name if isinstance(part, ast.MatchAs | ast.MatchStar) else None
+        name = part.rest if isinstance(part, ast.MatchMapping) else name
+        if name is not None:
+            yield name
+
+
 def bound_names(
     signature: ast.arguments,
     arguments: tuple[Value, ...],
