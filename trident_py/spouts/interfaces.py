@@ -59,7 +59,7 @@ class ITridentDataSource:
         return None
 
     def getOutputFields(self) -> FieldsLike:
-        raise NotImplementedError(f"{type(self).__name__} must define getOutputFields, which returns its fields")
+        raise NotImplementedError(f"{type(self).__name__}.getOutputFields must be defined and return the fields")
 
     def snapshot(self) -> Any:
         """Returns the copy that ``newStream`` keeps; later changes do not reach it. A feeder returns itself.
