@@ -36,8 +36,8 @@ console = Console(stderr=True)
 
 
 @dataclass
-class Found:
-    """What is there at the end."""
+class Result:
+    """The contents of Kafka and of the stores at the end."""
 
     records: Counter[bytes]
     rows: list[tuple]
@@ -46,7 +46,7 @@ class Found:
 
 
 def records_of(bootstrap: str, topic: str) -> Counter[bytes]:
-    """How often each key is in a topic, read to its end."""
+    """Returns how often each key is in a topic, read to its end."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "report", "enable.partition.eof": True,
                          "auto.offset.reset": "earliest", "enable.auto.commit": False})  # fmt: skip
     consumer.subscribe([topic])
@@ -63,15 +63,15 @@ def records_of(bootstrap: str, topic: str) -> Counter[bytes]:
     return keys
 
 
-def look(chain: Chain) -> Found:
+def look(chain: Chain) -> Result:
     rows = query(chain.url, "SELECT origin, time_hour, temperature, rain FROM reading")
     statuses = query(chain.events, "SELECT status, COUNT(*) FROM trident_events GROUP BY status")
     highest = {key[0]: value.curr for key, value in stored(hottest(chain.broker.bootstrap)).items()}
-    return Found(records_of(chain.broker.bootstrap, TOPIC), rows, highest, Counter(dict(statuses)))
+    return Result(records_of(chain.broker.bootstrap, TOPIC), rows, highest, Counter(dict(statuses)))
 
 
 async def drive(fleet: Fleet, killer: Killer) -> None:
-    """The fleet, and the kills as it goes on. Never two at a time: a link comes back before the next one goes."""
+    """Runs the fleet and the kills. A killed link is back before the next one is killed."""
     waiting: set[asyncio.Task[None]] = set()
 
     def step(acked: int) -> None:
@@ -84,67 +84,66 @@ async def drive(fleet: Fleet, killer: Killer) -> None:
 
 
 def settle(chain: Chain, events: int, seconds: float) -> None:
-    """Until every event is noted as processed; a driver that has ended is started again, as a supervisor does it."""
+    """Waits until every event is processed. Starts a driver that has ended again, as a supervisor does."""
 
     def processed() -> bool:
         chain.look_after()
-        found = query(chain.events, "SELECT COUNT(*) FROM trident_events WHERE status = 'processed'")
-        return bool(found[0][0] >= events)
+        [(count,)] = query(chain.events, "SELECT COUNT(*) FROM trident_events WHERE status = 'processed'")
+        return bool(count >= events)
 
     wait_for(processed, "the topology has not processed all events", seconds)
 
 
 def expected_highest(events: Sequence[dict[str, Any]]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    highest: dict[str, int] = {}
     for event in events:
         if event["temperature"] is not None:
-            found[event["origin"]] = max(event["temperature"], found.get(event["origin"], event["temperature"]))
-    return found
+            highest[event["origin"]] = max(event["temperature"], highest.get(event["origin"], event["temperature"]))
+    return highest
 
 
-def report(chain: Chain, fleet: Fleet, found: Found, seconds: float) -> bool:
-    """Prints what was sent and what is there; returns whether nothing is lost or doubled, and every value right."""
-    wanted = Counter(tuple(event.values()) for event in fleet.events)
-    rows = Counter(found.rows)
-    lost, doubled = (wanted - rows).total(), (rows - wanted).total()
+def report(chain: Chain, fleet: Fleet, result: Result, seconds: float) -> bool:
+    """Prints what was sent and stored. Returns whether nothing is lost or doubled, and every value is right."""
+    sent, rows = Counter(tuple(event.values()) for event in fleet.events), Counter(result.rows)
+    lost, doubled = (sent - rows).total(), (rows - sent).total()
     table = Table(title=f"{len(fleet.events):,} events, {seconds:.0f} s", show_header=False)
     for name, count in sorted(fleet.counts.items()):
         table.add_row(f"fleet: {name}", f"{count:,}")
-    table.add_row("killed", ", ".join(f"{what} {chain.kills[what]}" for what in TURNS))
+    table.add_row("killed", ", ".join(f"{link} {chain.kills[link]}" for link in TURNS))
     table.add_row("driver started", str(chain.driver.starts))
-    table.add_row("records in Kafka", f"{found.records.total():,} of {len(found.records):,} events")
-    table.add_row("rows in MariaDB", f"{len(found.rows):,}")
-    for origin, count in sorted(Counter(row[0] for row in found.rows).items()):
-        sent = sum(event["origin"] == origin for event in fleet.events)
-        table.add_row(f"  {origin}", f"{count:,} of {sent:,}; highest {found.hottest.get(origin)}")
-    for status, count in sorted(found.statuses.items()):
+    table.add_row("records in Kafka", f"{result.records.total():,} of {len(result.records):,} events")
+    table.add_row("rows in MariaDB", f"{len(result.rows):,}")
+    for origin, count in sorted(Counter(row[0] for row in result.rows).items()):
+        events = sum(event["origin"] == origin for event in fleet.events)
+        table.add_row(f"  {origin}", f"{count:,} of {events:,}; highest {result.hottest.get(origin)}")
+    for status, count in sorted(result.statuses.items()):
         table.add_row(f"gateway: {status}", f"{count:,}")
     table.add_row("lost", f"{lost:,}", style="bold")
     table.add_row("doubled", f"{doubled:,}", style="bold")
     Console().print(table)
-    return lost == doubled == 0 and found.hottest == expected_highest(fleet.events)
+    return lost == doubled == 0 and result.hottest == expected_highest(fleet.events)
 
 
 def run(folder: Path, events: list[dict[str, Any]], sensors: int, rate: float, kills: int, seed: int) -> bool:
     began = time.monotonic()
-    console.print("starting broker, database, gateway and Spark driver")
+    console.print("starting the broker, the database, the gateway and the Spark driver")
     with Chain(folder) as chain:
         fleet = Fleet(chain.address, events, sensors, rate, seed)
         asyncio.run(drive(fleet, Killer(chain, len(events), kills, seed, console.print)))
-        console.print(f"{len(events):,} events acked; waiting until all are processed")
+        console.print(f"{len(events):,} events acknowledged; waiting until all are processed")
         settle(chain, len(events), 300)
         return report(chain, fleet, look(chain), time.monotonic() - began)
 
 
 @click.command()
-@click.option("--readings", "count", type=int, help="Only so many readings (default: all 26,115).")
+@click.option("--readings", "count", type=int, help="Number of readings (default: all 26,115).")
 @click.option("--sensors", default=30, show_default=True)
 @click.option("--rate", default=400.0, show_default=True, help="Events per second of the whole fleet.")
-@click.option("--kills", default=8, show_default=True, help="How many: gateway, broker, driver, database in turn.")
+@click.option("--kills", default=8, show_default=True, help="Kills of gateway, broker, driver, database in turn.")
 @click.option("--seed", default=1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Keep logs and checkpoint in this folder.")
 def main(count: int | None, sensors: int, rate: float, kills: int, seed: int, out: Path | None) -> None:
-    """Runs the whole chain and reports."""
+    """Run the whole chain and report."""
     with tempfile.TemporaryDirectory(prefix="sensors-") as temporary:
         folder = out or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)

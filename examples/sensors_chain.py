@@ -1,4 +1,4 @@
-"""The servers and processes of the chain: started here, killed by SIGKILL, started again as a supervisor does it."""
+"""The servers and processes of the chain: started here, killed by SIGKILL, and started again as a supervisor does."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GATEWAY, BROKER, DRIVER, DATABASE = TURNS = ("gateway", "broker", "driver", "dat
 
 
 class Program:
-    """A process of its own, with its output in a file; started again when it has ended."""
+    """A separate process, with its output in a file. It can be started again when it has ended."""
 
     def __init__(self, name: str, command: list[str], folder: Path) -> None:
         self.name, self.command = name, [sys.executable, "-m", *command]
@@ -40,7 +40,7 @@ class Program:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Starts it unless it runs. In a group of its own: what it starts itself ends with it."""
+        """Starts it unless it runs, in its own process group: its children end with it."""
         if self._process is None or self._process.poll() is not None:
             quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": self._log, "stderr": self._log}
             self._process = subprocess.Popen(self.command, start_new_session=True, **quiet)
@@ -70,7 +70,7 @@ def gateway(folder: Path, settings: dict[str, Any]) -> Program:
 
 
 class Chain:
-    """Gateway -> broker -> Spark driver -> database. A context manager: at its end all of it is gone."""
+    """Gateway -> broker -> Spark driver -> database. A context manager that ends and removes all of them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -102,20 +102,17 @@ class Chain:
     def address(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def kill(self, what: str) -> None:
-        """SIGKILL, and a new start."""
-        self.kills[what] += 1
-        if what in (GATEWAY, DRIVER):
-            program = self.gateway if what == GATEWAY else self.driver
-            program.kill()
-            program.start()
-        else:
-            server: Any = self.broker if what == BROKER else self.database
-            server.kill()
-            server.start()
+    def kill(self, link: str) -> None:
+        """Kills a link by SIGKILL and starts it again."""
+        self.kills[link] += 1
+        links: dict[str, Any] = {
+            GATEWAY: self.gateway, BROKER: self.broker, DRIVER: self.driver, DATABASE: self.database,
+        }  # fmt: skip
+        links[link].kill()
+        links[link].start()
 
     def look_after(self) -> None:
-        """What a supervisor does: whatever has ended by itself is started again."""
+        """Starts what has ended by itself again, as a supervisor does."""
         self.gateway.start()
         self.driver.start()
 
@@ -137,17 +134,17 @@ class Chain:
     def _topology(self) -> dict[str, Any]:
         checkpoints = str(self.folder / "checkpoints")
         Path(checkpoints).mkdir()
-        named = {"bootstrap": self.broker.bootstrap, "url": self.url, "events": self.events}
-        return {**named, "checkpoints": checkpoints}
+        stores = {"bootstrap": self.broker.bootstrap, "url": self.url, "events": self.events}
+        return {**stores, "checkpoints": checkpoints}
 
 
 class Killer:
-    """Kills one link after the other while the fleet sends: ``step`` is told how many events are acked."""
+    """Kills one link after the other while the fleet sends. Each kill is due at a number of acknowledged events."""
 
-    def __init__(self, chain: Chain, events: int, kills: int, seed: int, said: Callable[[str], None]) -> None:
+    def __init__(self, chain: Chain, events: int, kills: int, seed: int, log: Callable[[str], None]) -> None:
         draw = random.Random(seed)
         self.at = [int(events * (n + draw.uniform(0.3, 0.9)) / kills) for n in range(kills)]
-        self.chain, self.said = chain, said
+        self.chain, self.log = chain, log
         self.done = 0
 
     def due(self, acked: int) -> bool:
@@ -155,10 +152,10 @@ class Killer:
 
     def strike(self) -> None:
         """Called in a thread: a start may take seconds."""
-        what = TURNS[self.done % len(TURNS)]
-        self.said(f"SIGKILL: {what}")
+        link = TURNS[self.done % len(TURNS)]
+        self.log(f"SIGKILL: {link}")
         self.done += 1
-        self.chain.kill(what)
+        self.chain.kill(link)
 
 
 def answers(address: str) -> bool:
@@ -169,11 +166,11 @@ def answers(address: str) -> bool:
         return False
 
 
-def wait_for(true: Callable[[], bool], otherwise: str, seconds: float = PATIENCE) -> None:
+def wait_for(condition: Callable[[], bool], failure: str, seconds: float = PATIENCE) -> None:
     until = time.monotonic() + seconds
-    while not true():
+    while not condition():
         if time.monotonic() > until:
-            raise TimeoutError(f"{otherwise} within {seconds:g} s")
+            raise TimeoutError(f"{failure} within {seconds:g} s")
         time.sleep(0.1)
 
 

@@ -1,7 +1,7 @@
 """A fleet of simulated sensors: they replay real weather readings over HTTP, and behave as sensors do.
 
-A sensor sends until it sees an ACK. Here some ACKs are lost on the way, some events are sent twice at once, and some
-are kept back and sent at the end.
+A sensor sends until it sees an ACK. Here some ACKs are lost, some events are sent twice at once, and some are held back
+and sent at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PATIENCE = 10.0
 
 
 def readings(most: int | None = None) -> list[dict[str, Any]]:
-    """The real readings as events; ``most``: only so many, of all stations."""
+    """Returns the real readings as events, or the first ``most`` of them, of all stations."""
     with csv_file().open(newline="") as file:
         rows = sorted(csv.DictReader(file), key=lambda row: (row["time_hour"], row["origin"]))[:most]
     return [
@@ -41,8 +41,8 @@ def _measured(text: str) -> int | None:
 
 @dataclass
 class Fleet:
-    """Sensors that share an HTTP client. ``counts`` says what they did: events sent, resent, acked as duplicates,
-    answers lost, requests refused or not answered."""
+    """Sensors that share an HTTP client. ``counts``: events sent, resent and acknowledged as duplicates, answers lost,
+    requests refused or not answered."""
 
     address: str
     events: list[dict[str, Any]]
@@ -53,7 +53,7 @@ class Fleet:
     acked: int = 0
 
     async def run(self, step: Callable[[int], None]) -> None:
-        """Until every event is acked. ``step`` is told how many are."""
+        """Sends until every event is acknowledged. ``step`` gets their number so far."""
         limits = httpx.Limits(max_connections=self.sensors * 2)
         async with httpx.AsyncClient(base_url=self.address, timeout=PATIENCE, limits=limits) as client:
             shares = [self.events[n :: self.sensors] for n in range(self.sensors)]
@@ -65,20 +65,20 @@ class Fleet:
         self, client: httpx.AsyncClient, share: list[dict[str, Any]], draw: random.Random, step: Callable[[int], None]
     ) -> None:
         late = [event for event in share if draw.random() < LATE]
-        kept = {id(event) for event in late}
-        rest = [event for event in share if id(event) not in kept] + late
+        held_back = {id(event) for event in late}
+        ordered = [event for event in share if id(event) not in held_back] + late
         at = 0
-        while at < len(rest):
-            some = rest[at : at + draw.randint(1, AT_ONCE)]
-            await self._until_acked(client, some, draw)
-            at += len(some)
-            self.acked += len(some)
+        while at < len(ordered):
+            batch = ordered[at : at + draw.randint(1, AT_ONCE)]
+            await self._until_acked(client, batch, draw)
+            at += len(batch)
+            self.acked += len(batch)
             step(self.acked)
-            await asyncio.sleep(len(some) * self.sensors / self.rate * draw.uniform(0.5, 1.5))
+            await asyncio.sleep(len(batch) * self.sensors / self.rate * draw.uniform(0.5, 1.5))
 
-    async def _until_acked(self, client: httpx.AsyncClient, some: list[dict[str, Any]], draw: random.Random) -> None:
-        """Sends again what is not acked; what is lost on the way is not acked."""
-        waiting, first = some, True
+    async def _until_acked(self, client: httpx.AsyncClient, batch: list[dict[str, Any]], draw: random.Random) -> None:
+        """Sends the events until each is acknowledged. A lost answer acknowledges nothing."""
+        waiting, first = batch, True
         while waiting:
             self.counts["sent" if first else "resent"] += len(waiting)
             posts = [self._post(client, waiting)]
@@ -94,21 +94,21 @@ class Fleet:
                 await asyncio.sleep(draw.uniform(0.1, 1.0))
 
     async def _post(self, client: httpx.AsyncClient, events: list[dict[str, Any]]) -> list[str] | None:
-        """The status of each event; None without an answer."""
+        """Returns the status of each event; None without an answer."""
         try:
             body: Any = events[0] if len(events) == 1 else events
             answer = await client.post("/events", json=body)
-            told = answer.json()
+            reply = answer.json()
         except (httpx.HTTPError, ValueError):
             self.counts["requests without an answer"] += 1
             return None
-        found = [each["status"] for each in told.get("results", [told]) if "status" in each]
+        statuses = [result["status"] for result in reply.get("results", [reply]) if "status" in result]
         self.counts["requests refused for now"] += answer.status_code == 503
-        for status in found:
+        for status in statuses:
             self.counts[f"answered {status}"] += 1
-        return found or None
+        return statuses or None
 
 
 def _not_acked(events: list[dict[str, Any]], answers: list[list[str] | None]) -> list[dict[str, Any]]:
-    acked = [any(found is not None and found[at] in ACKS for found in answers) for at in range(len(events))]
-    return [event for event, done in zip(events, acked, strict=True) if not done]
+    acked = [any(statuses is not None and statuses[at] in ACKS for statuses in answers) for at in range(len(events))]
+    return [event for event, is_acked in zip(events, acked, strict=True) if not is_acked]

@@ -1,14 +1,14 @@
-"""What is lost or doubled without the gateway, and with spouts and states that promise less: measured.
+"""Measures what is lost or doubled without the gateway, and with spouts and states that promise less.
 
     python -m examples.sensors_table
 
 The same events from the same sensors, which resend them: once through the gateway, once straight into Kafka. From there
 a topology of five states reads them, and its process dies by SIGKILL twice: once when all states have committed a batch
-and nobody has been told, once before any state has written one. It is started again each time. For every state the
-table holds what was promised before the start, and what is lost and doubled against the file in the end.
+that is not reported yet, once before any state has written one. It is started again each time. For every state the
+table shows what was promised before the start, and what is lost and doubled against the file at the end.
 
-The promises begin in Kafka: without the gateway a resent event is there twice, and is counted twice, exactly once each.
-"Wrong" means that a replay may hold other tuples; here Kafka lost nothing, so the opaque spout read the same again.
+The promises begin in Kafka: without the gateway a resent event is in Kafka twice, and each copy is counted exactly
+once. "Wrong" means that a replay may have other tuples; here Kafka lost nothing, so the opaque spout repeated them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ SPOUTS = ("transactional", "opaque", "non-transactional")
 
 
 class AutoCommitSpout(IBatchSpout):
-    """A consumer as one writes it first: the group's offsets are committed as records are read. Non-transactional."""
+    """A simple first consumer: commits the group's offsets as it reads the records. Non-transactional."""
 
     ended = False
 
@@ -64,7 +64,7 @@ class AutoCommitSpout(IBatchSpout):
     def open(self, conf: dict, context: Any) -> None:
         first = {"auto.offset.reset": "earliest", "enable.partition.eof": True, "enable.auto.commit": False}
         self.consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "sensors", **first})
-        self.consumer.assign([TopicPartition(self.topic, 0)])  # it goes on where the group stands
+        self.consumer.assign([TopicPartition(self.topic, 0)])  # continues at the group's offset
         self.ended = False
 
     def emitBatch(self, batchId: int, collector: Any) -> None:
@@ -115,10 +115,11 @@ def build(bootstrap: str, topic: str, spout: str, url: str, death: tuple | None)
     return topology
 
 
-def child(given: dict[str, Any]) -> None:
+def child(settings: dict[str, Any]) -> None:
     """One start of the driver."""
-    topology = build(given["bootstrap"], given["topic"], given["spout"], given["url"], given["death"])
-    with LocalCluster(given["checkpoints"]) as cluster:
+    checkpoints = settings.pop("checkpoints")
+    topology = build(**settings)
+    with LocalCluster(checkpoints) as cluster:
         cluster.submitTopology("table", {}, topology.build()).awaitTermination()
 
 
@@ -140,7 +141,7 @@ def through_gateway(bootstrap: str, topic: str, events: list[dict], folder: Path
 
 
 def straight(bootstrap: str, topic: str, events: list[dict], seed: int) -> None:
-    """The same sensors without a gateway: what they resend is in Kafka twice."""
+    """The same sensors without a gateway: a resent event is in Kafka twice."""
     draw, fingerprint = random.Random(seed), Fingerprint(FINGERPRINT)
     producer = Producer({"bootstrap.servers": bootstrap})
     for event in events:
@@ -150,28 +151,28 @@ def straight(bootstrap: str, topic: str, events: list[dict], seed: int) -> None:
 
 
 def difference(kind: str, url: str, events: list[dict]) -> tuple[int, int]:
-    """Lost and doubled events of a state."""
+    """Returns the numbers of lost and doubled events of a state."""
     state = states(url)[kind]
     if kind.endswith("map"):
-        found = Counter(dict(query(url, f"SELECT origin, events FROM {state.table}")))
-        wanted = Counter(event["origin"] for event in events)
+        stored = Counter(dict(query(url, f"SELECT origin, events FROM {state.table}")))
+        sent = Counter(event["origin"] for event in events)
     else:
-        found = Counter(query(url, f"SELECT origin, time_hour, temperature, rain FROM {state.table}"))
-        wanted = Counter(tuple(event.values()) for event in events)
-    return (wanted - found).total(), (found - wanted).total()
+        stored = Counter(query(url, f"SELECT origin, time_hour, temperature, rain FROM {state.table}"))
+        sent = Counter(tuple(event.values()) for event in events)
+    return (sent - stored).total(), (stored - sent).total()
 
 
 def measure(bootstrap: str, source: str, spout: str, events: list[dict], folder: Path) -> Iterable[tuple]:
     """Runs one line of the table and yields a row for each state."""
-    own = Path(tempfile.mkdtemp(dir=folder))
-    url, topic = f"sqlite:///{own}/table.sqlite", source.replace(" ", "-")
-    given = {"bootstrap": bootstrap, "topic": topic, "spout": spout, "url": url, "checkpoints": f"{own}/checkpoints"}
+    line = Path(tempfile.mkdtemp(dir=folder))
+    url, topic = f"sqlite:///{line}/table.sqlite", source.replace(" ", "-")
+    setup = {"bootstrap": bootstrap, "topic": topic, "spout": spout, "url": url, "checkpoints": f"{line}/checkpoints"}
     codes = []
     for death in DEATHS:
-        command = [sys.executable, "-m", "examples.sensors_table", "--child", json.dumps({**given, "death": death})]
+        command = [sys.executable, "-m", "examples.sensors_table", "--child", json.dumps({**setup, "death": death})]
         codes.append(subprocess.run(command, stdin=subprocess.DEVNULL).returncode)
     if codes != [-9, -9, 0]:
-        raise click.ClickException(f"the driver ended with {codes}, and not by SIGKILL, SIGKILL and in order")
+        raise click.ClickException(f"the driver ended with {codes}; expected SIGKILL twice, then 0")
     promised = build(bootstrap, topic, spout, url, None).guarantees()
     by_state = {guarantee.state: guarantee.guarantee for guarantee in promised}
     for kind, state in states(url).items():
@@ -202,11 +203,11 @@ def show(rows: list[tuple]) -> None:
 @click.command()
 @click.option("--readings", "count", default=2_000, show_default=True)
 @click.option("--seed", default=1, show_default=True)
-@click.option("--child", "given", hidden=True)
-def main(count: int, seed: int, given: str | None) -> None:
-    """Measures the table."""
-    if given is not None:
-        child(json.loads(given))
+@click.option("--child", "settings", hidden=True)
+def main(count: int, seed: int, settings: str | None) -> None:
+    """Measure the table."""
+    if settings is not None:
+        child(json.loads(settings))
     else:
         show(run(readings(count), seed))
 

@@ -2,11 +2,11 @@
 
     python -m examples.sensors_topology '{"bootstrap": ..., "url": ..., "events": ..., "checkpoints": ...}'
 
-runs it on Spark until it is stopped. `examples.sensors` starts, kills and restarts it as a process of its own.
+runs it on Spark until it is stopped. `examples.sensors` starts, kills and restarts it as a separate process.
 
-The gateway lets an event into Kafka twice where it dies between producing and noting it; then the fingerprint, which
-is the record's key, is the key of the table, and INSERT IGNORE stores it once. The highest temperature of each station
-does not change a second time. A count would: count the rows of the table instead.
+A gateway that dies between producing an event and storing its status writes the event to Kafka twice. The fingerprint
+is the record's key and the key of the table, so INSERT IGNORE stores the event once. A second copy does not change the
+highest temperature of a station. It would change a count: count the rows of the table instead.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def hottest(bootstrap: str) -> CompactedTopicState:
 
 
 def build(bootstrap: str, url: str, events: str) -> TridentTopology:
-    """``url`` is the database of the readings, ``events`` the gateway's store: what is done is noted there."""
+    """``url`` is the database of the readings; ``events`` is the gateway's store, which gets the processed events."""
     topology = TridentTopology()
     readings = events_of(topology, spout(bootstrap))
     readings.partitionPersist(reading(url), READING, RowUpdater())

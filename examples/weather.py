@@ -1,7 +1,7 @@
 """A year of real weather, exactly once: 26,115 readings of New York's three airports into SQLite, on Spark.
 
     python -m examples.weather                   run it; run it again: nothing changes
-    python -m examples.weather --crash-at 13     die by SIGKILL in batch 13; run it again: it goes on
+    python -m examples.weather --crash-at 13     die by SIGKILL in batch 13; run it again: it continues
     TRIDENT_DB=mysql+pymysql://... python -m examples.weather --states examples/weather.yaml
                                                  the same states from a file: another database, no other code
 
@@ -62,7 +62,7 @@ def csv_file() -> Path:
 
 
 def hundredths(measured: float | None) -> int | None:
-    """39.02 -> 3902; None for what was not measured (NA in the file)."""
+    """39.02 -> 3902; None for a missing measurement (NA in the file)."""
     return None if measured is None else round(measured * 100)
 
 
@@ -83,14 +83,14 @@ class Summary(CombinerAggregator):
 
 
 def present(choose: Callable[[int, int], int], a: int | None, b: int | None) -> int | None:
-    """min or max of what is there: a combiner's zero has no lowest and no highest."""
+    """min or max of the values that are not None: a combiner's zero has no lowest and no highest."""
     if a is None or b is None:
         return b if a is None else a
     return choose(a, b)
 
 
 class KillDriver:
-    """For --crash-at: SIGKILL of the process that made this object, when asked about this txid."""
+    """For --crash-at: kills the process that made this object by SIGKILL, when called with this txid."""
 
     def __init__(self, txid: int | None) -> None:
         self.txid, self.driver = txid, os.getpid()
@@ -113,7 +113,7 @@ def tables(url: str = "sqlite:///weather.sqlite") -> dict[str, Any]:
 def build(
     named: Mapping[str, Any] | None = None, batch: int = BATCH, crash_at: int | None = None
 ) -> TridentTopology:
-    """The topology over the states of `tables`, or others with the same names. Their tables are made when missing."""
+    """The topology over the states of `tables`, or others with the same names. Creates missing tables."""
     named = tables() if named is None else named
     topology = TridentTopology()
     readings = (
@@ -122,7 +122,7 @@ def build(
         .each("precip", lambda precip: [hundredths(precip)], Fields("rain int"))
     )
     readings.partitionPersist(named["reading"], READING, InsertIgnoreUpdater())
-    # The crash comes when these rows are committed and nobody has been told: the hardest moment to survive.
+    # The crash comes when these rows are committed and not yet reported: the hardest moment to survive.
     crashing = Crashing(named["station"], at="afterCommit", when=KillDriver(crash_at))
     readings.groupBy("origin").persistentAggregate(crashing, "temperature", Summary(), "summary")
     readings.groupBy(["origin", "month"]).persistentAggregate(named["rain"], "rain", Sum(), "total")
@@ -142,11 +142,11 @@ def run(topology: TridentTopology, checkpoints: Path, local: bool, batches: int)
 
 
 def rows(state: Any, *columns: str) -> list[tuple]:
-    """What is in a state's table, by key; the table is one like any other, on every database."""
-    wanted = sa.select(*map(sa.column, columns)) if columns else sa.select(sa.text("*"))
+    """Returns the rows of a state's table, by key. It is an ordinary table, on every database."""
+    query = sa.select(*map(sa.column, columns)) if columns else sa.select(sa.text("*"))
     with sa.create_engine(state.url, poolclass=sa.NullPool).connect() as connection:
-        found = connection.execute(wanted.select_from(sa.table(state.table)))
-        return sorted(map(tuple, found), key=lambda row: row[:2])
+        stored = connection.execute(query.select_from(sa.table(state.table)))
+        return sorted(map(tuple, stored), key=lambda row: row[:2])
 
 
 def digest(named: Mapping[str, Any]) -> str:
@@ -200,11 +200,11 @@ def plot(named: Mapping[str, Any], png: Path) -> None:
 )
 @click.option("--batch", default=BATCH, show_default=True, help="Readings per batch.")
 @click.option(
-    "--local", is_flag=True, help="LocalCluster instead of Spark; starts from the beginning every time."
+    "--local", is_flag=True, help="Use LocalCluster instead of Spark; every run starts from the beginning."
 )
 @click.option("--crash-at", type=int, metavar="TXID", help="Die by SIGKILL in the middle of this batch.")
-@click.option("--digest", "only_digest", is_flag=True, help="Only show the digest of the tables.")
-@click.option("--quiet", is_flag=True, help="No table, no plot.")
+@click.option("--digest", "only_digest", is_flag=True, help="Print only the digest of the tables.")
+@click.option("--quiet", is_flag=True, help="Show no table and no plot.")
 def main(
     out: Path, file: Path | None, batch: int, local: bool, crash_at: int | None, only_digest: bool, quiet: bool
 ) -> None:

@@ -85,7 +85,7 @@ def test_the_hint_of_a_bloom_filter_changes_no_answer(another: Callable[..., Any
     claimed(another(), "known", "due", lease=-1.0)
     another().produced(["known"])
     asked = ("unknown", "known", "due", "forgotten")
-    found = claimed(another(), *asked, owner="two", seen={"unknown", "known", "due"})
+    found = claimed(another(), *asked, owner="two", likely={"unknown", "known", "due"})
     assert [(each.won, each.taken) for each in found] == [(True, False), (False, False), (True, True), (True, False)]
 
 
@@ -163,7 +163,7 @@ def test_of_many_who_take_over_at_once_one_wins(another: Callable[..., Any]) -> 
     def take(number: int) -> None:
         for name in due:  # read first, so that all see the lease that has run out before one takes it over
             start.wait()
-            [known] = claimed(stores[number], name, owner=f"owner {number}", seen={name})
+            [known] = claimed(stores[number], name, owner=f"owner {number}", likely={name})
             found.extend([name] if known.won else [])
 
     threads = [threading.Thread(target=take, args=[number]) for number in range(4)]

@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..errors import FailedException, StateError, TridentError
+
 NEW, PRODUCED, PROCESSED = "new", "produced", "processed"
 SUCCEEDED, REFUSED = "succeeded", "refused"
 MOST_BYTES = 700
@@ -69,11 +71,11 @@ class ClaimStore(Protocol):
     """The useful number of simultaneous calls."""
 
     def claim(
-        self, claims: Sequence[Claim], owner: str, lease: float, seen: Collection[str] = ()
+        self, claims: Sequence[Claim], owner: str, lease: float, likely: Collection[str] = ()
     ) -> list[ClaimAnswer]:
         """Returns one answer per claim; fingerprints are distinct. ``owner`` is new for each call.
 
-        ``seen``: fingerprints that are probably stored, to be read first. A hint that changes no answer.
+        ``likely``: fingerprints that are probably stored, to be read first. A hint that changes no answer.
         """
         ...
 
@@ -100,6 +102,14 @@ class ClaimStore(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def store_error(store: str, doing: str, cause: str, passing: bool, check: str) -> TridentError:
+    """Returns the error of a store whose call has failed. ``check``: what to check if waiting does not help."""
+    text = f"the claim store ({store}) could not {doing}: {cause}"
+    if passing:
+        return FailedException(f"{text}. It is unavailable or busy; try again")
+    return StateError(f"{text}. Check {check}")
 
 
 def by_outcome(outcomes: Sequence[tuple[str, str]]) -> dict[str, list[str]]:

@@ -44,18 +44,6 @@ FINER = re.compile(r"[.,]\d{6}(\d+)")
 ONLY_DOTS = re.compile(r"\.*")
 
 
-def _md5(data: bytes) -> str:
-    return hashlib.md5(data, usedforsecurity=False).hexdigest()
-
-
-def _sha1(data: bytes) -> str:
-    return hashlib.sha1(data, usedforsecurity=False).hexdigest()
-
-
-def _murmur3(data: bytes) -> str:
-    """Returns murmur3's x64 variant of 128 bits, seed 0, in the byte order of its C source."""
-    return mmh3.mmh3_x64_128_digest(data).hex()
-
 
 def _fnv1a(data: bytes) -> str:
     state = FNV_OFFSET
@@ -65,9 +53,9 @@ def _fnv1a(data: bytes) -> str:
 
 
 HASHES: dict[str, Callable[[bytes], str]] = {
-    "md5": _md5,
-    "sha1": _sha1,
-    "murmur3": _murmur3,
+    "md5": lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest(),
+    "sha1": lambda data: hashlib.sha1(data, usedforsecurity=False).hexdigest(),
+    "murmur3": lambda data: mmh3.mmh3_x64_128_digest(data).hex(),  # x64, seed 0, in the byte order of its C source
     "fnv1a": _fnv1a,
     "blake2b": digest,
 }

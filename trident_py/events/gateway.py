@@ -151,9 +151,9 @@ class Gateway:
         """Sends the claims of many requests in one call, each fingerprint once. Runs in a thread."""
         first = {claim.fingerprint: claim for claim in reversed(claims)}
         owner = f"{self._owner}:{next(self._calls)}"
-        seen = {key for key in first if key in self._bloom} if self._bloom is not None else set()
+        likely = {key for key in first if key in self._bloom} if self._bloom is not None else set()
         lease = self.settings.leaseSeconds
-        stored = dict(zip(first, self.store.claim(list(first.values()), owner, lease, seen), strict=True))
+        stored = dict(zip(first, self.store.claim(list(first.values()), owner, lease, likely), strict=True))
         if self._bloom is not None:
             self._bloom.add_many(list(first))
         answers = []

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import DefinitionError, FailedException, StateError
+from ..errors import DefinitionError
 from ..secrets import hidden, secrets_in, shown
-from .claims import PROCESSED, PRODUCED, Claim, ClaimAnswer, Entry, by_outcome
+from .claims import PROCESSED, PRODUCED, Claim, ClaimAnswer, Entry, by_outcome, store_error
 
 CLAIM = """
 local time = redis.call('TIME'); local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -84,7 +84,7 @@ class RedisClaims:
         self._ttl = "" if seconds is None else str(int(seconds * 1000))
 
     def claim(
-        self, claims: Sequence[Claim], owner: str, lease: float, seen: Collection[str] = ()
+        self, claims: Sequence[Claim], owner: str, lease: float, likely: Collection[str] = ()
     ) -> list[ClaimAnswer]:
         answers: list[ClaimAnswer] = []
         for start in range(0, len(claims), AT_ONCE):
@@ -93,8 +93,8 @@ class RedisClaims:
             with self._errors("claim events"):
                 replies = self._scripts[CLAIM](self._keys(claim.fingerprint for claim in part), arguments)
             answers += [
-                ClaimAnswer(result != "lost", payload, status, float(left) / 1000, taken=result == "taken")
-                for result, payload, status, left in replies
+                ClaimAnswer(result != "lost", payload, status, float(remaining) / 1000, taken=result == "taken")
+                for result, payload, status, remaining in replies
             ]
         return answers
 
@@ -144,8 +144,7 @@ class RedisClaims:
         try:
             yield
         except (errors.RedisError, OSError) as error:
-            text = f"the claim store ({self._shown}) could not {doing}: {hidden(str(error), self._secrets)}"
-            if isinstance(error, passing) and not isinstance(error, errors.AuthenticationError):
-                raise FailedException(f"{text}. It is unavailable or busy; try again") from error
-            raise StateError(f"{text}. Check its log and the permissions of its user") from error
+            passes = isinstance(error, passing) and not isinstance(error, errors.AuthenticationError)
+            cause = hidden(str(error), self._secrets)
+            raise store_error(self._shown, doing, cause, passes, "its log and the permissions of its user") from error
 

@@ -16,10 +16,9 @@ from uvicorn.config import LOGGING_CONFIG
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ..leftovers import own_folder
-from .app import CONFIG
+from .app import CONFIG, claims
 from .metrics import FOLDER
 from .settings import read_settings
-from .stores import store_of
 
 
 def serve(config: str, app: str = "trident_py.events.app:application") -> None:
@@ -42,7 +41,7 @@ def serve(config: str, app: str = "trident_py.events.app:application") -> None:
 def expire(config: str) -> int:
     """Deletes the events older than ``expirySeconds`` now; returns how many."""
     settings = read_settings(config)
-    store = store_of(settings.store, settings.expirySeconds, settings.table)
+    store = claims(settings)
     try:
         return store.expire(settings.expirySeconds)
     finally:

@@ -17,10 +17,10 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from ..errors import DefinitionError, FailedException, StateError
+from ..errors import DefinitionError
 from ..patience import again_for
 from ..secrets import hidden, secrets_in, shown
-from .claims import NEW, PROCESSED, PRODUCED, TABLE, Claim, ClaimAnswer, Entry, by_outcome
+from .claims import NEW, PROCESSED, PRODUCED, TABLE, Claim, ClaimAnswer, Entry, by_outcome, store_error
 from .sqldialects import SqlDialect, dialect_of
 
 AT_ONCE = 500
@@ -43,19 +43,19 @@ class SqlClaims:
         self._turn: AbstractContextManager[Any] = threading.Lock() if self.threads == 1 else nullcontext()
 
     def claim(
-        self, claims: Sequence[Claim], owner: str, lease: float, seen: Collection[str] = ()
+        self, claims: Sequence[Claim], owner: str, lease: float, likely: Collection[str] = ()
     ) -> list[ClaimAnswer]:
         answers: dict[str, ClaimAnswer] = {}
         for start in range(0, len(claims), AT_ONCE):
             part = sorted(claims[start : start + AT_ONCE], key=lambda claim: claim.fingerprint)  # sorted: no deadlocks
             with self._connection("claim events") as connection:
-                answers |= self._answers(connection, part, owner, lease, seen)
+                answers |= self._answers(connection, part, owner, lease, likely)
         return [answers[claim.fingerprint] for claim in claims]
 
     def _answers(
-        self, connection: Connection, claims: list[Claim], owner: str, lease: float, seen: Collection[str]
+        self, connection: Connection, claims: list[Claim], owner: str, lease: float, likely: Collection[str]
     ) -> dict[str, ClaimAnswer]:
-        answers = self._read(connection, [claim.fingerprint for claim in claims if claim.fingerprint in seen], owner)
+        answers = self._read(connection, [claim.fingerprint for claim in claims if claim.fingerprint in likely], owner)
         unread = [claim for claim in claims if claim.fingerprint not in answers]
         if unread:
             self._dialect.begin(connection)
@@ -88,8 +88,8 @@ class SqlClaims:
         rows = self._run(connection, text + self._among(fingerprints), fingerprints).fetchall()
         read = self._dialect.text
         return {
-            read(key): ClaimAnswer(status == NEW and held_by == owner, payload, status, max(0.0, float(left) / 1000))
-            for key, payload, status, held_by, left in rows
+            read(key): ClaimAnswer(status == NEW and holder == owner, payload, status, max(0.0, float(lease) / 1000))
+            for key, payload, status, holder, lease in rows
         }
 
     def _take_over(
@@ -175,11 +175,10 @@ class SqlClaims:
                 self._dialect.commit(connection)
         except (SQLAlchemyError, OSError) as error:
             cause = error.orig if isinstance(error, DBAPIError) else error
-            why = hidden(str(cause), secrets_in(self.url.render_as_string(hide_password=False)))
-            text = f"the claim store ({shown(self.url.render_as_string())}) could not {doing}: {why}"
-            if self._dialect.is_passing(error):
-                raise FailedException(f"{text}. It is unavailable or busy; try again") from error
-            raise StateError(f"{text}. Check table {self.table!r} and the permissions of its user") from error
+            text = hidden(str(cause), secrets_in(self.url.render_as_string(hide_password=False)))
+            check = f"table {self.table!r} and the permissions of its user"
+            name = shown(self.url.render_as_string())
+            raise store_error(name, doing, text, self._dialect.is_passing(error), check) from error
 
     def _open(self) -> Engine:
         """Returns the engine. The first call makes it, and the table; several processes may do so at once."""

@@ -267,8 +267,7 @@ class _Line:
         """Resets the client; the server gets the bytes and can read them to their end."""
         self.mute = True
         self._send(self.server, data)
-        with contextlib.suppress(OSError):
-            self.server.shutdown(socket.SHUT_WR)
+        self._client_is_done()
         self.proxy._was_cut()
         _reset(self.client)
         self._threads[1].join()
