@@ -44,7 +44,10 @@ class Route:
 class Partitioner:
     """Distributes the tuples of a chunk over ``route.targets`` partitions."""
 
-    reads: tuple[str, ...] = ()
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The fields that choose partitions."""
+        return ()
 
     @property
     def name(self) -> str:
@@ -67,7 +70,7 @@ class FieldsPartition(Partitioner):
     fields: Fields
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+    def reads(self) -> tuple[str, ...]:
         return self.fields.names
 
     @property
@@ -156,7 +159,7 @@ class Custom(Partitioner):
     fields: Fields
 
     @property
-    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+    def reads(self) -> tuple[str, ...]:
         return self.fields.names
 
     @property

@@ -1,7 +1,7 @@
 """Storm's built-in operations. Source in Storm: org.apache.storm.trident.operation.builtin.
 
-``Count``, ``Sum``, ``Min`` and ``Max`` name their Arrow kernel in ``kernel``; an engine may use it on typed fields if
-it gives the same results and errors. ``output_type`` is the type of an output field that declares none. ``MapGet``,
+``Count`` and ``Sum`` name their Arrow kernel in ``kernel``, which `processors.aggregate` uses on typed fields where
+results and errors are the same. ``output_type`` is the type of an output field that declares none. ``MapGet``,
 ``SnapshotGet`` and ``TupleCollectionGet`` are defined with the states and can be imported from here too.
 """
 
@@ -211,12 +211,7 @@ class FilterNull(Filter):
     """Drops a tuple if any of its values is null."""
 
     def isKeep(self, tuple: TridentTuple) -> bool:
-        return None not in map(_null_or_not, tuple)
-
-
-def _null_or_not(value: Any) -> bool | None:
-    """Returns None only for null, including NaT and NA. Never calls a user value's ``==``."""
-    return None if is_null(value) else True
+        return not any(map(is_null, tuple))  # never calls ``==`` of a user's value
 
 
 class Negate(Filter):

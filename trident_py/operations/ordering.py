@@ -6,7 +6,7 @@ Users import the built-ins from `builtin`. Source in Storm: ComparisonAggregator
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 from ..errors import DefinitionError, TridentError
 from ..tuples import TridentTuple
@@ -97,11 +97,12 @@ class _Comparison(Aggregator):
     reader throws).
     """
 
-    def __init__(self, inputFieldName: str | None, comparator: Comparator) -> None:
-        if not callable(comparator):
-            raise DefinitionError(f"a comparator must be a callable (a, b) -> int, got {comparator!r}")
-        self.inputFieldName = inputFieldName
-        self.comparator = comparator
+    def __init__(self, inputFieldName: Any = None, comparator: Comparator | None = None) -> None:
+        field, compares = (inputFieldName, comparator) if comparator is not None else (None, inputFieldName)
+        if not callable(compares):
+            raise DefinitionError(f"a comparator must be a callable (a, b) -> int, got {compares!r}")
+        self.inputFieldName: str | None = field
+        self.comparator: Comparator = compares
 
     def beats(self, order: int) -> bool:
         """Whether a candidate replaces the winner; ``order`` is the winner compared to the candidate."""
@@ -129,9 +130,6 @@ class _Comparison(Aggregator):
 class MinWithComparator(_Comparison):
     """The smallest tuple by a comparator: ``(comparator)`` of tuples or ``(field, comparator)`` of values."""
 
-    def __init__(self, inputFieldName: Any = None, comparator: Comparator | None = None) -> None:
-        super().__init__(*_field_and_comparator(inputFieldName, comparator))
-
     def beats(self, order: int) -> bool:
         return order >= 0
 
@@ -139,21 +137,12 @@ class MinWithComparator(_Comparison):
 class MaxWithComparator(_Comparison):
     """The largest tuple by a comparator: ``(comparator)`` of tuples or ``(field, comparator)`` of values."""
 
-    def __init__(self, inputFieldName: Any = None, comparator: Comparator | None = None) -> None:
-        super().__init__(*_field_and_comparator(inputFieldName, comparator))
-
     def beats(self, order: int) -> bool:
         return order <= 0
 
 
-def _field_and_comparator(field: Any, comparator: Comparator | None) -> tuple[str | None, Any]:
-    return (None, field) if comparator is None else (field, comparator)
-
-
 class Min(MinWithComparator):
     """The tuple with the smallest value of a field; values of different types are an error, as in Storm."""
-
-    kernel: ClassVar[str] = "min"
 
     def __init__(self, inputFieldName: str) -> None:
         super().__init__(inputFieldName, compare)
@@ -161,8 +150,6 @@ class Min(MinWithComparator):
 
 class Max(MaxWithComparator):
     """The tuple with the largest value of a field; values of different types are an error, as in Storm."""
-
-    kernel: ClassVar[str] = "max"
 
     def __init__(self, inputFieldName: str) -> None:
         super().__init__(inputFieldName, compare)

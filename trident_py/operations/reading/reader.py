@@ -185,7 +185,7 @@ class Reader(CallReader):
                 self.use(KnownObject(part), place)
 
     def touch(self, atom: Atom, place: CodePlace | None) -> None:
-        """Handles an access: reports values that are kept from call to call or belong to the tables."""
+        """Handles an access: reports values that are kept from call to call or belong to the machine."""
         if isinstance(atom, Data) and atom.held and atom.iterator and place is not None:
             self.report(findings.keeps(place))
         if not isinstance(atom, KnownObject) or place is None:
