@@ -132,10 +132,10 @@ class Chain:
         }
 
     def _topology(self) -> dict[str, Any]:
-        checkpoints = str(self.folder / "checkpoints")
-        Path(checkpoints).mkdir()
+        checkpoints = self.folder / "checkpoints"
+        checkpoints.mkdir()
         stores = {"bootstrap": self.broker.bootstrap, "url": self.url, "events": self.events}
-        return {**stores, "checkpoints": checkpoints}
+        return {**stores, "checkpoints": str(checkpoints)}
 
 
 class Killer:

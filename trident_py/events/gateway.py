@@ -97,7 +97,7 @@ class Gateway:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             await asyncio.wait([task], timeout=self.settings.answerSeconds)
-            reason = "whether it is in Kafka is not known yet"
+            reason = "the result is not known yet"
         for event in itertools.chain(*waves):
             batch.answers.setdefault(event.key, Answer(RETRY, event.fingerprint, reason))
 

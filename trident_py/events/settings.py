@@ -165,5 +165,5 @@ def read_settings(path: str | Path) -> Settings:
         return Settings.model_validate(document.data)
     except ValidationError as error:
         describe_errors(document, (), Settings, "the gateway", error)
-    document.stop()
-    raise AssertionError("unreachable")
+        document.stop()
+        raise

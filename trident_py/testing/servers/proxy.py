@@ -173,7 +173,7 @@ class CuttingProxy:
             longest = max((len(rule.pattern) for rule in self._rules), default=1)
         return sent[len(sent) - longest + 1 :] if len(sent) >= longest else sent
 
-    def _gone(self, line: _Line) -> None:
+    def _forget(self, line: _Line) -> None:
         with self._changed:
             self._lines.discard(line)
 
@@ -220,7 +220,7 @@ class _Line:
         self.client.close() if orderly else _reset(self.client)
         _reset(self.server)
         self._wake.close()
-        self.proxy._gone(self)
+        self.proxy._forget(self)
         return True
 
     def _up(self) -> None:
