@@ -21,6 +21,9 @@ from trident_py.testing.servers.sql_servers import ServiceMissing
 
 _missing: dict[str, str] = {}
 
+# Tests start Java dozens of times, each for a few seconds: its second compiler would cost more than it gives.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 # A shell starts what it runs in the background with Ctrl-C ignored, and so would every process that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -184,9 +187,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Who uses the session needs a JVM, whether or not it says so."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
     tiers.leave_out(items)
+    config.stash[tiers.COLLECTED] = [*items]

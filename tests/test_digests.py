@@ -120,6 +120,7 @@ def test_where_exactly_once_is_asked_for_a_start_with_other_values_is_refused(fo
 
 
 @pytest.mark.spark
+@pytest.mark.whole("test_a_half_written_batch_that_is_replayed_with_other_values_is_told")
 def test_spark_tells_it_too(folder: Path) -> None:
     process(folder, "x", "run('attribute', crash='error', cluster=SparkCluster)")
     told = process(folder, "y", "run('attribute', cluster=SparkCluster)")

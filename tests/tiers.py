@@ -1,11 +1,14 @@
-"""What `make test` leaves to `make test-all`: two marks, on a test or on a case of it.
+"""What `make test` leaves to `make test-all`.
+
+A test with several parameters (its own, its fixtures') runs so many of its cases in `make test` that each value of each
+parameter comes once: each store, state and step, not each of them with each other. The other cases become ``whole``.
 
 ``whole``
     Runs in `make test-all` only. A test whose cases are all marked so names the test of `make test` that keeps its
     promise: ``@pytest.mark.whole("test_a_driver_killed_at_any_step")``.
 ``one_of_each``
-    `make test` runs so many of the cases that each value of each parameter comes once: each store, state and step,
-    not each of them with each other. A frozen dataclass counts by its fields. The other cases become ``whole``.
+    More than pytest knows is a parameter: each name of those that one ``parametrize`` lists together, the fields of a
+    frozen dataclass, and the classes that inherit the test.
 
 ``test_tiers.py`` holds that no promise is left without a case, on any store.
 """
@@ -13,45 +16,72 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import is_dataclass
+from typing import Any
+from zlib import crc32
 
 import pytest
 
-Value = tuple[str, int]
-"""The name of a parameter, and which value: the id of an object, as values need not be hashable."""
+Value = tuple[Hashable, Hashable]
+"""A parameter, and which of its values: the id of an object, as values need not be hashable."""
 
 
-def one_of_each(cases: list[list[Value]]) -> set[int]:
-    """The numbers of few cases in which every value comes; those that came seldom are preferred."""
+COLLECTED = pytest.StashKey[list[pytest.Item]]()
+"""Where a run keeps all tests that it has collected, before `-m` and `-k` choose among them."""
+
+
+def one_of_each(cases: list[list[Value]], first: int = 0) -> set[int]:
+    """The numbers of few cases in which every value comes; those that came seldom are preferred, then the ``first``."""
     left = {value for case in cases for value in case}
     used: Counter[Value] = Counter()
     chosen: set[int] = set()
     while left:
-        best = max(range(len(cases)), key=lambda n: (len(left & set(cases[n])), -sum(used[v] for v in cases[n]), -n))
+        best = max(
+            range(len(cases)),
+            key=lambda n: (len(left & set(cases[n])), -sum(used[v] for v in cases[n]), -((n - first) % len(cases))),
+        )
         chosen.add(best)
         left -= set(cases[best])
         used.update(cases[best])
     return chosen
 
 
-def values(params: Mapping[str, object]) -> Iterator[Value]:
+def values(item: pytest.Function) -> Iterator[Value]:
     """The values of a case."""
-    for name, value in params.items():
-        if is_dataclass(value) and not isinstance(value, type):
-            yield from values({f"{name}.{field}": each for field, each in vars(value).items()})
+    more = item.get_closest_marker("one_of_each") is not None
+    together = {} if more else _listed_together(item)
+    for name, value in item.callspec.params.items() if hasattr(item, "callspec") else ():
+        if more and is_dataclass(value) and not isinstance(value, type):
+            yield from ((f"{name}.{field}", id(part)) for field, part in vars(value).items())
         else:
-            yield name, id(value)
+            names = together.get(name, (name,))
+            yield names, tuple(id(item.callspec.params[each]) for each in names)
+    if more and item.cls is not None:
+        yield "class", id(item.cls)
+
+
+def _listed_together(item: pytest.Function) -> dict[str, tuple[str, ...]]:
+    """Names that one ``parametrize`` lists together are one parameter."""
+    together: dict[str, tuple[str, ...]] = {}
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0].split(",") if isinstance(mark.args[0], str) else mark.args[0]
+        listed = tuple(name.strip() for name in names)
+        together.update(dict.fromkeys(listed, listed))
+    return together
 
 
 def leave_out(items: Iterable[pytest.Item]) -> None:
-    """Marks the cases that ``one_of_each`` does not need. Called once, when all tests are collected."""
-    tests: dict[object, list[pytest.Function]] = defaultdict(list)
+    """Marks the cases that `make test` does not need. Called once, when all tests are collected."""
+    tests: dict[Any, list[pytest.Function]] = defaultdict(list)
     for item in items:
-        if isinstance(item, pytest.Function) and item.get_closest_marker("one_of_each"):
-            tests[item.parent, item.originalname].append(item)
+        if isinstance(item, pytest.Function) and not item.get_closest_marker("whole"):
+            inherited = item.get_closest_marker("one_of_each") is not None and item.cls is not None
+            tests[item.function.__qualname__ if inherited else (item.parent, item.originalname)].append(item)
     for cases in tests.values():
-        chosen = one_of_each([list(values(case.callspec.params)) for case in cases])
-        for number, case in enumerate(cases):
-            if number not in chosen:
-                case.add_marker(pytest.mark.whole)
+        made = [list(values(case)) for case in cases]
+        if len({name for case in made for name, _ in case}) > 1:
+            chosen = one_of_each(made, crc32(cases[0].originalname.encode()) % len(cases))
+            for number, case in enumerate(cases):
+                if number not in chosen:
+                    case.add_marker(pytest.mark.whole)

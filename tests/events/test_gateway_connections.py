@@ -29,7 +29,6 @@ def own(kafka: Any, tmp_path: Path) -> Iterator[Callable[..., Gateway]]:
         each.stop()
 
 
-@pytest.mark.slow
 def test_a_sensor_that_breaks_off_leaves_no_trace_in_the_log(own: Callable[..., Gateway]) -> None:
     gateway = own()
     for _ in range(3):
@@ -40,13 +39,11 @@ def test_a_sensor_that_breaks_off_leaves_no_trace_in_the_log(own: Callable[..., 
     assert "Traceback" not in gateway.log
 
 
-@pytest.mark.slow
 def test_a_body_that_is_packed_is_refused_as_such(own: Callable[..., Gateway]) -> None:
     answer = own().post(None, json=None, content=b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
     assert (answer.status_code, "gzip" in answer.json()["reason"]) == (415, True)
 
 
-@pytest.mark.slow
 def test_a_plain_fingerprint_is_found_under_its_own_url(own: Callable[..., Gateway]) -> None:
     gateway = own(fingerprint={"algorithm": "plain"})
     fingerprint = gateway.post(event(1, sensor="a/b ü")).json()["fingerprint"]
@@ -54,7 +51,6 @@ def test_a_plain_fingerprint_is_found_under_its_own_url(own: Callable[..., Gatew
     assert [gateway.get(f"/events/{each}").status_code for each in ("%00", "%FF", "a%2Fb", "x" * 5000)] == [404] * 4
 
 
-@pytest.mark.slow
 def test_an_event_that_is_too_large_does_not_hold_its_fingerprint(own: Callable[..., Gateway], kafka: Any) -> None:
     gateway = own(topic=kafka.create_topic(max_message_bytes=2_000))
     assert gateway.post(event(1, text="x" * 10_000)).status_code == 422
@@ -74,7 +70,6 @@ def half_bodies(port: int, count: int, size: int) -> list[socket.socket]:
     return slow
 
 
-@pytest.mark.slow
 def test_clients_that_stop_in_the_middle_of_a_body_block_no_other(own: Callable[..., Gateway]) -> None:
     gateway = own(limits={"allBytes": 4_200_000})
     slow = half_bodies(gateway.port, 5, 1_000_000)
@@ -87,7 +82,6 @@ def test_clients_that_stop_in_the_middle_of_a_body_block_no_other(own: Callable[
         each.close()
 
 
-@pytest.mark.slow
 def test_a_body_that_does_not_come_in_time_is_told_so_and_its_connection_closed(own: Callable[..., Gateway]) -> None:
     gateway = own(limits={"bodySeconds": 0.2})
     [slow] = half_bodies(gateway.port, 1, 1_000)
@@ -96,7 +90,6 @@ def test_a_body_that_does_not_come_in_time_is_told_so_and_its_connection_closed(
     assert told.startswith(b"HTTP/1.1 408") and b"within 0.2 s" in told
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sent", [
     b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
     *(pytest.param(sent, marks=pytest.mark.whole) for sent in (b"", b"POST /events HT", b"\r\n")),
@@ -109,7 +102,6 @@ def test_a_connection_that_says_no_more_is_closed(own: Callable[..., Gateway], s
     assert gateway.post(event(1)).status_code == 201
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.whole), 2])
 def test_sigterm_ends_the_gateway_in_order_and_leaves_no_folder(
     own: Callable[..., Gateway], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
@@ -120,7 +112,6 @@ def test_sigterm_ends_the_gateway_in_order_and_leaves_no_folder(
     assert list((tmp_path / "own").glob("trident-events-*")) == []
 
 
-@pytest.mark.slow
 def test_what_a_killed_gateway_leaves_the_next_one_takes_away(
     own: Callable[..., Gateway], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +130,6 @@ def test_what_a_killed_gateway_leaves_the_next_one_takes_away(
     assert other.stop() == 0
 
 
-@pytest.mark.slow
 def test_bodies_that_are_read_at_once_have_a_limit_together(own: Callable[..., Gateway]) -> None:
     gateway = own(limits={"bodyBytes": 1_000, "allBytes": 1_500})
     slow = [socket.create_connection(("127.0.0.1", gateway.port)) for _ in range(2)]

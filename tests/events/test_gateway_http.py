@@ -15,8 +15,6 @@ from gateway_process import FIELDS, Gateway, client, event, records, send, until
 
 from trident_py.events import Fingerprint
 
-pytestmark = pytest.mark.slow
-
 LIMITS = {"bodyBytes": 20_000, "batch": 50}
 
 

@@ -22,8 +22,6 @@ from trident_py.events.claims import Claim
 from trident_py.events.stores import store_of
 from trident_py.testing import FixedBatchSpout
 
-pytestmark = pytest.mark.slow
-
 IN_A_REQUEST = 5
 REQUESTS = 6
 KILLED_IN = 3

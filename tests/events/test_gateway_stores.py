@@ -140,7 +140,6 @@ def test_more_than_one_statement_can_hold_is_claimed_whole(store: Any) -> None:
     assert [known.status for known in found] == [PRODUCED] * 2_000 + [NEW] * 345
 
 
-@pytest.mark.slow
 def test_of_several_processes_exactly_one_gets_each_event(url: str, table: str) -> None:
     command = [sys.executable, str(HERE / "gateway_stores.py"), url, table, "600"]
     running = [
@@ -186,7 +185,6 @@ def test_what_is_older_than_its_time_is_forgotten_and_nothing_else(another: Call
     assert another().get("young").status == NEW
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mariadb", "postgresql", "redis"])
 def test_a_store_that_is_killed_keeps_what_it_answered(own_server: Callable[..., Any], kind: str) -> None:
     server = own_server(kind)
@@ -265,7 +263,6 @@ def test_a_claim_that_is_dropped_leaves_nothing_unless_it_is_another_s_or_furthe
     store.close()
 
 
-@pytest.mark.slow
 def test_the_clock_of_leases_does_not_jump_when_the_server_s_clocks_are_turned(
     own_server: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

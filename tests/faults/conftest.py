@@ -10,20 +10,33 @@ from typing import Any
 import databases
 import pytest
 
+from states.sql.store import close_stores
+
 from .evidence import Evidence, evidence
 from .hooks import Kill
 from .stores import EXACT
 from .topology import Shape, build
 
 
-def shares() -> list[Any]:
-    """A store and its states: each store with a part of them for `make test`, so that each state comes once, and each
-    with all of them for `make test-all`."""
+def homes() -> list[Any]:
+    """The store of each state: every store has some of them in `make test`, each has all of them in `make test-all`."""
     kinds = databases.kinds()
-    parts = [(kind, EXACT[at :: len(kinds)]) for at, kind in enumerate(kinds)]
-    return [pytest.param(*part, id="-".join([part[0], *part[1]])) for part in parts] + [
-        pytest.param(kind, EXACT, id=kind, marks=pytest.mark.whole) for kind in kinds
-    ]
+    mixed = {state: kinds[at % len(kinds)] for at, state in enumerate(EXACT)}
+    alone = [pytest.param(dict.fromkeys(EXACT, kind), id=kind, marks=pytest.mark.whole) for kind in kinds]
+    return [pytest.param(mixed, id="-".join(kinds)), *alone]
+
+
+@pytest.fixture(params=homes())
+def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The URL of each state's database, on one store and on another."""
+    with ExitStack() as stack:
+        made = {
+            kind: databases.sqlite(tmp_path) if kind == "sqlite"
+            else stack.enter_context(databases.fresh(request.getfixturevalue(kind)))
+            for kind in sorted(set(request.param.values()))
+        }  # fmt: skip
+        yield {state: made[kind] for state, kind in request.param.items()}
+        close_stores()
 
 
 class Runs:

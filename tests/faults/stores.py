@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -64,12 +64,18 @@ FACTORIES: dict[str, Callable[[str], Any]] = {
     "keyed": lambda url: BatchState(url, TABLES["keyed"], columns=ROW, key="id"),
     "sequence": lambda url: SequenceState(url, TABLES["sequence"], sender="sender", sequence="place", columns=ROW),
 }
+Urls = str | Mapping[str, str]
+"""The database of every state, or of each by its name."""
 MAPS = {"trans": Sum(), "opaque": Sum(), "general": Plus()}
 EXACT = tuple(FACTORIES)
 
 
+def url_of(urls: Urls, name: str) -> str:
+    return urls if isinstance(urls, str) else urls[name]
+
+
 def build(
-    url: str, readings: Readings, last: int, partitions: int = 2, only: Sequence[str] = EXACT,
+    urls: Urls, readings: Readings, last: int, partitions: int = 2, only: Sequence[str] = EXACT,
     wrap: Callable[[str, Any], Any] = Stepped, spout: type = Source, keep: Callable[..., bool] | None = None,
 ) -> Any:  # fmt: skip
     """The topology: one spout, every state (or ``only`` these), each ``wrap`` (name, factory); ``keep``: a filter."""
@@ -78,7 +84,7 @@ def build(
     stream = stream if keep is None else stream.filter("id", keep)
     by_sender, by_word = stream.partitionBy("sender"), stream.groupBy("word")
     for name in only:
-        factory = wrap(name, FACTORIES[name](url))
+        factory = wrap(name, FACTORIES[name](url_of(urls, name)))
         if name in MAPS:
             words = by_word.aggregate("n", MAPS[name], "total").partitionBy("word").parallelismHint(partitions)
             updater = InHalves(MapCombinerAggStateUpdater(MAPS[name], "word", "total"))
@@ -109,11 +115,11 @@ class Difference(NamedTuple):
     examples: list[Any]
 
 
-def differences(url: str, fold: Fold, only: Sequence[str] = EXACT) -> list[Difference]:
+def differences(urls: Urls, fold: Fold, only: Sequence[str] = EXACT) -> list[Difference]:
     """One for each state whose tables are not what they must be."""
     made = []
     for name in only:
-        pairs = _PAIRS[name](url, fold)
+        pairs = _PAIRS[name](url_of(urls, name), fold)
         lost = sum((expected - found for found, expected in pairs), Counter[Any]())
         doubled = sum((found - expected for found, expected in pairs), Counter[Any]())
         if lost or doubled:

@@ -139,7 +139,6 @@ def url_of(request: pytest.FixtureRequest, folder: Path) -> Callable[[str], str]
     return made
 
 
-@pytest.mark.slow
 @pytest.mark.one_of_each
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_a_cell_holds_what_it_says_and_no_more(cell: Cell, url_of: Callable[[str], str], folder: Path) -> None:
@@ -147,7 +146,6 @@ def test_a_cell_holds_what_it_says_and_no_more(cell: Cell, url_of: Callable[[str
     check(cell, url_of(cell.kind), folder, places(cell, guarantee), guarantee)
 
 
-@pytest.mark.slow
 @pytest.mark.one_of_each
 @pytest.mark.parametrize("cell", ON_A_SERVER, ids=str)
 def test_a_promised_cell_holds_on_a_server_too(cell: Cell, url_on: Callable[[str], str], folder: Path) -> None:
@@ -156,7 +154,6 @@ def test_a_promised_cell_holds_on_a_server_too(cell: Cell, url_on: Callable[[str
     check(cell, url_on("mariadb"), folder, SOME, guarantee)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", STATE_KINDS)
 def test_without_a_kill_nothing_is_lost_or_doubled(kind: str, url_of: Callable[[str], str], folder: Path) -> None:
     """So it is the replays that do it."""
@@ -164,7 +161,6 @@ def test_without_a_kill_nothing_is_lost_or_doubled(kind: str, url_of: Callable[[
     exactly(measured(cell, url, killed(cell, url, folder, [])))
 
 
-@pytest.mark.slow
 def test_s12_a_word_that_only_a_failed_try_has_counts_twice_in_an_opaque_map(folder: Path) -> None:
     """The first try of batch 2 has rows 8 to 15 and is committed; its replay has 8 to 11, batch 3 has 12 to 19."""
     cell = Cell("opaque", "deterministic", "opaque", Shrinking)
@@ -176,7 +172,6 @@ def test_s12_a_word_that_only_a_failed_try_has_counts_twice_in_an_opaque_map(fol
     assert verdict.doubled == sorted(f"p{partition}-{number}" for partition in (0, 1) for number in range(12, 16))
 
 
-@pytest.mark.slow
 def test_s12_does_not_reach_rows_with_a_key(folder: Path) -> None:
     cell, url = Cell("opaque", "deterministic", "insert-ignore", Shrinking), databases.sqlite(folder)
     exactly(measured(cell, url, killed(cell, url, folder, [("publish", 0)])))

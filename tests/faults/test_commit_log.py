@@ -13,12 +13,11 @@ from states.sql import BatchState, RowUpdater
 from trident_py import TridentTopology
 
 from . import story
-from .conftest import shares
 from .readings import Fold, Readings
 from .spouts import ROW, Drifting
 from .stores import build, differences, read
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 SEED = 11
 
 
@@ -36,17 +35,16 @@ def run(cluster: Any, name: str, topology: Any) -> Any:
     return running
 
 
-@pytest.mark.parametrize(("database", "only"), shares(), indirect=["database"])
 def test_a_batch_that_spark_forgot_is_in_every_state_once(
-    spark_cluster: Callable[..., Any], database: str, only: tuple[str, ...], tmp_path: Path
+    spark_cluster: Callable[..., Any], urls: dict[str, str], tmp_path: Path
 ) -> None:
     checkpoint, readings = tmp_path / "checkpoint", Readings(SEED)
     for last in (3, 4, 5):
-        topology = build(database, readings, last, only=only, wrap=lambda _, factory: factory)
+        topology = build(urls, readings, last, wrap=lambda _, factory: factory)
         running = run(spark_cluster(checkpoint), "forgetful", topology)
         again = [event.txid for event in running.events if event.kind == "committed"]
         assert again == ([1, 2, 3] if last == 3 else [last - 1, last])  # the forgotten one came again
-        assert differences(database, Fold(readings, last), only) == []
+        assert differences(urls, Fold(readings, last)) == []
         forget(checkpoint)
 
 

@@ -17,7 +17,7 @@ from .readings import Fold, Readings
 from .steps import STEPS, Fault
 from .stores import EXACT, differences
 
-pytestmark = [pytest.mark.slow, pytest.mark.one_of_each]
+pytestmark = pytest.mark.one_of_each
 SEED = 4
 PLACES = [
     *((step, 0) for step in STEPS),

@@ -25,7 +25,7 @@ from .processes import Drivers
 from .story import EMPTY, ONE_WORD, fold
 from .topology import Shape
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,11 @@ from typing import Any
 
 import pytest
 
-from trident_py import TopologyError
-
 from . import backups
 from .processes import Drivers
-from .starts import STATES, STEPS, TABLES, WAYS, Order, world
-from .weak import RAISED, raises
-from .worlds import TOPOLOGY, World
+from .starts import STEPS, WAYS, Order, world
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 WRITTEN = STEPS.index("prepare opaque")  # from here on the stores may belong to the new start
 
 
@@ -28,8 +24,8 @@ session do not get there (tried for 100 s). The steps on both sides of it are ki
 
 
 def steps() -> list[Any]:
-    """Every step but `HELD_ALONE`; `make test` takes one in the checkpoint and one in the middle of the stores."""
-    quick = ("query", "prepare batched")
+    """Every step but `HELD_ALONE`; `make test` takes one in the middle of the stores."""
+    quick = ("prepare batched",)
     whole = pytest.mark.whole("test_a_driver_killed_before_a_step_of_its_start_leaves_every_way_on")
     return [pytest.param(step, id=step.replace(" ", "-"), marks=() if step in quick else whole)
             for step in STEPS if step not in HELD_ALONE]  # fmt: skip
@@ -92,56 +88,3 @@ def goes_on_with_the_old_checkpoint(folder: Path, cluster: Callable[[Any], Any])
     found.put_back(folder / "lost")
     found.start(3)
     found.holds(1, 2, 3)
-
-
-POINTS = ("remembered", "open", "opened", "prepare")
-
-
-@pytest.mark.one_of_each
-@pytest.mark.parametrize("failing", STATES)
-def test_a_state_that_fails_its_start_before_or_after_the_other_has_agreed_leaves_every_way_on(
-    database: str, spark_cluster: Callable[[Any], Any], tmp_path: Path, failing: str
-) -> None:
-    """Each start after the first is under another name: new checkpoint, tables of the one before."""
-    made = World(database, tmp_path, spark_cluster, set())
-    made.states = STATES
-    made.start(1)
-    name, last = TOPOLOGY, 1
-    for at in POINTS:
-        taken = {"topology.owner.replace": [f"{name}/{TABLES[state]}" for state in STATES]}
-        conf = {**taken, "topology.txid.base": "continue"}
-        name, last, held = f"after-{at}", last + 1, backups.contents(database)
-        for _ in range(2):
-            with pytest.raises(TopologyError, match=RAISED):
-                made.start(last, conf, weak={failing: raises(at)}, name=name)
-            made.holds(*range(1, last))
-        if at != "prepare":
-            assert backups.contents(database) == held
-        made.start(last, conf, name=name)
-        made.holds(*range(1, last + 1))
-
-
-@pytest.mark.one_of_each
-@pytest.mark.parametrize("failing", STATES)
-def test_a_state_that_fails_its_start_leaves_a_restored_store_to_be_accepted(
-    database: str, spark_cluster: Callable[[Any], Any], tmp_path: Path, failing: str
-) -> None:
-    made = World(database, tmp_path, spark_cluster, set())
-    made.states = STATES
-    made.start(1)
-    there = [1]
-    for number, at in enumerate(POINTS, 1):
-        backup, last = made.dump(), max(there)
-        made.start(last + 1)
-        made.restore(backup)
-        held = backups.contents(database)
-        conf = {"topology.lineage.accept": [f"{TABLES[state]}@{last}" for state in STATES]}
-        with pytest.raises(TopologyError, match=RAISED):
-            made.start(last + 2, conf, weak={failing: raises(at)})
-        made.holds(*there)
-        if at != "prepare":
-            assert backups.contents(database) == held
-        made.start(last + 2, conf)
-        there.append(last + 2)
-        made.holds(*there)
-        assert len(there) == number + 1

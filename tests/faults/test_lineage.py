@@ -39,6 +39,7 @@ def test_a_lost_checkpoint_stops_with_the_choices_until_one_is_made(runs: Runs) 
 
 
 @pytest.mark.spark
+@pytest.mark.whole("test_a_row_of_the_table_comes_about_and_does_what_it_says")
 def test_an_older_copy_of_the_checkpoint_is_refused_and_nothing_is_written(runs: Runs) -> None:
     runs(Shape(2))
     copy = runs.folder / "copy"

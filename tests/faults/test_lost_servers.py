@@ -22,7 +22,7 @@ from .readings import Fold, Readings, sizes
 from .steps import Fault
 from .stores import EXACT, differences, read
 
-pytestmark = [pytest.mark.slow, pytest.mark.one_of_each]
+pytestmark = pytest.mark.one_of_each
 SEED = 6
 SERVERS = ["mariadb", "postgresql"]
 CUTS = ("before", "during", "lost", "after")

@@ -23,7 +23,6 @@ from .stores import EXACT, MAPS, TABLES, read
 from .test_agreement import CLUSTERS, Make, world
 from .worlds import World
 
-pytestmark = pytest.mark.slow
 __all__ = ["world"]  # the fixture
 
 

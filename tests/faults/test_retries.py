@@ -14,7 +14,7 @@ from .story import batch
 from .test_replays import holds_exactly
 from .topology import Shape
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 NOWHERE = Wait()

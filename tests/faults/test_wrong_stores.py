@@ -21,7 +21,7 @@ from .steps import Fault
 from .stores import EXACT, TABLES, differences, read
 from .test_lost_servers import SERVERS, ask, live_through
 
-pytestmark = [pytest.mark.slow, pytest.mark.one_of_each]
+pytestmark = pytest.mark.one_of_each
 SEED = 8
 
 

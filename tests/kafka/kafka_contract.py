@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from crashing import POINTS, Worker
+from contracts.crashing import POINTS, Worker
 from servers.waiting import soon
 
 from states.kafka import CompactedTopicState
@@ -79,7 +79,6 @@ class KafkaContract:
             self.on(factory, 3)
         assert factory.topic not in factory.cluster.admin().list_topics().topics
 
-    @pytest.mark.slow
     def test_several_workers_write_their_partitions_at_once(self: Any, factory: Any) -> None:
         """Each partition in a process of its own."""
         driver = self.driver(factory)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from compacted_reading import folded, headers, latest
 from confluent_kafka.admin import NewPartitions
-from crashing import opened
+from contracts.crashing import opened
 
 from states.kafka import CompactedTopicState, RowUpdater
 from trident_py.errors import DefinitionError, FailedException, StateError, ZombieError

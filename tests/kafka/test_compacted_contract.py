@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 from compacted_reading import folded
-from contract import KeyedContract, MapContract, RowContract
-from crashing import in_child, main
+from contracts.crashing import in_child, main
+from contracts.state import KeyedContract, MapContract, RowContract
 from kafka_contract import ALWAYS, KILLED_AT, KafkaContract
 
 from states.kafka import CompactedTopicState
@@ -61,7 +61,6 @@ class CompactedContract(KafkaContract, KeyedContract):
         self.batch(driver, 2)
         self.holds(factory, range(1, 3))
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("point", ALWAYS)
     def test_a_driver_killed_at_any_point_goes_on_where_it_was(
         self, factory: Any, tmp_path: Path, point: str
@@ -111,7 +110,6 @@ class TestOpaque(CompactedMapContract):
     def make(self, url: str) -> CompactedTopicState:
         return CompactedTopicState.opaque(url, self.topic(), "word string", "count bigint", **FACTS)
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("point", KILLED_AT)
     def test_a_driver_killed_at_any_point_goes_on_where_it_was(
         self, factory: Any, tmp_path: Path, point: str

@@ -22,7 +22,6 @@ from faults.forks import Driver, run
 from faults.steps import STEPS
 from topic_topology import killed, live_through, stop, wait_until_sent, wake
 
-pytestmark = pytest.mark.slow
 _COUNT = itertools.count()
 PLACES = [*((step, 0) for step in STEPS), ("half", 1), ("written", 1), ("committed", 1), ("over", 0)]
 

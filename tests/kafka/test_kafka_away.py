@@ -84,7 +84,7 @@ def reasons(running: Any, kind: str = "waiting") -> list[str]:
 # -- states
 
 
-@pytest.mark.parametrize("kind", ["appended", pytest.param("transactional", marks=pytest.mark.slow), "compacted"])
+@pytest.mark.parametrize("kind", ["appended", "transactional", "compacted"])
 def test_a_start_waits_for_brokers_that_are_away_and_says_so(own_kafka: Any, kind: str) -> None:
     broker = own_kafka()
     broker.kill()

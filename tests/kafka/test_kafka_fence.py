@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from crashing import Driver, in_attempt
+from contracts.crashing import Driver, in_attempt
 from topic_reading import read
 
 from states.kafka import RowUpdater, TransactionalTopicState

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from crashing import Driver, in_attempt
+from contracts.crashing import Driver, in_attempt
 from topic_reading import values
 
 from states.kafka import RowUpdater, TransactionalTopicState

@@ -153,7 +153,6 @@ def test_records_that_were_deleted_start_the_table_anew(kafka: Any) -> None:
     assert there(table) == {"y": "2"}
 
 
-@pytest.mark.slow
 def test_compaction_while_reading_disturbs_nobody(kafka: Any) -> None:
     """Segments roll and are cleaned; a table that follows and one that begins anew say what a fold says."""
     topic = kafka.create_topic(**QUICKLY)
@@ -200,7 +199,6 @@ def _first_offset_gap(bootstrap: str, topic: str) -> int:
     return sum(found._at.values()) - len(read(bootstrap, topic))
 
 
-@pytest.mark.slow
 def test_a_table_that_stood_still_while_tombstones_came_and_went_begins_anew(kafka: Any) -> None:
     topic = kafka.create_topic(**QUICKLY)
     cluster = Cluster.of(kafka.bootstrap)

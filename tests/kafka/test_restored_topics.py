@@ -174,7 +174,6 @@ def put_back(cycle: Cycle, pattern: str) -> None:
         shutil.copytree(old, target) if old.is_dir() else shutil.copy2(old, target)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_topic_put_back_from_a_backup_is_refused_and_going_on_loses_what_is_said(restored: Cycle, kind: str) -> None:
     place = restored.places[kind]
@@ -190,7 +189,6 @@ def test_a_topic_put_back_from_a_backup_is_refused_and_going_on_loses_what_is_sa
     place.run(LAST + 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_topic_put_back_with_a_checkpoint_that_is_as_old_goes_on_exactly(restored: Cycle, kind: str) -> None:
     place = restored.places[f"{kind} with its checkpoint"]
@@ -201,13 +199,11 @@ def test_a_topic_put_back_with_a_checkpoint_that_is_as_old_goes_on_exactly(resto
     place.holds(*all_to(LAST))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_marks_put_back_alone_are_refused(restored: Cycle, kind: str) -> None:
     assert f"has the batches up to {BACKUP}, the checkpoint" in restored.offsets_alone[kind]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", BLIND)
 def test_a_state_that_keeps_no_txids_does_not_notice(restored: Cycle, kind: str) -> None:
     """As docs/kafka.md says."""

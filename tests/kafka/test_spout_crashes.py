@@ -79,7 +79,6 @@ class Rounds:
         return told
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["transactional", "opaque"])
 def test_drivers_killed_in_the_middle_of_batches_lose_and_double_nothing(kafka: Any, tmp_path: Path, kind: str) -> None:
     topic = kafka.create_topic(partitions=PARTITIONS)
@@ -110,7 +109,6 @@ def broker(started: Any) -> Any:
     return started
 
 
-@pytest.mark.slow
 def test_a_broker_killed_while_batches_run_loses_and_doubles_nothing(broker: Any, tmp_path: Path) -> None:
     topic = broker.create_topic(partitions=PARTITIONS)
     expected = fill(broker, topic, 25, seed=2)
@@ -130,7 +128,6 @@ def test_a_broker_killed_while_batches_run_loses_and_doubles_nothing(broker: Any
         assert set(progress.backlog) == {"records"} and set(progress.backlog["records"].values()) == {0}
 
 
-@pytest.mark.slow
 def test_while_the_broker_is_away_batches_fail_and_are_read_whole_afterwards(broker: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("trident_py.kafka.reader.STALLED", 0.5)
     monkeypatch.setattr("trident_py.kafka.reader.ANSWER", 0.1)
@@ -151,7 +148,6 @@ def test_while_the_broker_is_away_batches_fail_and_are_read_whole_afterwards(bro
     player.close()
 
 
-@pytest.mark.slow
 def test_a_log_that_was_cut_inside_a_range_holds_nothing_up(broker: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("trident_py.kafka.reader.STALLED", 0.5)
     topics = {kind: broker.create_topic() for kind in ("transactional", "opaque")}
@@ -199,7 +195,6 @@ def cut(broker: Any, *topics: str) -> None:
     broker.restart()
 
 
-@pytest.mark.slow
 def test_a_run_ends_soon_although_the_broker_is_gone(broker: Any) -> None:
     topic = broker.create_topic()
     produce(broker, topic, map(str, range(20)))

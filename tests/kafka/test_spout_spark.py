@@ -13,7 +13,7 @@ from trident_py.errors import TopologyError
 from trident_py.kafka import Json, KafkaSpout
 from trident_py.testing import collect
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from compacted_reading import folded
 from confluent_kafka import Producer
-from crashing import in_attempt, opened
+from contracts.crashing import in_attempt, opened
 from topic_reading import read
 
 from states.kafka import CompactedTopicState, RowUpdater, TransactionalTopicState
@@ -203,7 +203,6 @@ def used() -> tuple[int, int]:
     return len(list(Path("/proc/self/fd").iterdir())), len(list(Path("/proc/self/task").iterdir()))
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts in /proc")
 @pytest.mark.parametrize("kind", ["append", "opaque", "plain"])
 def test_batches_and_attempts_leave_no_files_and_threads_behind(kafka: Any, make: Make, kind: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from crashing import Driver
+from contracts.crashing import Driver
 from topic_reading import read
 
 from states.kafka import CompactedTopicState, RowUpdater, TopicState, TransactionalTopicState

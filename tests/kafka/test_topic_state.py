@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from crashing import Driver
+from contracts.crashing import Driver
 from topic_reading import Record, read
 
 from states.kafka import FieldNameBasedTupleToKafkaMapper, RowUpdater, TopicState, TransactionalTopicState
@@ -220,7 +220,6 @@ def test_commit_returns_when_every_record_is_there(kafka: Any) -> None:
     state.close()
 
 
-@pytest.mark.slow
 def test_a_dead_broker_fails_the_batch_and_the_replay_writes_it(own_kafka: Callable[..., Any]) -> None:
     broker = own_kafka()
     factory = TopicState(broker.bootstrap, broker.create_topic(), value="v", settings={"message.timeout.ms": 4000})

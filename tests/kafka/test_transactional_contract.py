@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import AppendContract
-from crashing import in_attempt, in_child, main
+from contracts.crashing import in_attempt, in_child, main
+from contracts.state import AppendContract
 from kafka_contract import KILLED_AT, KafkaContract
 from topic_reading import read
 
@@ -56,7 +56,6 @@ class TestTransactionalTopic(KafkaContract, AppendContract):
         self.batch(driver, 2, of=1)
         self.holds(factory, range(1, 3))
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("point", KILLED_AT)
     def test_a_driver_killed_at_any_point_goes_on_where_it_was(
         self, factory: Any, tmp_path: Path, point: str

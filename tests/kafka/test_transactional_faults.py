@@ -24,7 +24,6 @@ from faults.steps import STEPS
 from topic_reading import Reader, read
 from topic_topology import TopicStart, ask, folded, kill, killed, live_through, rows, stop, wait_until_sent, wake
 
-pytestmark = pytest.mark.slow
 PLACES = [*((step, 0) for step in STEPS), ("half", 1), ("written", 1), ("committed", 1), ("over", 0)]
 
 

@@ -17,7 +17,7 @@ from trident_py.kafka import Json, KafkaSpout
 from trident_py.operations import Function
 from trident_py.testing import Crashing
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 COUNT, PARTITIONS, POINTS = 200, 2, ("beginCommit", "commit", "afterCommit")
 
 

@@ -28,7 +28,6 @@ broker = KafkaBroker().start()
 print(broker.pid, broker.folder, flush=True)
 sys.stdin.read()
 """
-pytestmark = pytest.mark.slow
 
 
 def write(broker: Any, topic: str, *values: str) -> None:

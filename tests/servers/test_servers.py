@@ -31,7 +31,6 @@ server = {name}().start()
 print(server.pid, server.folder, flush=True)
 {end}
 """
-pytestmark = pytest.mark.slow
 both = pytest.mark.parametrize("kind", ["mariadb", "postgresql"])
 NAMES = {"mariadb": "MariaDb", "postgresql": "PostgreSql"}
 

@@ -16,7 +16,7 @@ import pytest
 
 from .folder import attempts, copy_topology, numbers, written
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[2]
 
 

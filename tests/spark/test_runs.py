@@ -15,6 +15,7 @@ from trident_py.spouts import ITridentSpout, SparkSpout
 from trident_py.testing import Crashing, collect, failing
 
 from .folder import FolderFactory, WriteRows, attempts, copy_topology, numbers, written
+from .hostile import HOSTILE
 
 pytestmark = pytest.mark.spark
 FIVE = {txid: [[2 * txid - 2], [2 * txid - 1]] for txid in range(1, 6)}
@@ -43,6 +44,20 @@ def test_a_restart_goes_on_with_the_next_txid(spark_cluster: Any, tmp_path: Path
     running = cluster.submitTopology("t", {}, copy_topology(out, numbers(10)))
     assert running.awaitTermination(60)
     assert list(running.attempts) == [3, 4, 5]
+    assert written(out) == FIVE
+
+
+def test_a_restart_under_other_settings_of_the_session_goes_on(spark: Any, spark_cluster: Any, tmp_path: Path) -> None:
+    """Every SQL setting at its other value for one start, and back for the next."""
+    out = tmp_path / "out"
+    settings = {key: value for key, value in HOSTILE.items() if spark.conf.isModifiable(key)}
+    assert len(settings) > 35
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for last, hostile in ((1, False), (3, True), (5, False)):
+        for key, value in before.items():
+            wanted = settings[key] if hostile else value
+            spark.conf.unset(key) if wanted is None else spark.conf.set(key, wanted)
+        assert spark_cluster().submitTopology("t", {}, copy_topology(out, numbers(2 * last))).awaitTermination(60)
     assert written(out) == FIVE
 
 

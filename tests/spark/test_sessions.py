@@ -16,7 +16,7 @@ from trident_py.spark.session import SCRATCH
 from .folder import written
 from .test_crashes import PATIENCE, Start, exact, kill, start, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = pytest.mark.spark
 __all__ = ["start"]  # the fixture
 
 TWO_CLUSTERS = """
@@ -86,8 +86,9 @@ def test_a_session_that_is_not_ours_stays_as_it_is(tmp_path: Path) -> None:
     program(GIVEN, tmp_path)
 
 
-@pytest.mark.parametrize("first", ["hostile", pytest.param("", marks=pytest.mark.whole)])
-def test_a_restart_under_other_settings_of_the_session_goes_on(start: Start, tmp_path: Path, first: str) -> None:
+@pytest.mark.whole("test_a_restart_under_other_settings_of_the_session_goes_on")
+@pytest.mark.parametrize("first", ["hostile", ""])
+def test_a_killed_driver_is_followed_by_one_under_other_settings(start: Start, tmp_path: Path, first: str) -> None:
     """Every streaming, shuffle, codegen, ANSI and time zone setting at its other value, before or after the kill."""
     process = start(1000, first)
     until(process, "committed", 3)

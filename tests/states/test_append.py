@@ -7,8 +7,8 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from contract import AppendContract
-from crashing import Driver, partition_of
+from contracts.crashing import Driver, partition_of
+from contracts.state import AppendContract
 
 from states.sql import AppendState, RowUpdater
 from states.sql.store import parsed, store_of

@@ -13,8 +13,8 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from contract import PlainContract, RowContract, StateContract
-from crashing import Driver, in_attempt
+from contracts.crashing import Driver, in_attempt
+from contracts.state import PlainContract, RowContract, StateContract
 
 from states.sql import BatchState, RowUpdater
 from states.sql.connection import FormatConnection

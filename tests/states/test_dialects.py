@@ -6,7 +6,7 @@ import os
 
 import databases
 import pytest
-from dialect_contract import DialectContract
+from contracts.dialect import DialectContract
 
 from states.sql.store import Store
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from asking import MARIADB, POSTGRES, run
-from crashing import Driver
-from dialect_contract import EDGES
+from contracts.asking import MARIADB, POSTGRES, run
+from contracts.crashing import Driver
+from contracts.dialect import EDGES
 
 from states.columns.values import Column, Refused
 from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SqlMapState

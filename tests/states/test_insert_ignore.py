@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import RowContract
+from contracts.state import RowContract
 
 from states.sql import InsertIgnoreState, InsertIgnoreUpdater, RowUpdater
 from trident_py.errors import DefinitionError, StateError

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from asking import run
+from contracts.asking import run
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from properties.values import OF_TYPE

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from crashing import opened
+from contracts.crashing import opened
 
 from states.sql import AppendState, InsertIgnoreState, RowUpdater, SqlMapState
 from trident_py.errors import LineageError

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from asking import POSTGRES, run
+from contracts.asking import POSTGRES, run
 
 from states.sql import AppendState, InsertIgnoreState, RowUpdater
 from states.sql.ledger import SqlFence

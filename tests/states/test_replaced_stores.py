@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from crashing import Driver
+from contracts.crashing import Driver
 from faults.backups import dump, restore
 
 from states.sql import AppendState, InsertIgnoreState, RowUpdater

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from asking import run
+from contracts.asking import run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from properties.values import DOUBLES, INSTANTS, INTEGERS, OF_TYPE, TEXT_EDGES, is_same

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 import sqlalchemy as sa
-from contract import KeyedContract
+from contracts.state import KeyedContract
 
 from states.sql import RowUpdater, SequenceState
 from states.sql.store import parsed, store_of

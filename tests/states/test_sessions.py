@@ -15,8 +15,8 @@ from typing import Any
 
 import databases
 import pytest
-from asking import MARIADB
-from crashing import Driver
+from contracts.asking import MARIADB
+from contracts.crashing import Driver
 from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 
@@ -210,7 +210,6 @@ def test_an_encoding_that_changes_texts_is_refused(postgresql: Any, encoding: st
             claims_of(url, 60.0, "claims").claim([Claim("a", "b")], "me", 60.0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ENCODINGS[1:])
 def test_an_encoding_that_is_taken_gives_back_every_character(postgresql: Any, encoding: str) -> None:
     with connection(postgresql.url) as server:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import MapContract
+from contracts.state import MapContract
 
 from states.sql import SqlMapState, store
 from trident_py.errors import DefinitionError, FailedException, StateError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pymysql
 import pytest
-from asking import MARIADB, POSTGRES, run
+from contracts.asking import MARIADB, POSTGRES, run
 from sqlalchemy import make_url
 
 from states.columns.values import Column

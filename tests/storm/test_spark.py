@@ -1,16 +1,17 @@
 """SparkCluster gives what real Storm Trident gave: all cases made by hand and a part of the random ones.
 
-`make test` runs one case of each shape that a topology is lowered to.
+`make test` runs so many cases that each kind of stage and of exchange that a topology is lowered to comes once.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tiers import one_of_each
 
 from trident_py import SparkCluster, TridentError
 from trident_py.plan import ProcessorNode
@@ -31,24 +32,24 @@ HANDMADE = [r for r in cases.handmade() if cases.later(r.case) is None]
 CHOSEN = random.Random(SEED).sample([r for r in cases.random() if cases.later(r.case) is None], RANDOM)
 
 
-def shape(case: dict[str, Any]) -> str:
+def shape(case: dict[str, Any]) -> set[str]:
     """What its topologies are lowered to: stages by what they do, and exchanges; or the error that it ends with."""
     interpreter = Interpreter(case)
     try:
         interpreter.build()
         plan = interpreter.topology.plan()
-        return repr([lowered(lower(part, plan)) for part in plan.components() if len(part.nodes) > 1])
+        return {part for component in plan.components() if len(component.nodes) > 1
+                for part in lowered(lower(component, plan))}  # fmt: skip
     except TridentError as error:
-        return type(error).__name__
+        return {type(error).__name__}
 
 
-def lowered(made: Lowered) -> list[Any]:
-    stages = [
-        sorted((min(stage.partitions, 2), stage.commits, sorted({does(made, node) for node in stage.nodes}))
-               for stage in level)
-        for level in made.levels
-    ]  # fmt: skip
-    return [*stages, sorted({(each.level, type(each.partitioner).__name__) for each in made.exchanges})]
+def lowered(made: Lowered) -> Iterator[str]:
+    for level in made.levels:
+        for stage in level:
+            yield repr((min(stage.partitions, 2), stage.commits, sorted({does(made, node) for node in stage.nodes})))
+    for exchange in made.exchanges:
+        yield f"{type(exchange.partitioner).__name__} behind level {exchange.level}"
 
 
 def does(made: Lowered, node: int) -> str:
@@ -57,10 +58,8 @@ def does(made: Lowered, node: int) -> str:
 
 
 def one_of_each_shape(recorded: list[cases.Recorded]) -> list[Any]:
-    firsts: dict[str, str] = {}
-    for each in recorded:
-        firsts.setdefault(shape(each.case), each.name)
-    always = set(firsts.values())
+    chosen = one_of_each([[("shape", part) for part in sorted(shape(each.case))] for each in recorded])
+    always = {recorded[number].name for number in chosen}
     return params(recorded, lambda each: each.name in always)
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from crashing import POINTS, Driver, Plan, Worker, in_child, main, run_tasks
 
+from contracts.crashing import POINTS, Driver, Plan, Worker, in_child, main, run_tasks
 from states.sql import RowUpdater
 from states.sql.table import TablePlace
 from trident_py.errors import LineageError, StateError, ZombieError
@@ -26,6 +26,7 @@ from trident_py.state import MapCombinerAggStateUpdater, StateUpdater
 from trident_py.tuples import Fields, TridentTuple
 
 
+@pytest.mark.one_of_each
 class StateContract:
     """The promises of all states. `values(txid)` are the tuples of a batch, the first decides the partition."""
 
@@ -318,8 +319,6 @@ class StateContract:
         batches = [self.grouped(self.values(txid)) for txid in range(1, 6)]
         return Plan(factory, self.updater, self.fields, batches, folder / "checkpoint", **more)
 
-    @pytest.mark.slow
-    @pytest.mark.one_of_each
     @pytest.mark.parametrize("point", POINTS)
     def test_a_driver_killed_at_any_point_goes_on_where_it_was(
         self, factory: Any, tmp_path: Path, point: str
@@ -329,7 +328,6 @@ class StateContract:
         main(self.plan(factory, tmp_path))  # the next driver, on the same checkpoint
         self.holds(factory, range(1, 6))
 
-    @pytest.mark.slow
     def test_several_workers_write_their_partitions_at_once(self, factory: Any) -> None:
         """One driver; each partition in a process of its own, and partition 3 in two of them (speculation)."""
         driver = self.driver(factory)
