@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from trident_py.errors import DefinitionError, FailedException, StateError
-from trident_py.state import BatchParticipant, ITupleCollection, State, StateClass
+from trident_py.errors import FailedException, StateError
+from trident_py.state import BatchParticipant, StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.keyed import KeyedRows
-from ...columns.values import Column
 from ...spread import Spread
 from ..connection import Connection
 from ..dialects.base import names
 from ..parts import AppendLedger, Claim, Unfenced, claim_of
-from ..store import parsed, shown
 from ..table import Shape
-from ..transaction import Transaction
-from .base import RowFactory, columns_of, fields_of, row_shape, rows_of, stored_rows
+from .base import RowFactory, RowPartition, fields_of, row_shape, stored_rows
 from .checking import Checked, checked, transmissible
 from .rejects import SUFFIX, Reject, Rejects, shortened
 from .staging import ROW, Stage
 from .writing import row_text
 
 
-class AppendRows(State, ITupleCollection):
+class AppendRows(RowPartition):
     """One partition of an AppendState.
 
     On replay: a partition that has written its part of the batch writes nothing. If the replay has another number of
     partitions or another way, a batch already begun is only counted; see `states.sql.parts`.
     """
 
-    def __init__(self, factory: AppendState, fence: Claim, partition: int, partitions: int) -> None:
-        self.factory = factory
-        self.partition = partition
-        self.partitions = partitions
+    def __init__(self, factory: AppendState, fence: Claim, partition: int, of: int) -> None:
+        super().__init__(factory, fence, partition, of)
         self.rows = self.rejected = self.inserted = 0
         self._fence = fence
-        self._shape: Shape | None = None
         self._writes: bool | None = None
-        self._transaction = Transaction(factory.place.stores(), fence, partition)
         self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
 
     def beginCommit(self, txid: int | None) -> None:
@@ -60,19 +53,12 @@ class AppendRows(State, ITupleCollection):
             "partition": self.partition, "rows": self.rows, "inserted": self.inserted, "rejected": self.rejected,
         }  # fmt: skip
 
-    def rollback(self, txid: int | None) -> None:
-        self._transaction.rollback()
-
-    def getTuples(self) -> Iterator[list[Any]]:
-        """This partition's share of the rows; equal rows appear as often as they are stored."""
-        return rows_of(self.factory.place, self.factory._fields, Fields(), self.partition, self.partitions)
-
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Writes the rows; with ``tell`` returns those that this attempt wrote. Raises StateError for a bad row."""
         if len(tuples) == 0:
             return []
         fields = fields_of(tuples)
-        columns = self._columns(fields)
+        columns = self.prepare(fields)
         self.rows += len(tuples)
         if self._writes is None:
             self._writes = self._claimed()
@@ -106,12 +92,9 @@ class AppendRows(State, ITupleCollection):
         good = set(batch.positions.to_pylist()) - {position for position, _, _ in refusals}
         return set(range(len(batch.rows) + len(batch.rejects))) - good
 
-    def _columns(self, fields: Fields) -> list[Column]:
-        if self._shape is None:
-            self._shape = self.factory.shape(fields)
-            if self._rejects is not None:
-                self._rejects.prepare(self._transaction.stores[0])
-        return columns_of(self.factory.table, self._shape, fields)
+    def _prepare_beside(self, shape: Shape) -> None:
+        if self._rejects is not None:
+            self._rejects.prepare(self._transaction.stores[0])
 
     def _claimed(self) -> bool:
         """Whether this transaction writes the partition's part of the batch; if not, it is rolled back."""
@@ -134,7 +117,7 @@ class AppendRows(State, ITupleCollection):
                 f"table {self.factory.table!r}: the ledger has no record of batch {txid}: the driver has not called "
                 "prepare() for it. Run the topology on a cluster of trident_py"
             )
-        return begun in (None, Spread(self.partitions, self._fence.way))
+        return begun in (None, Spread(self.of, self._fence.way))
 
     def _write(self, connection: Connection, rows: KeyedRows) -> dict[int, str]:
         """Writes in bulk; if the table refuses a row, again through a temporary table, which names the refused rows."""
@@ -192,12 +175,8 @@ class AppendState(RowFactory):
     stages: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
-        object.__setattr__(self, "columns", None if self.columns is None else Fields.of(self.columns))
-        if self.onBadRow not in ("fail", "dead-letter"):
-            raise DefinitionError(
-                f"table {self.table!r}: onBadRow must be one of ['fail', 'dead-letter'], got {self.onBadRow!r}"
-            )
+        super().__post_init__()
+        self._check_choice("onBadRow", self.onBadRow, ["fail", "dead-letter"])
 
     @property
     def _beside(self) -> tuple[str, ...]:
@@ -214,7 +193,7 @@ class AppendState(RowFactory):
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> AppendRows:
         state = AppendRows(self, claim_of(conf, self.table), partitionIndex, numPartitions)
         if self._fields is not None:
-            state._columns(self._fields)
+            state.prepare(self._fields)
         return state
 
     def participant(self) -> BatchParticipant:
@@ -228,7 +207,3 @@ class AppendState(RowFactory):
     def stored(self) -> dict[tuple, int]:
         """Returns all rows, and how often each is stored."""
         return dict(stored_rows(self.place, self._fields, Fields()))
-
-    def __repr__(self) -> str:
-        where = f"{shown(parsed(self.url))!r}, {self.table!r}"
-        return f"AppendState({where}, columns={self.columns}, onBadRow={self.onBadRow!r})"

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from trident_py.chunks import TupleList
-from trident_py.errors import StateError
-from trident_py.state import Location, StateFactory, StatePlace
+from trident_py.errors import DefinitionError, StateError
+from trident_py.state import BatchParticipant, ITupleCollection, Location, State, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
 
 from ...columns.values import Column, decoded
@@ -16,8 +16,43 @@ from ...findings import Finding
 from ...rows import RowUpdater, check_asked_behind, shared
 from ..dialects.base import names
 from ..inspect import check
-from ..store import Store
+from ..ledger import Ledger, SqlFence
+from ..store import Store, parsed, shown
 from ..table import Shape, TablePlace, described, existing, location_of, prepare, prepare_ledger, shape_of
+from ..transaction import Transaction
+
+
+class RowPartition(State, ITupleCollection):
+    """Base class of one partition of a row state; runs in the task that has its tuples.
+
+    On replay: as the state says.
+    """
+
+    def __init__(self, factory: Any, fence: SqlFence | None, partition: int, of: int) -> None:
+        self.factory = factory
+        self.partition = partition
+        self.of = of
+        self._shape: Shape | None = None
+        self._transaction = Transaction(factory.place.stores(), fence, partition)
+
+    def prepare(self, fields: Fields) -> Any:
+        """The table's columns that tuples with these fields fill, in the order of the fields; the first call creates
+        and checks the tables, outside of a transaction."""
+        if self._shape is None:
+            self._shape = self.factory.shape(fields)
+            self._prepare_beside(self._shape)
+        return columns_of(self.factory.table, self._shape, fields)
+
+    def _prepare_beside(self, shape: Shape) -> None:
+        """Creates and checks the state's further tables."""
+
+    def rollback(self, txid: int | None) -> None:
+        self._transaction.rollback()
+
+    def getTuples(self) -> Iterator[list[Any]]:
+        """This partition's share of the rows, the key's columns first; equal rows as often as they are stored."""
+        factory = self.factory
+        return rows_of(factory.place, factory._fields, factory._key, self.partition, self.of)
 
 
 class RowFactory(StateFactory):
@@ -28,6 +63,27 @@ class RowFactory(StateFactory):
     columns: FieldsLike | None
     files: int = 1
     stages: ClassVar[bool] = False  # whether the state needs temporary tables
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
+        object.__setattr__(self, "columns", self._fields)
+
+    def participant(self) -> BatchParticipant:
+        """Returns the state's driver side for one run."""
+        return Ledger(self.location, self._stores, self.place.stores)
+
+    def _check_choice(self, name: str, value: str, choices: Sequence[str]) -> None:
+        if value not in choices:
+            raise DefinitionError(f"table {self.table!r}: {name} must be one of {choices}, got {value!r}")
+
+    def _check_key(self) -> None:
+        if self._fields is not None and (missing := [name for name in self._key if name not in self._fields]):
+            raise DefinitionError(f"table {self.table!r}: the key fields {missing} are not in columns: {self.columns}")
+
+    def __repr__(self) -> str:
+        options = [(name, value) for name, value in vars(self).items() if name not in ("url", "table", "files")]
+        texts = [f"{name}={value!r}" if isinstance(value, str) else f"{name}={value}" for name, value in options]
+        return f"{type(self).__name__}({', '.join([repr(shown(parsed(self.url))), repr(self.table), *texts])})"
 
     @property
     def location(self) -> Location:

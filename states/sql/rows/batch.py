@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.patience import again_for
-from trident_py.state import BatchParticipant, ITupleCollection, State, StateClass, StatePlace
+from trident_py.state import BatchParticipant, StateClass, StatePlace
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
-from ...columns.values import Column
 from ..ledger import Ledger, SqlFence, Trace
-from ..store import ConnectionLost, parsed, shown
+from ..store import ConnectionLost
 from ..table import Shape, one_key
-from ..transaction import Transaction
-from .base import RowFactory, columns_of, fields_of, row_shape, rows_of, stored_rows
+from .base import RowFactory, RowPartition, fields_of, row_shape, stored_rows
 from .checking import checked
 from .staged import SUFFIX, Staged, StagedBy
 
@@ -28,24 +26,20 @@ _SETTLE_SECONDS = 60.0
 _ABORT_SECONDS = 1.0
 
 
-class BatchRows(State, ITupleCollection):
+class BatchRows(RowPartition):
     """One partition of a BatchState: it stages its rows beside the table.
 
     On replay: the rows are staged again under another token; the driver decides which stages are shown.
     """
 
     def __init__(self, factory: BatchState, fence: SqlFence | None, partition: int, of: int) -> None:
-        self.factory = factory
-        self.partition = partition
-        self.of = of
+        super().__init__(factory, fence, partition, of)
         self.count = 0
         self._fence = fence
         self._token = ""
-        self._shape: Shape | None = None
         self._names: list[str] = []
         self._done: bool | None = None
         self._staged = Staged(factory.place)
-        self._transaction = Transaction(factory.place.stores(), fence, partition)
 
     def beginCommit(self, txid: int | None) -> None:
         """Opens the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
@@ -65,19 +59,12 @@ class BatchRows(State, ITupleCollection):
             self._transaction.commit()
         return {"partition": self.partition, "token": self._token, "count": self.count, "columns": self._names}
 
-    def rollback(self, txid: int | None) -> None:
-        self._transaction.rollback()
-
-    def getTuples(self) -> Iterator[list[Any]]:
-        """This partition's share of the visible rows, the key's columns first."""
-        return rows_of(self.factory.place, self.factory._fields, self.factory._key, self.partition, self.of)
-
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Stages the rows; with ``tell`` returns them, unless the batch is already shown. Raises StateError."""
         if len(tuples) == 0:
             return []
         fields = fields_of(tuples)
-        columns = self._columns(fields)
+        columns = self.prepare(fields)
         if self._done is None:
             self._done = self._is_shown()
         if self._done:
@@ -90,11 +77,8 @@ class BatchRows(State, ITupleCollection):
         self.count += len(tuples)
         return tuples if tell else []
 
-    def _columns(self, fields: Fields) -> list[Column]:
-        if self._shape is None:
-            self._shape = self.factory.shape(fields)
-            self._staged.prepare(self._shape)
-        return columns_of(self.factory.table, self._shape, fields)
+    def _prepare_beside(self, shape: Shape) -> None:
+        self._staged.prepare(shape)
 
     def _owner(self) -> StagedBy:
         fence, txid = self._fence, self._transaction.txid
@@ -203,11 +187,9 @@ class BatchState(RowFactory):
     kind: ClassVar[str] = "batch"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
-        object.__setattr__(self, "columns", None if self.columns is None else Fields.of(self.columns))
+        super().__post_init__()
         object.__setattr__(self, "key", None if self.key is None else Fields.of(self.key))
-        if self.columns is not None and (missing := [n for n in self._key if n not in Fields.of(self.columns)]):
-            raise DefinitionError(f"table {self.table!r}: the key fields {missing} are not in columns: {self.columns}")
+        self._check_key()
 
     @property
     def _key(self) -> Fields:
@@ -228,7 +210,7 @@ class BatchState(RowFactory):
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> BatchRows:
         state = BatchRows(self, SqlFence.of(conf), partitionIndex, numPartitions)
         if self._fields is not None:
-            state._columns(self._fields)
+            state.prepare(self._fields)
         return state
 
     def check_place(self, place: StatePlace) -> None:
@@ -252,7 +234,3 @@ class BatchState(RowFactory):
         """Returns all rows and how often each is stored; with a key: key tuple -> tuple of the other columns."""
         rows, width = stored_rows(self.place, self._fields, self._key), len(self._key)
         return {row[:width]: row[width:] for row in rows} if width else dict(rows)
-
-    def __repr__(self) -> str:
-        where = f"{shown(parsed(self.url))!r}, {self.table!r}"
-        return f"BatchState({where}, columns={self.columns}, key={self.key})"

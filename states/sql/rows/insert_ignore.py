@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -11,16 +11,13 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from trident_py.errors import DefinitionError, StateError
-from trident_py.state import BatchParticipant, ITupleCollection, State, StateClass
+from trident_py.state import StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.keyed import KeyedRows
-from ...columns.values import Column
-from ..ledger import Ledger, SqlFence
-from ..store import parsed, shown
+from ..ledger import SqlFence
 from ..table import Shape, existing
-from ..transaction import Transaction
-from .base import RowFactory, columns_of, fields_of, row_shape, rows_in, rows_of
+from .base import RowFactory, RowPartition, fields_of, row_shape, rows_in
 from .checking import Checked, checked, transmissible
 from .rejects import SUFFIX, Reject, Rejects, shortened
 from .writing import TableWriter, Wanted, Written, conflict_text, row_text
@@ -28,20 +25,16 @@ from .writing import TableWriter, Wanted, Written, conflict_text, row_text
 LOG = logging.getLogger("states.sql")
 
 
-class InsertIgnoreRows(State, ITupleCollection):
-    """One partition of an InsertIgnoreState; runs in the task that has its tuples.
+class InsertIgnoreRows(RowPartition):
+    """One partition of an InsertIgnoreState.
 
     On replay: rows that an earlier attempt inserted are ignored, by their key.
     """
 
     def __init__(self, factory: InsertIgnoreState, fence: SqlFence | None, partition: int, of: int) -> None:
-        stores = factory.place.stores()
-        self.factory = factory
-        self.partition = partition
-        self.of = of
+        super().__init__(factory, fence, partition, of)
+        stores = self._transaction.stores
         self.inserted = self.ignored = self.conflicts = self.rejected = 0
-        self._shape: Shape | None = None
-        self._transaction = Transaction(stores, fence, partition)
         self._writers = [TableWriter(store, factory.table) for store in stores]
         self._rejects = Rejects(factory.table, fence) if factory.onBadRow == "dead-letter" else None
         if self._rejects is not None:
@@ -65,14 +58,6 @@ class InsertIgnoreRows(State, ITupleCollection):
             receipt["rejected"] = self.rejected
         return receipt
 
-    def rollback(self, txid: int | None) -> None:
-        self._transaction.rollback()
-
-    def getTuples(self) -> Iterator[list[Any]]:
-        """This partition's share of the rows, the key's columns first."""
-        factory = self.factory
-        return rows_of(factory.place, factory._fields, Fields.of(factory.key), self.partition, self.of)
-
     def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
         """Writes the rows; with ``tell`` returns the new ones, in order. Raises StateError for a bad row.
 
@@ -82,7 +67,7 @@ class InsertIgnoreRows(State, ITupleCollection):
         if len(tuples) == 0:
             return []
         fields = fields_of(tuples)
-        columns = self._columns(fields)
+        columns = self.prepare(fields)
         settle = partial(self._transaction.settled, self.factory.table)
 
         def work() -> set[int]:
@@ -91,12 +76,6 @@ class InsertIgnoreRows(State, ITupleCollection):
 
         new = self._transaction.repeated(work)
         return [row for position, row in enumerate(tuples) if position in new] if new else []
-
-    def _columns(self, fields: Fields) -> list[Column]:
-        """The table's columns that the tuples fill, in the order of the tuples' fields."""
-        if self._shape is None:
-            self._shape = self.factory.shape(fields)
-        return columns_of(self.factory.table, self._shape, fields)
 
     def _written(self, batch: Checked, tell: bool) -> set[int]:
         """Writes the rows into their files and returns the positions of the new ones."""
@@ -212,19 +191,13 @@ class InsertIgnoreState(RowFactory):
     stages: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
+        super().__post_init__()
         object.__setattr__(self, "key", Fields.of(self.key))
-        object.__setattr__(self, "columns", None if self.columns is None else Fields.of(self.columns))
-        for name, value, choices in (
-            ("onConflict", self.onConflict, ["ignore", "fail", "report"]),
-            ("onBadRow", self.onBadRow, ["fail", "dead-letter"]),
-        ):  # fmt: skip
-            if value not in choices:
-                raise DefinitionError(f"table {self.table!r}: {name} must be one of {choices}, got {value!r}")
+        self._check_choice("onConflict", self.onConflict, ["ignore", "fail", "report"])
+        self._check_choice("onBadRow", self.onBadRow, ["fail", "dead-letter"])
         if len(Fields.of(self.key)) == 0 or self.files < 1:
             raise DefinitionError(f"table {self.table!r}: key needs at least one field, and files must be at least 1")
-        if self.columns is not None and (missing := [n for n in self.key if n not in Fields.of(self.columns)]):
-            raise DefinitionError(f"table {self.table!r}: the key fields {missing} are not in columns: {self.columns}")
+        self._check_key()
 
     @property
     def _beside(self) -> tuple[str, ...]:
@@ -250,10 +223,6 @@ class InsertIgnoreState(RowFactory):
             self.shape(self._fields)
         return state
 
-    def participant(self) -> BatchParticipant:
-        """Returns the state's driver side for one run."""
-        return Ledger(self.location, self._stores, self.place.stores)
-
     def shape(self, fields: Fields) -> Shape:
         """Returns the table's columns; creates the table if it is missing. ``fields``: the fields of the tuples."""
         return row_shape(self.place, self._fields, self._key, fields)
@@ -266,9 +235,3 @@ class InsertIgnoreState(RowFactory):
         shape = self.shape(self._fields or Fields(list(columns)))
         width = len(shape.keys)
         return {row[:width]: row[width:] for row in rows_in(self.place, shape)}
-
-    def __repr__(self) -> str:
-        return (
-            f"InsertIgnoreState({shown(parsed(self.url))!r}, {self.table!r}, key={self.key}, "
-            f"columns={self.columns}, onConflict={self.onConflict!r}, onBadRow={self.onBadRow!r})"
-        )

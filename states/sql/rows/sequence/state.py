@@ -10,18 +10,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError
-from trident_py.state import BatchParticipant, ITupleCollection, State, StateClass
+from trident_py.state import StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ....columns.values import Column, Refused, decoded, nameable, refusal, transposed
 from ....rows import shared
 from ...connection import Connection
 from ...dialects.base import names
-from ...ledger import Ledger, SqlFence
-from ...store import parsed, shown
+from ...ledger import SqlFence
 from ...table import existing
-from ...transaction import Transaction
-from ..base import RowFactory, declared, keyed_shape
+from ..base import RowFactory, RowPartition, declared, keyed_shape
 from .numbers import Arrived, Decided, Gap, Key, SenderRow, hold, report
 from .tables import BESIDE, RESERVED, Tables, make_beside
 
@@ -29,21 +27,18 @@ _LOG = logging.getLogger("states.sql")
 _COUNTS = ("applied", "dropped", "held", "released", "gaps", "missing", "late", "conflicts")
 
 
-class SequenceRows(State, ITupleCollection):
+class SequenceRows(RowPartition):
     """One partition of a SequenceState.
 
     On replay: numbers that an earlier attempt applied or held back are dropped, so each is stored once.
     """
 
     def __init__(self, factory: SequenceState, fence: SqlFence | None, partition: int, of: int) -> None:
-        self.factory = factory
-        self.partition = partition
-        self.of = of
+        super().__init__(factory, fence, partition, of)
         self.counts: Counter[str] = Counter()
         self.new_gaps: list[tuple[tuple, Gap]] = []
         self._tables: Tables | None = None
         self._txid: int | None = None
-        self._transaction = Transaction(factory.place.stores(), fence, partition)
 
     def prepare(self, fields: Fields) -> Tables:
         """Creates and checks the tables, outside of a transaction. ``fields``: the fields of the tuples."""
@@ -62,9 +57,6 @@ class SequenceRows(State, ITupleCollection):
         for sender, gap in self.new_gaps:
             _LOG.warning("%s", _describe_gap(self.factory.table, sender, gap))
         return {"partition": self.partition, **{name: self.counts[name] for name in _COUNTS}}
-
-    def rollback(self, txid: int | None) -> None:
-        self._transaction.rollback()
 
     def getTuples(self) -> Iterator[list[Any]]:
         """This partition's share of the applied rows, the key's columns first."""
@@ -225,10 +217,9 @@ class SequenceState(RowFactory):
     kind: ClassVar[str] = "sequence"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
+        super().__post_init__()
         object.__setattr__(self, "sender", Fields.of(self.sender))
         object.__setattr__(self, "sequence", Fields.of(self.sequence))
-        object.__setattr__(self, "columns", None if self.columns is None else Fields.of(self.columns))
         for name in [self.table, *self.key, *(self.columns or ())]:
             nameable("table or column", name)
         for problem in self._problems():
@@ -289,10 +280,6 @@ class SequenceState(RowFactory):
             state.prepare(self._fields)
         return state
 
-    def participant(self) -> BatchParticipant:
-        """Returns the state's driver side for one run."""
-        return Ledger(self.location, self._stores, self.place.stores)
-
     def tables(self, fields: Fields) -> Tables:
         """Returns the tables and their columns; creates missing tables. ``fields``: the fields of the tuples."""
         store, row = self.place.stores()[0], declared(self.place, self._fields, fields)
@@ -336,9 +323,3 @@ class SequenceState(RowFactory):
         decoders = [store.dialect.decoder(column) for column in columns]
         done = [decoded(row, decoders) for row in rows]
         return {row[:width]: row[width:] for row in done}
-
-    def __repr__(self) -> str:
-        return (
-            f"SequenceState({shown(parsed(self.url))!r}, {self.table!r}, sender={self.sender}, "
-            f"sequence={self.sequence}, columns={self.columns}, onGap={self.onGap!r}, first={self.first})"
-        )
