@@ -34,7 +34,7 @@ _TYPES = {
 def arrow_type(column: Column) -> pa.DataType:
     """The Arrow type of a column; text for decimals with more digits than Arrow's."""
     if column.family == "decimal":
-        precision, scale = ([*column.sizes, 0] if column.sizes else [10, 0])[:2]
+        precision, scale = column.digits
         if precision <= 76 and scale <= precision:
             return pa.decimal128(precision, scale) if precision <= 38 else pa.decimal256(precision, scale)
     return _TYPES.get(column.family, pa.large_string())
@@ -153,8 +153,7 @@ def _passes(column: Column, array: pa.Array) -> bool:
 
 
 def _integer(column: Column, array: pa.Array) -> bool:
-    half = 1 << column.bits - 1
-    return bool(pa.types.is_integer(array.type)) and _between(array, -half, half - 1)
+    return bool(pa.types.is_integer(array.type)) and _between(array, *column.limits)
 
 
 def _double(column: Column, array: pa.Array) -> bool:

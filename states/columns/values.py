@@ -107,6 +107,17 @@ class Column:
         return [int(number) for number in re.findall(r"\d+", self.ddl.partition("(")[2])]
 
     @property
+    def limits(self) -> tuple[int, int]:
+        """The least and greatest whole number."""
+        return -(1 << self.bits - 1), (1 << self.bits - 1) - 1
+
+    @property
+    def digits(self) -> tuple[int, int]:
+        """The precision and scale of a decimal."""
+        precision, scale = [*self.sizes, 0][:2] if self.sizes else (10, 0)
+        return precision, scale
+
+    @property
     def folds(self) -> bool:
         """Whether the column would store two keys as one: a time with a zone, and its UTC time without a zone."""
         return self.key and self.family == "timestamp" and "zone" in self.without
@@ -121,7 +132,7 @@ class Column:
 
         The kind of a decimal includes its scale, since a text column stores 1 and 1.00 as two keys.
         """
-        return f"decimal, scale {[*self.sizes, 0, 0][1]}" if self.family == "decimal" else self.family
+        return f"decimal, scale {self.digits[1]}" if self.family == "decimal" else self.family
 
     def encode(self, values: Sequence[Any]) -> Sequence[Any]:
         """The values as the database driver takes them. Raises Refused with the index of the first bad value."""
@@ -199,10 +210,6 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _bits(column: Column) -> int:
-    return 1 << (_INTEGERS[column.base] - 1)
-
-
 def _some(values: Iterable[Any]) -> list[Any]:
     return [value for value in values if value is not None]
 
@@ -211,8 +218,8 @@ def _quick_integer(column: Column, values: Sequence[Any], kinds: set[type]) -> b
     if kinds != {int}:
         return not kinds
     present = values if None not in values else _some(values)
-    limit = _bits(column)
-    return -limit <= min(present) and max(present) < limit
+    low, high = column.limits
+    return low <= min(present) and max(present) <= high
 
 
 def _quick_text(column: Column, values: Sequence[Any], kinds: set[type]) -> bool:
@@ -253,8 +260,8 @@ def _want(value: Any, kind: type | tuple[type, ...], noun: str) -> None:
 
 def _integer(column: Column, value: Any) -> Any:
     _want(value, int, "a whole number")
-    if not -_bits(column) <= value < _bits(column):
-        raise Refused(f"it has more than {_INTEGERS[column.base]} bits")
+    if not column.limits[0] <= value <= column.limits[1]:
+        raise Refused(f"it has more than {column.bits} bits")
     return int(value)
 
 
@@ -328,7 +335,7 @@ def _decimal(column: Column, value: Any) -> Any:
     _want(value, (decimal.Decimal, int), "a decimal")
     if column.key and isinstance(value, int):
         raise Refused("it is a whole number: 1 and Decimal(1) are two keys, but this column would store one")
-    precision, scale = ([*column.sizes, 0] if column.sizes else [10, 0])[:2]
+    precision, scale = column.digits
     number = decimal.Decimal(value)
     if not number.is_finite():
         raise Refused("it is not a number")

@@ -1,4 +1,4 @@
-"""``trident_key``: notes which kind of values each key column of a table holds.
+"""``trident_key``: notes which kind of values each key column of a table holds, one row for each column.
 
 Within one batch, a column refuses two values that it would store as one. Across batches, restarts and states only the
 table can tell: a TEXT column of SQLite cannot tell a date from its text, nor a server's timestamp 06:00 from 06:00Z. So
@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import sqlalchemy as sa
-
 from trident_py.errors import StateError
 
 from ..columns.arrow import zoned
@@ -24,15 +22,6 @@ from .store import Store
 TABLE = "trident_key"
 _ZONES = {", with a zone": True, ", without a zone": False}
 _OF = "WHERE name = ? AND field = ?"
-
-
-def table(options: dict[str, Any]) -> sa.Table:
-    """The definition of the table: one row for each column of a key."""
-
-    def text(name: str, key: bool = False) -> sa.Column:
-        return sa.Column(name, sa.String(190), primary_key=key, nullable=False)
-
-    return sa.Table(TABLE, sa.MetaData(), text("name", True), text("field", True), text("kind"), **options)
 
 
 def note(store: Store, connection: Connection, name: str, keys: Sequence[Column], new: bool) -> None:

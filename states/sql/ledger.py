@@ -51,16 +51,16 @@ def tables(options: dict[str, Any]) -> list[sa.Table]:
     def number(name: str, key: bool = False) -> sa.Column:
         return sa.Column(name, sa.BigInteger, primary_key=key, nullable=False, autoincrement=False)
 
-    def text(name: str) -> sa.Column:
-        return sa.Column(name, sa.String(190), nullable=False)
+    def text(name: str, key: bool = False) -> sa.Column:
+        return sa.Column(name, sa.String(190), primary_key=key, nullable=False)
 
     return [
         sa.Table("trident_fence", metadata, *own(), number("generation"), text("lineage"), number("txid"),
                  number("started"), number("attempt"), text("time"), **options),
         sa.Table("trident_part", metadata, *own(), number("txid", True), number("part", True), number("attempt"),
                  number("partitions"), text("token"), **options),
-        owner.table(options),
-        kinds.table(options),
+        sa.Table(owner.TABLE, metadata, text("name", True), text("topology"), text("state"), text("shared"), **options),
+        sa.Table(kinds.TABLE, metadata, text("name", True), text("field", True), text("kind"), **options),
     ]  # fmt: skip
 
 

@@ -1,8 +1,6 @@
-"""``trident_owner``: notes in the database which state owns each table."""
+"""``trident_owner``: notes in the database which state owns each table, further tables included."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -11,17 +9,6 @@ from .connection import Connection
 from .store import Store
 
 TABLE = "trident_owner"
-
-
-def table(options: dict[str, Any]) -> sa.Table:
-    """The definition of the table: one row for each table that a state updates, further tables included."""
-
-    def text(name: str, key: bool = False) -> sa.Column:
-        return sa.Column(name, sa.String(190), primary_key=key, nullable=False)
-
-    return sa.Table(
-        TABLE, sa.MetaData(), text("name", True), text("topology"), text("state"), text("shared"), **options
-    )
 
 
 def check(tenure: Tenure, store: Store) -> None:

@@ -35,6 +35,8 @@ class ServerDialect:
     """Types that change values, and how."""
     limits: ClassVar[Mapping[str, tuple[str, ...]]]
     """What the columns of a family cannot hold, see `Column.without`."""
+    holds_any_decimal: ClassVar[bool] = False
+    """Whether a decimal type without sizes holds every decimal."""
 
     def address(self, url: URL) -> str:
         socket = url.query.get("unix_socket")
@@ -67,11 +69,21 @@ class ServerDialect:
         columns = sa.inspect(engine).get_columns(table)
         return {column["name"]: _compiled(engine, column["type"]) for column in columns}
 
-    def refuse_changing(self, type_name: str) -> None:
-        """Raises Refused for a type that changes values."""
+    def fits(self, column: Column, type_name: str) -> bool:
         for pattern, why in self.changing:
             if re.match(pattern, type_name.upper()):
                 raise Refused(why)
+        ddl = self.declared(type_name)
+        if ddl is None:
+            return False
+        stored = Column(column.name, ddl)
+        if column.family == "json":
+            return stored.family in ("json", "text")
+        if column.family == stored.family == "integer":
+            return stored.bits >= column.bits
+        if column.family == stored.family == "decimal":
+            return stored.sizes == [*column.digits] or (self.holds_any_decimal and not stored.sizes)
+        return column.family == stored.family
 
     def narrowed(self, column: Column, type_name: str) -> Column:
         limits = self.limits.get(column.family, ())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -265,14 +265,11 @@ class SqlBackingMap(BackingMap):
         return tuple(flat)
 
 
-class _Sorted:
+class _Sorted(NamedTuple):
     """Encoded keys, and for each file the positions of its keys in the order of the tree."""
 
-    __slots__ = ("encoded", "files")
-
-    def __init__(self, encoded: list[tuple], files: dict[int, list[int]]) -> None:
-        self.encoded = encoded
-        self.files = files
+    encoded: list[tuple]
+    files: dict[int, list[int]]
 
 
 def _names(columns: Sequence[Column]) -> list[str]:

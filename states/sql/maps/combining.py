@@ -57,7 +57,7 @@ class Recipe:
         """The least and greatest number of the declared type; None where the table's column cannot be wider."""
         if self.value.family != "integer" or self.value.bits >= 64:
             return None
-        return -(1 << (self.value.bits - 1)), (1 << (self.value.bits - 1)) - 1
+        return self.value.limits
 
     def combined(self, old: str, new: str) -> str:
         """The new value; without an old value, the partial result."""
@@ -119,8 +119,7 @@ class Recipe:
             return False
         if not is_integer:
             return bool(pc.all(pc.is_finite(numbers)).as_py())
-        low, high = self.limits or (-(2**63), 2**63 - 1)
-        return numbers.type.bit_width <= self.value.bits or _within(numbers, low, high)
+        return numbers.type.bit_width <= self.value.bits or _within(numbers, *self.value.limits)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from ...rows import check_asked_behind, shared
 from ..inspect import check
 from ..ledger import Ledger, SqlFence
 from ..store import parsed, shown
-from ..table import Shape, TablePlace, existing, location_of, one_key, prepare, shape_of
+from ..table import TablePlace, existing, location_of, one_key, prepare, shape_of
 from ..transaction import Transaction
 from .backing import SqlBackingMap
 
@@ -222,12 +222,8 @@ class SqlMapState(StateFactory):
     def _backing(self, fence: SqlFence | None, partition: int = 0) -> SqlBackingMap:
         place = self.place
         transaction = Transaction(place.stores(), fence, partition)
-        shape = one_key(place, prepare(place, self._shape(place)))
+        shape = one_key(place, prepare(place, shape_of(place, *self._fields())))
         return SqlBackingMap(place, shape, len(self.value), self.type, transaction)
-
-    def _shape(self, place: TablePlace) -> Shape:
-        keys, others = self._fields()
-        return shape_of(place, keys, others)
 
     def _fields(self) -> tuple[Fields, Fields]:
         keys = Fields("k string") if self.key is None else self.key

@@ -18,9 +18,9 @@ from ..parts import AppendLedger, Claim, Unfenced, claim_of
 from ..table import Shape
 from .base import RowFactory, RowPartition, fields_of, row_shape, stored_rows
 from .checking import Checked, checked, transmissible
-from .rejects import SUFFIX, Reject, Rejects, shortened
+from .rejects import SUFFIX, Reject, Rejects
 from .staging import ROW, Stage
-from .writing import row_text
+from .writing import refused_row
 
 
 class AppendRows(RowPartition):
@@ -74,22 +74,17 @@ class AppendRows(RowPartition):
     def _written(self, connection: Connection, batch: Checked) -> set[int]:
         """Writes the rows and returns the positions of the refused ones."""
         refused = self._write(connection, batch.rows) if len(batch.rows) else {}
-        names = [column.name for column in batch.rows.columns]
-        refusals = [(batch.position(row), batch.rows.row(row), why) for row, why in sorted(refused.items())]
+        positions = {batch.position(row) for row in refused}
         if self._rejects is not None:
-            late = [Reject(dict(zip(names, row, strict=True)), why) for _, row, why in refusals]
+            late = [Reject.of(batch.rows, row, why) for row, why in sorted(refused.items())]
             self.rejected += self._rejects.write(connection, self._transaction.txid, [*batch.rejects, *late])
-        elif refusals:
-            position, row, why = refusals[0]
-            raise StateError(
-                f"table {self.factory.table!r}, row {position} of the batch ({row_text(batch.rows.columns, row)}): the "
-                f"table refuses it: {shortened(why)}. Nothing of the batch is written. Correct the row before the "
-                'state, change the table, or set such rows aside with onBadRow="dead-letter"'
-            )
+        elif refused:
+            row, why = min(refused.items())
+            raise refused_row(self.factory.table, batch.rows, row, batch.position(row), why)
         self.inserted += len(batch.rows) - len(refused)
         if batch.positions is None:
-            return {position for position, _, _ in refusals}
-        good = set(batch.positions.to_pylist()) - {position for position, _, _ in refusals}
+            return positions
+        good = set(batch.positions.to_pylist()) - positions
         return set(range(len(batch.rows) + len(batch.rejects))) - good
 
     def _prepare_beside(self, shape: Shape) -> None:

@@ -69,8 +69,7 @@ def transmissible(table: str, batch: Checked, most: int | None, keep_bad: bool) 
             f"table {table!r}, row {batch.position(row)} of the batch: {why}. Nothing of the batch is written. Raise "
             'the limit, allow LOAD DATA LOCAL (local_infile), or set such rows aside with onBadRow="dead-letter"'
         )
-    names = [column.name for column in batch.rows.columns]
-    rejects = [Reject(dict(zip(names, batch.rows.row(row), strict=True)), why) for row, why in reasons.items()]
+    rejects = [Reject.of(batch.rows, row, why) for row, why in reasons.items()]
     good = [row for row in range(len(batch.rows)) if row not in reasons]
     positions = pa.array([batch.position(row) for row in good], pa.int64())
     return Checked(batch.rows.take(pa.array(good, pa.int64())), positions, [*batch.rejects, *rejects])

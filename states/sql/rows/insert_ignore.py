@@ -19,8 +19,9 @@ from ..ledger import SqlFence
 from ..table import Shape, existing
 from .base import RowFactory, RowPartition, fields_of, row_shape, rows_in
 from .checking import Checked, checked, transmissible
-from .rejects import SUFFIX, Reject, Rejects, shortened
-from .writing import TableWriter, Wanted, Written, conflict_text, row_text
+from .rejects import SUFFIX, Reject, Rejects
+from .staging import Written
+from .writing import TableWriter, Wanted, conflict_text, refused_row
 
 LOG = logging.getLogger("states.sql")
 
@@ -133,15 +134,8 @@ class InsertIgnoreRows(RowPartition):
     def _refused(self, index: int, rows: KeyedRows, written: Written, position: Any) -> None:
         if self._rejects is None:
             row, why = next(iter(written.refused.items()))
-            raise StateError(
-                f"table {self.factory.table!r}, row {position(row)} of the batch "
-                f"({row_text(rows.columns, rows.row(row))}): the table refuses it: {shortened(why)}. Nothing of the "
-                "batch is written. Correct the row before the state, change the table, or set such rows aside with "
-                'onBadRow="dead-letter"'
-            )
-        names = [column.name for column in rows.columns]
-        refused = sorted(written.refused.items())
-        self._reject(index, [Reject(dict(zip(names, rows.row(row), strict=True)), why) for row, why in refused])
+            raise refused_row(self.factory.table, rows, row, position(row), why)
+        self._reject(index, [Reject.of(rows, row, why) for row, why in sorted(written.refused.items())])
 
     def _reject(self, index: int, rejects: list[Reject]) -> None:
         assert self._rejects is not None

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from ...columns.keyed import KeyedRows
 from ...columns.values import Column
 from ..connection import Connection
 from ..ledger import SqlFence
@@ -27,6 +28,10 @@ class Reject(NamedTuple):
 
     row: dict[str, Any]
     reason: str
+
+    @classmethod
+    def of(cls, rows: KeyedRows, row: int, reason: str) -> Reject:
+        return cls(dict(zip((column.name for column in rows.columns), rows.row(row), strict=True)), reason)
 
 
 class Rejects:

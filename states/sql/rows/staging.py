@@ -33,7 +33,7 @@ class Conflict(NamedTuple):
     stored: tuple
 
 
-class Outcome(NamedTuple):
+class Written(NamedTuple):
     """The result for each row; rows are named by their index in the input."""
 
     inserted: int
@@ -66,7 +66,7 @@ class Stage:
         arrays = [pa.array(range(len(self.rows))), *self.rows.arrays]
         self.dialect.fill(self.connection, STAGE, columns, arrays, temporary=True)
 
-    def insert(self, compare: bool, tell: bool, all_refused: bool) -> Outcome:
+    def insert(self, compare: bool, tell: bool, all_refused: bool) -> Written:
         """Inserts the rows whose key is missing. With ``all_refused``, continues after a row that the table refuses."""
         for tried in range(1, _TRIES + 1):  # not `again_for`: a fixed count, no pause
             self._waits = tried < _TRIES
@@ -80,7 +80,7 @@ class Stage:
     def drop(self) -> None:
         self.connection.execute(f"DROP {self.dialect.temporary} IF EXISTS {self._stage}")
 
-    def _once(self, compare: bool, tell: bool, all_refused: bool) -> Outcome:
+    def _once(self, compare: bool, tell: bool, all_refused: bool) -> Written:
         conflicts, examples = self._conflicts() if compare else (0, [])
         missing = None
         if compare or tell or not self.dialect.unless_there(self.rows.keys):
@@ -90,7 +90,7 @@ class Stage:
         inserted = self._insert(0, len(self.rows) - 1, refused, all_refused)
         if missing is not None and inserted + len(refused) != missing and (all_refused or not refused):
             raise _Arrived
-        return Outcome(inserted, [n for n in new if n not in refused], refused, conflicts, examples)
+        return Written(inserted, [n for n in new if n not in refused], refused, conflicts, examples)
 
     def _drop_those_there(self) -> int:
         text = f'DELETE FROM {self._stage} WHERE EXISTS (SELECT 1 FROM "{self.table}" AS t WHERE {self._equal(STAGE)})'

@@ -8,10 +8,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trident_py.errors import StateError
+
 from ...columns.keyed import KeyedRows
 from ...columns.values import Column
 from ..store import Store
-from .staging import Conflict, Stage
+from .rejects import shortened
+from .staging import Conflict, Stage, Written
 
 _SHOWN = 3
 
@@ -25,16 +28,6 @@ class Wanted(NamedTuple):
     """Name the new rows."""
     all_refused: bool
     """Continue after a row that the table refuses."""
-
-
-class Written(NamedTuple):
-    """The result for each row; rows are named by their index in the input."""
-
-    inserted: int
-    new: list[int]
-    refused: dict[int, str]
-    conflicts: int
-    examples: list[Conflict]
 
 
 class TableWriter:
@@ -62,16 +55,14 @@ class TableWriter:
         stage.fill()
         done = stage.insert(wanted.compare, wanted.tell, wanted.all_refused)
         stage.drop()
-        rows_named = pa.array([*done.new, *done.refused, *(conflict.row for conflict in done.examples)], pa.int64())
-        named = first.take(rows_named).to_pylist()
-        new, refused = named[: len(done.new)], named[len(done.new) : len(done.new) + len(done.refused)]
-        examples = [Conflict(n, c.stored) for n, c in zip(named[len(new) + len(refused) :], done.examples, strict=True)]
-        written = Written(
-            done.inserted, new, dict(zip(refused, done.refused.values(), strict=True)), done.conflicts, examples
+        written = done._replace(
+            new=first.take(pa.array(done.new, pa.int64())).to_pylist(),
+            refused={first[row].as_py(): why for row, why in done.refused.items()},
+            examples=[Conflict(first[conflict.row].as_py(), conflict.stored) for conflict in done.examples],
         )
         if len(again) and wanted.compare:
             written = _with_conflicts(written, rows, ordered, is_first)
-        if len(again) and refused and wanted.all_refused:
+        if len(again) and written.refused and wanted.all_refused:
             written = self._second_ones(connection, rows, wanted, written, again)
         return written
 
@@ -114,6 +105,15 @@ def _with_conflicts(written: Written, rows: KeyedRows, ordered: pa.Array, is_fir
 def _differ(values: pa.Array, others: pa.Array) -> pa.Array:
     both_null = pc.and_(pc.is_null(values), pc.is_null(others))
     return pc.invert(pc.or_(pc.fill_null(pc.equal(values, others), False), both_null))
+
+
+def refused_row(table: str, rows: KeyedRows, row: int, position: int, why: str) -> StateError:
+    """The error for a row that the table refuses."""
+    return StateError(
+        f"table {table!r}, row {position} of the batch ({row_text(rows.columns, rows.row(row))}): the table refuses "
+        f"it: {shortened(why)}. Nothing of the batch is written. Correct the row before the state, change the table, "
+        'or set such rows aside with onBadRow="dead-letter"'
+    )
 
 
 def conflict_text(table: str, rows: KeyedRows, example: Conflict, position: int) -> str:

@@ -64,36 +64,22 @@ class MySqlTable(ServerDialect):
 
     def storage(self, column: Column) -> Any:
         sizes = column.sizes
-        integers = {"tinyint": types.TINYINT, "byte": types.TINYINT, "smallint": types.SMALLINT,
-                    "short": types.SMALLINT, "int": types.INTEGER, "integer": types.INTEGER}  # fmt: skip
+        integers = {8: types.TINYINT, 16: types.SMALLINT, 32: types.INTEGER, 64: types.BIGINT}
         by_family: dict[str, Callable[[], Any]] = {
-            "integer": lambda: integers.get(column.base, types.BIGINT)(),
+            "integer": lambda: integers[column.bits](),
             "double": types.DOUBLE,
             "text": lambda: types.VARCHAR(*sizes[:1] or [_KEY_LENGTH]) if column.key or sizes else types.LONGTEXT(),
             "boolean": types.BOOLEAN,
             "binary": lambda: types.VARBINARY(_KEY_LENGTH) if column.key else types.LONGBLOB(),
             "date": types.DATE,
             "timestamp": lambda: types.DATETIME(fsp=6),
-            "decimal": lambda: types.DECIMAL(*[*sizes, 0][:2] if sizes else (10, 0)),
+            "decimal": lambda: types.DECIMAL(*column.digits),
             "json": types.LONGTEXT,
         }
         return by_family[column.family]()
 
     def fits(self, column: Column, type_name: str) -> bool:
-        self.refuse_changing(type_name)
-        ddl = self.declared(type_name)
-        if ddl is None:
-            return False
-        stored = Column(column.name, ddl)
-        if column.family == "boolean":
-            return ddl in ("boolean", "tinyint")
-        if column.family == "json":
-            return stored.family in ("json", "text")
-        if column.family == stored.family == "integer":
-            return stored.bits >= column.bits
-        if column.family == "decimal":
-            return stored.family == "decimal" and stored.sizes == ([*column.sizes, 0] if column.sizes else [10, 0])[:2]
-        return column.family == stored.family
+        return (column.family == "boolean" and self.declared(type_name) == "tinyint") or super().fits(column, type_name)
 
     def narrowed(self, column: Column, type_name: str) -> Column:
         """A TEXT or BLOB type's name decides its length. (MariaDB truncates a longer value in INSERT ... SELECT.)"""

@@ -46,38 +46,23 @@ class PostgreSqlTable(ServerDialect):
     families = _DECLARED
     changing = _CHANGING
     limits = _LIMITS
+    holds_any_decimal = True
 
     def storage(self, column: Column) -> Any:
         sizes = column.sizes
-        integers = {"tinyint": types.SMALLINT, "byte": types.SMALLINT, "smallint": types.SMALLINT,
-                    "short": types.SMALLINT, "int": types.INTEGER, "integer": types.INTEGER}  # fmt: skip
+        integers = {8: types.SMALLINT, 16: types.SMALLINT, 32: types.INTEGER, 64: types.BIGINT}
         by_family: dict[str, Callable[[], Any]] = {
-            "integer": lambda: integers.get(column.base, types.BIGINT)(),
+            "integer": lambda: integers[column.bits](),
             "double": types.DOUBLE_PRECISION,
             "text": lambda: types.VARCHAR(sizes[0], collation="C") if sizes else types.TEXT(collation="C"),
             "boolean": types.BOOLEAN,
             "binary": types.BYTEA,
             "date": types.DATE,
             "timestamp": types.TIMESTAMP,
-            "decimal": lambda: types.NUMERIC(*[*sizes, 0][:2] if sizes else (10, 0)),
+            "decimal": lambda: types.NUMERIC(*column.digits),
             "json": types.TEXT,
         }
         return by_family[column.family]()
-
-    def fits(self, column: Column, type_name: str) -> bool:
-        self.refuse_changing(type_name)
-        ddl = self.declared(type_name)
-        if ddl is None:
-            return False
-        stored = Column(column.name, ddl)
-        if column.family == "json":
-            return stored.family in ("json", "text")
-        if column.family == stored.family == "integer":
-            return stored.bits >= min(column.bits, 64)
-        if column.family == "decimal":
-            exact = ([*column.sizes, 0] if column.sizes else [10, 0])[:2]
-            return stored.family == "decimal" and stored.sizes in ([], exact)
-        return column.family == stored.family
 
     def decoder(self, column: Column) -> Callable[[Any], Any] | None:
         return DECODERS["json"] if column.family == "json" else None
