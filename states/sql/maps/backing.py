@@ -20,11 +20,11 @@ from trident_py.state import BackingMap, OpaqueValue, StateType, TransactionalVa
 from trident_py.state.keys import ColumnKeys
 from trident_py.state.updates import Combination
 
-from ...columns.arrow import arrow_array
+from ...columns.arrow import arrow_array, encoded
 from ...columns.values import Column, Refused, decoded, refusal, transposed
 from ..table import Shape, TablePlace
 from ..transaction import Transaction
-from .combining import PartialResults, Recipe, key_array, sorted_arrays
+from .combining import PartialResults, Recipe, sorted_arrays
 
 _WRAP: dict[StateType, Callable[[Any], Any]] = {
     StateType.NON_TRANSACTIONAL: itemgetter(0),
@@ -149,7 +149,7 @@ class SqlBackingMap(BackingMap):
         """The partial results of each file, in the order of its tree; None if a key occurs twice."""
         if self.dialect.columnar:
             typed = self._key_columns(keys, decides=True, takes=True)
-            arrays = [self._encode(c, v, keys, key_array) for c, v in typed]
+            arrays = [self._encode(c, v, keys, encoded) for c, v in typed]
             in_order = sorted_arrays([*arrays, arrow_array(recipe.value, amounts)])
             return None if in_order is None else {0: PartialResults(txid, *in_order)}
         order = self._sorted(keys, decides=True)

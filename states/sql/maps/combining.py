@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from trident_py.errors import DefinitionError
 from trident_py.state import StateType
 
-from ...columns.arrow import arrow_array
 from ...columns.values import Column, Refused
 
 _KINDS: dict[str, type] = {"integer": int, "double": float}
@@ -149,30 +148,6 @@ def sorted_arrays(columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Callable
         equal = pc.equal(column.slice(1), column.slice(0, len(column) - 1))
         same = equal if same is None else pc.and_(same, equal)
     return None if pc.any(same).as_py() else (in_order, order.to_pylist)
-
-
-def key_array(column: Column, values: Any) -> pa.Array:
-    """A key column as an Arrow array. Raises Refused for a value that the table cannot hold."""
-    if not isinstance(values, pa.Array):
-        return arrow_array(column, column.encode(values))
-    if values.null_count == 0 and (_plain_integers(column, values) or _plain_texts(column, values)):
-        return values
-    return arrow_array(column, column.encode(values.to_pylist()))
-
-
-def _plain_integers(column: Column, values: pa.Array) -> bool:
-    if column.family != "integer" or not pa.types.is_signed_integer(values.type):
-        return False
-    half = 1 << (column.bits - 1)
-    return values.type.bit_width <= column.bits or _within(values, -half, half - 1)
-
-
-def _plain_texts(column: Column, values: pa.Array) -> bool:
-    if column.family != "text" or not pa.types.is_string(values.type):
-        return False
-    if "NUL" in column.without and pc.any(pc.match_substring(values, "\0")).as_py():
-        return False
-    return not column.sizes or len(values) == 0 or pc.max(pc.utf8_length(values)).as_py() <= column.sizes[0]
 
 
 def _within(numbers: pa.Array, low: int, high: int) -> bool:
