@@ -171,10 +171,9 @@ def refusal(
     table: str, columns: Sequence[Column], column: Column, row: Sequence[Any], value: Any, why: Refused
 ) -> StateError:
     """The error that names row, column and value."""
-    shown = ", ".join(f"{c.name}={_short(v)}" for c, v in zip(columns, row, strict=False))
     return StateError(
-        f"table {table!r}, row {why.index} of the batch ({shown}): column {column.name!r} ({column.ddl}) "
-        f"cannot hold {_short(value)} ({type(value).__name__}): {why.reason}. "
+        f"table {table!r}, row {why.index} of the batch ({row_text(columns, row)}): column {column.name!r} "
+        f"({column.ddl}) cannot hold {_short(value)} ({type(value).__name__}): {why.reason}. "
         "Nothing of the batch is written. Convert the value before the state, or give the column another type"
     )
 
@@ -203,6 +202,11 @@ def decoded(values: Sequence[Any], decoders: Sequence[Callable[[Any], Any] | Non
         value if decode is None or value is None else decode(value)
         for value, decode in zip(values, decoders, strict=True)
     )
+
+
+def row_text(columns: Sequence[Column], row: Sequence[Any]) -> str:
+    """The row for an error: its columns' names and values, long ones shortened."""
+    return ", ".join(f"{column.name}={_short(value)}" for column, value in zip(columns, row, strict=False))
 
 
 def _short(value: Any) -> str:

@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trident_py.canonical import key_of
 from trident_py.chunks import to_list
@@ -21,10 +22,11 @@ from trident_py.state.keys import ColumnKeys
 from trident_py.state.updates import Combination
 
 from ...columns.arrow import arrow_array, encoded
+from ...columns.keyed import KeyedRows
 from ...columns.values import Column, Refused, decoded, refusal, transposed
 from ..table import Shape, TablePlace
 from ..transaction import Transaction
-from .combining import PartialResults, Recipe, sorted_arrays
+from .combining import PartialResults, Recipe
 
 _WRAP: dict[StateType, Callable[[Any], Any]] = {
     StateType.NON_TRANSACTIONAL: itemgetter(0),
@@ -150,8 +152,11 @@ class SqlBackingMap(BackingMap):
         if self.dialect.columnar:
             typed = self._key_columns(keys, decides=True, takes=True)
             arrays = [self._encode(c, v, keys, encoded) for c, v in typed]
-            in_order = sorted_arrays([*arrays, arrow_array(recipe.value, amounts)])
-            return None if in_order is None else {0: PartialResults(txid, *in_order)}
+            results = KeyedRows(recipe.columns, [*arrays, arrow_array(recipe.value, amounts)])
+            ordered = pa.concat_arrays(list(results.ordered()))
+            if not pc.all(results.first(ordered)).as_py():
+                return None
+            return {0: PartialResults(txid, results.take(ordered).arrays, ordered.to_pylist)}
         order = self._sorted(keys, decides=True)
         if len(set(order.encoded)) != len(keys):
             return None

@@ -137,19 +137,6 @@ class PartialResults:
         return len(self.columns[0])
 
 
-def sorted_arrays(columns: Sequence[pa.Array]) -> tuple[list[pa.Array], Callable[[], list[int]]] | None:
-    """Sorts the rows by key (all columns but the last) and returns their old positions; None if a key occurs twice."""
-    names = [str(i) for i in range(len(columns))]
-    keys = pa.RecordBatch.from_arrays(list(columns[:-1]), names[:-1])
-    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names[:-1]])
-    in_order = [column.take(order) for column in columns]
-    same: Any = None
-    for column in in_order[:-1]:
-        equal = pc.equal(column.slice(1), column.slice(0, len(column) - 1))
-        same = equal if same is None else pc.and_(same, equal)
-    return None if pc.any(same).as_py() else (in_order, order.to_pylist)
-
-
 def _within(numbers: pa.Array, low: int, high: int) -> bool:
     bounds = pc.min_max(numbers)
     return len(numbers) == 0 or (low <= bounds["min"].as_py() and bounds["max"].as_py() <= high)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -11,7 +10,7 @@ import pyarrow.compute as pc
 from trident_py.errors import StateError
 
 from ...columns.keyed import KeyedRows
-from ...columns.values import Column
+from ...columns.values import row_text
 from ..store import Store
 from .rejects import shortened
 from .staging import Conflict, Stage, Written
@@ -124,9 +123,3 @@ def conflict_text(table: str, rows: KeyedRows, example: Conflict, position: int)
         f"table {table!r}, row {position} of the batch: the key ({key}) is taken by a row with other values: "
         f"stored {row_text(rows.others, example.stored)}, new {row_text(rows.others, values)}"
     )
-
-
-def row_text(columns: Sequence[Column], values: Sequence[Any]) -> str:
-    texts = [repr(value) for value in values]
-    texts = [text if len(text) <= 60 else f"{text[:57]}..." for text in texts]
-    return ", ".join(f"{column.name}={text}" for column, text in zip(columns, texts, strict=True))
