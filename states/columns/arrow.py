@@ -153,7 +153,7 @@ def _passes(column: Column, array: pa.Array) -> bool:
 
 
 def _integer(column: Column, array: pa.Array) -> bool:
-    return bool(pa.types.is_integer(array.type)) and _between(array, *column.limits)
+    return bool(pa.types.is_integer(array.type)) and between(array, *column.limits)
 
 
 def _double(column: Column, array: pa.Array) -> bool:
@@ -186,7 +186,7 @@ def _binary(column: Column, array: pa.Array) -> bool:
 
 
 def _date(column: Column, array: pa.Array) -> bool:
-    return bool(pa.types.is_date32(array.type)) and _between(array.cast(pa.int32()), _FIRST_DAY, _LAST_DAY)
+    return bool(pa.types.is_date32(array.type)) and between(array.cast(pa.int32()), _FIRST_DAY, _LAST_DAY)
 
 
 def _timestamp(column: Column, array: pa.Array) -> bool:
@@ -194,7 +194,7 @@ def _timestamp(column: Column, array: pa.Array) -> bool:
         return False
     if column.zoned not in (None, array.type.tz is not None):
         return False
-    return _between(array.cast(pa.int64()), _FIRST_DAY * _MICROSECONDS, (_LAST_DAY + 1) * _MICROSECONDS - 1)
+    return between(array.cast(pa.int64()), _FIRST_DAY * _MICROSECONDS, (_LAST_DAY + 1) * _MICROSECONDS - 1)
 
 
 def _decimal(column: Column, array: pa.Array) -> bool:
@@ -208,7 +208,8 @@ def _decimal(column: Column, array: pa.Array) -> bool:
     return True
 
 
-def _between(array: pa.Array, low: int, high: int) -> bool:
+def between(array: pa.Array, low: int, high: int) -> bool:
+    """Whether all numbers of an array that has one are in these bounds."""
     bounds = pc.min_max(array).as_py()
     return low <= bounds["min"] and bounds["max"] <= high
 

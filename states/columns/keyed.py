@@ -31,9 +31,6 @@ class KeyedRows:
     def take(self, positions: pa.Array) -> KeyedRows:
         return KeyedRows(self.columns, [array.take(positions) for array in self.arrays])
 
-    def slice(self, start: int, length: int) -> KeyedRows:
-        return KeyedRows(self.columns, [array.slice(start, length) for array in self.arrays])
-
     def ordered(self) -> Iterator[pa.Array]:
         """Yields the positions of all rows in key order, part by part. Equal keys are in one part, in their old order.
 

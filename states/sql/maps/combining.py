@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from trident_py.errors import DefinitionError
 from trident_py.state import StateType
 
+from ...columns.arrow import between
 from ...columns.values import Column, Refused
 
 _KINDS: dict[str, type] = {"integer": int, "double": float}
@@ -118,7 +119,7 @@ class Recipe:
             return False
         if not is_integer:
             return bool(pc.all(pc.is_finite(numbers)).as_py())
-        return numbers.type.bit_width <= self.value.bits or _within(numbers, *self.value.limits)
+        return numbers.type.bit_width <= self.value.bits or between(numbers, *self.value.limits)
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,3 @@ class PartialResults:
 
     def __len__(self) -> int:
         return len(self.columns[0])
-
-
-def _within(numbers: pa.Array, low: int, high: int) -> bool:
-    bounds = pc.min_max(numbers)
-    return len(numbers) == 0 or (low <= bounds["min"].as_py() and bounds["max"].as_py() <= high)

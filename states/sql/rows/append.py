@@ -16,7 +16,7 @@ from ..connection import Connection
 from ..dialects.base import names
 from ..parts import AppendLedger, Claim, Unfenced, claim_of
 from ..table import Shape
-from .base import RowFactory, RowPartition, fields_of, row_shape, stored_rows
+from .base import RowFactory, RowPartition, fields_of, stored_rows
 from .checking import Checked, checked, transmissible
 from .rejects import SUFFIX, Reject, Rejects
 from .staging import ROW, Stage
@@ -194,10 +194,6 @@ class AppendState(RowFactory):
     def participant(self) -> BatchParticipant:
         """Returns the state's driver side for one run."""
         return AppendLedger(self.location, self._stores, self.place.stores)
-
-    def shape(self, fields: Fields) -> Shape:
-        """Returns the table's columns; creates the table if it is missing. ``fields``: the fields of the tuples."""
-        return row_shape(self.place, self._fields, Fields(), fields)
 
     def stored(self) -> dict[tuple, int]:
         """Returns all rows, and how often each is stored."""

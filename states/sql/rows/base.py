@@ -68,6 +68,10 @@ class RowFactory(StateFactory):
         object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))
         object.__setattr__(self, "columns", self._fields)
 
+    def shape(self, fields: Fields) -> Shape:
+        """Returns the table's columns; creates the table if it is missing. ``fields``: the fields of the tuples."""
+        return keyed_shape(self.place, declared(self.place, self._fields, fields), self._key)
+
     def participant(self) -> BatchParticipant:
         """Returns the state's driver side for one run."""
         return Ledger(self.location, self._stores, self.place.stores)
@@ -146,11 +150,6 @@ class RowFactory(StateFactory):
         """Creates the ledger's tables and returns the stores, also before the first row decides the columns."""
         prepare_ledger(self.place)
         return self.place.stores()
-
-
-def row_shape(place: TablePlace, columns: Fields | None, key: Fields, fields: Fields) -> Shape:
-    """Returns the table's columns; creates the table if it is missing. ``fields``: the fields of the tuples."""
-    return keyed_shape(place, declared(place, columns, fields), key)
 
 
 def declared(place: TablePlace, columns: Fields | None, fields: Fields) -> Fields:

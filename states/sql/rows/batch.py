@@ -17,7 +17,7 @@ from trident_py.tuples import Fields, FieldsLike, TridentTuple
 from ..ledger import Ledger, SqlFence, Trace
 from ..store import ConnectionLost
 from ..table import Shape, one_key
-from .base import RowFactory, RowPartition, fields_of, row_shape, stored_rows
+from .base import RowFactory, RowPartition, fields_of, stored_rows
 from .checking import checked
 from .staged import SUFFIX, Staged, StagedBy
 
@@ -227,8 +227,7 @@ class BatchState(RowFactory):
         return BatchLedger(self)
 
     def shape(self, fields: Fields) -> Shape:
-        """Returns the table's columns; creates the table if it is missing. ``fields``: the fields of the tuples."""
-        return one_key(self.place, row_shape(self.place, self._fields, self._key, fields))
+        return one_key(self.place, super().shape(fields))
 
     def stored(self) -> dict[tuple, Any]:
         """Returns all rows and how often each is stored; with a key: key tuple -> tuple of the other columns."""

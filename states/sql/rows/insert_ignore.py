@@ -16,8 +16,8 @@ from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.keyed import KeyedRows
 from ..ledger import SqlFence
-from ..table import Shape, existing
-from .base import RowFactory, RowPartition, fields_of, row_shape, rows_in
+from ..table import existing
+from .base import RowFactory, RowPartition, fields_of, rows_in
 from .checking import Checked, checked, transmissible
 from .rejects import SUFFIX, Reject, Rejects
 from .staging import Written
@@ -216,10 +216,6 @@ class InsertIgnoreState(RowFactory):
         if self._fields is not None:
             self.shape(self._fields)
         return state
-
-    def shape(self, fields: Fields) -> Shape:
-        """Returns the table's columns; creates the table if it is missing. ``fields``: the fields of the tuples."""
-        return row_shape(self.place, self._fields, self._key, fields)
 
     def stored(self) -> dict[tuple, Any]:
         """Returns all rows: key tuple -> tuple of the other columns, in the order of their declaration."""
