@@ -18,7 +18,9 @@ from typing import Any
 from unittest import mock
 
 from states.sql.ledger import SqlFence
+from trident_py.errors import FailedException
 from trident_py.operations import TridentOperationContext
+from trident_py.patience import again_for
 from trident_py.run.agreement import Standing, agree
 from trident_py.state import SILENT, persist
 from trident_py.tuples import TransactionAttempt, TridentTuple
@@ -167,8 +169,12 @@ def run_tasks(
 
 
 def main(plan: Plan) -> None:
-    """A driver on the plan's checkpoint, from where it stands to the end."""
-    driver = Driver(plan.factory, plan.updater, str(plan.checkpoint))
+    """A driver on the plan's checkpoint, from where it stands to the end. It waits for a store that is busy, as a start
+    does."""
+    driver = again_for(
+        60, 0.5, lambda error: isinstance(error, FailedException),
+        lambda: Driver(plan.factory, plan.updater, str(plan.checkpoint)),
+    )  # fmt: skip
     done = int(plan.checkpoint.read_text()) if plan.checkpoint.exists() else 0
     for txid in range(done + 1, len(plan.batches) + 1):
         rows = [TridentTuple.of(plan.fields, row) for row in plan.batches[txid - 1]]
