@@ -301,7 +301,7 @@ CALLS: dict[str, Any] = {
     "a number for a function": (lambda s: s.map(5), "take a function or a callable"),
     "merge of nothing": (lambda s: s.topology.merge(), "no form of merge takes"),
     "multiReduce of nothing": (lambda s: s.topology.multiReduce(), "no form of multiReduce takes"),
-    "newStream without a name": (lambda s: s.topology.newStream("", Batches("v", [])), "is a name"),
+    "newStream without a name": (lambda s: s.topology.newStream("", Batches("v", [])), "must be a name"),
     "fields that are no strings": (lambda s: s.project([1]), "must be a string"),
 }
 
