@@ -33,7 +33,7 @@ LAYERS = [
     {"plan"},
     {"processors"},
     {"run/bolts"},
-    {"run/staging"},
+    {"run/stages"},
     {"run/lowering"},
     {"run/ways"},
     {"run/program"},
@@ -64,7 +64,7 @@ LAZY = {
     "trident_py/__init__.py": "SparkCluster is loaded on first use: LocalCluster must not pay for pyspark",
     "trident_py/cli.py": "`--local` must not load pyspark",
     "states/sql/dialects/registry.py": "a dialect and its driver are loaded when a URL asks for them",
-    "trident_py/spark/lowering.py": "nested functions are pickled by value; a worker imports when it knows the path",
+    "trident_py/spark/streaming_plan.py": "pickled by value; a worker imports when it knows the path",
     "trident_py/spark/source.py": "nested functions are pickled by value; a worker imports when it knows the path",
     "trident_py/spark/stage.py": "nested functions are pickled by value; a worker imports when it knows the path",
 }

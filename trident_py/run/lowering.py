@@ -18,7 +18,7 @@ from ..partitioning import Identity, Partitioner
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
 from ..tuples import Fields
 from .bolts import bolts_of
-from .staging import Staging, inputs_of
+from .stages import Staging, inputs_of
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ..tuples import TransactionAttempt
 from .checking import Checks, Twin
 from .lowering import Exchange, TaskStage
 from .program import FAILURE, REPORT, BatchInfo, NodeReport, Program, Row, encode_failure, failure_of
-from .staging import inputs_of
+from .stages import inputs_of
 
 ERROR_VALUES = "topology.error.values"
 

@@ -23,11 +23,11 @@ from ..spouts.coordination import Coordination, Descriptor
 from . import failures
 from .checkpoint import Checkpoint
 from .internals import Interrupted, first_source_offset, fresh_copy
-from .lowering import python_spouts, streaming_plan, with_streamed_spouts
 from .planner import BatchPlanner
 from .session import query_settings
 from .shipping import pickled
 from .stage import BATCH, DESCRIPTORS, RETRY, Shipped, import_paths
+from .streaming_plan import python_spouts, streaming_plan, with_streamed_spouts
 
 LOST_ATTEMPTS = 4
 LOG_WAIT = 5.0

@@ -16,8 +16,8 @@ from ..patience import back_off_seconds
 from ..run.deciding import MAX_ATTEMPTS
 from ..run.program import FAILURE, Program, Row, descriptor_rows, encode_failure, failure_of
 from ..spouts.coordination import Coordination, Descriptor
-from .lowering import python_spouts
 from .source import Offset, metadata_of, offset_of
+from .streaming_plan import python_spouts
 
 READY_WAIT = 0.05
 READY_PAUSE = 0.002

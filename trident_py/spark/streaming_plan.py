@@ -101,7 +101,7 @@ def _pack(
         import sys
 
         sys.path.extend(path for path in paths if path not in sys.path)
-        from trident_py.spark.lowering import pack
+        from trident_py.spark.streaming_plan import pack
 
         return pack(index, partitions, batches)
 
