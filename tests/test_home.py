@@ -160,7 +160,7 @@ def test_a_client_that_comes_back_too_late_is_told_that_nobody_knows(service: Ho
     for connection in list(service._connections):
         home._shut(connection)
     until(lambda: not service._connections)
-    with pytest.raises(HomeError, match="not known whether it was done"):
+    with pytest.raises(HomeError, match="whether it was executed is unknown"):
         proxy.add()
     assert proxy.add() == 2  # a new call of a new client
 

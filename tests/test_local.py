@@ -173,8 +173,8 @@ def test_a_name_that_leads_out_of_the_checkpoints_is_refused(tmp_path: Path, nam
         return topology.build()
 
     with LocalCluster(str(tmp_path / "checkpoints")) as cluster:
-        with pytest.raises(DefinitionError, match="folder of that name"):
+        with pytest.raises(DefinitionError, match="its checkpoint folder has that name"):
             cluster.submitTopology(name, {}, named("s"))
-        with pytest.raises(DefinitionError, match="folder of that name"):
+        with pytest.raises(DefinitionError, match="its checkpoint folder has that name"):
             cluster.submitTopology("t", {}, named(name))
     assert list(tmp_path.iterdir()) == []

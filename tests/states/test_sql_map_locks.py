@@ -101,7 +101,7 @@ def test_work_that_stands_on_an_earlier_read_is_replayed_by_the_batch(
     database: str, factory: SqlMapState, begun: list
 ) -> None:
     (error,) = into_a_deadlock(database, factory, Sum(), reads=True)
-    assert isinstance(error, FailedException) and "locked" in str(error)
+    assert isinstance(error, FailedException) and "holds a lock" in str(error)
     assert begun == [2]
     assert factory.stored()[(0,)] == OpaqueValue(1, 1, 7)
     add(factory, Sum(), [])
