@@ -7,8 +7,8 @@ parameter comes once: each store, state and step, not each of them with each oth
     Runs in `make test-all` only. A test whose cases are all marked so names the test of `make test` that keeps its
     promise: ``@pytest.mark.whole("test_a_driver_killed_at_any_step")``.
 ``one_of_each``
-    More than pytest knows is a parameter: each name of those that one ``parametrize`` lists together, the fields of a
-    frozen dataclass, and the classes that inherit the test.
+    More than pytest knows is a parameter: each name of those that one ``parametrize`` lists together, and the fields of
+    a frozen dataclass. The classes that inherit a test share its cases; one without a database is a store of its own.
 
 ``test_tiers.py`` holds that no promise is left without a case, on any store.
 """
@@ -57,8 +57,8 @@ def values(item: pytest.Function) -> Iterator[Value]:
         else:
             names = together.get(name, (name,))
             yield names, tuple(id(item.callspec.params[each]) for each in names)
-    if more and item.cls is not None:
-        yield "class", id(item.cls)
+    if more and item.cls is not None and "database" not in getattr(item, "fixturenames", ()):
+        yield ("database",), ()
 
 
 def _listed_together(item: pytest.Function) -> dict[str, tuple[str, ...]]:
@@ -80,7 +80,7 @@ def leave_out(items: Iterable[pytest.Item]) -> None:
             tests[item.function.__qualname__ if inherited else (item.parent, item.originalname)].append(item)
     for cases in tests.values():
         made = [list(values(case)) for case in cases]
-        if len({name for case in made for name, _ in case}) > 1:
+        if len({name for case in made for name, _ in case}) > 1 or len({case.cls for case in cases}) > 1:
             chosen = one_of_each(made, crc32(cases[0].originalname.encode()) % len(cases))
             for number, case in enumerate(cases):
                 if number not in chosen:

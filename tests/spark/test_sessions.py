@@ -29,19 +29,17 @@ def run(cluster, name):
     running = cluster.submitTopology(name, {}, copy_topology(Path(name), numbers(2)))
     assert running.awaitTermination(120)
 
+own = OwnSession()
+with SparkCluster() as guest:
+    run(guest, "guest")
+assert own.spark.range(3).count() == 3, "a guest does not end the session of its maker"
+own.stop()
 with SparkCluster() as outer:
     with SparkCluster() as inner:
         run(inner, "inner")
         assert inner.spark.sparkContext is outer.spark.sparkContext
         inner.shutdown()  # and a second time at the end of the block, which must not end the session of the outer one
     run(outer, "outer")
-with SparkCluster() as again:
-    run(again, "again")
-own = OwnSession()
-with SparkCluster() as guest:
-    run(guest, "guest")
-assert own.spark.range(3).count() == 3, "a guest does not end the session of its maker"
-own.stop()
 """
 GIVEN = """
 from pathlib import Path
