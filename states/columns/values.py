@@ -173,7 +173,7 @@ def refusal(
     """The error that names row, column and value."""
     return StateError(
         f"table {table!r}, row {why.index} of the batch ({row_text(columns, row)}): column {column.name!r} "
-        f"({column.ddl}) cannot hold {_short(value)} ({type(value).__name__}): {why.reason}. "
+        f"({column.ddl}) cannot hold {short(value)} ({type(value).__name__}): {why.reason}. "
         "Nothing of the batch is written. Convert the value before the state, or give the column another type"
     )
 
@@ -206,10 +206,11 @@ def decoded(values: Sequence[Any], decoders: Sequence[Callable[[Any], Any] | Non
 
 def row_text(columns: Sequence[Column], row: Sequence[Any]) -> str:
     """The row for an error: its columns' names and values, long ones shortened."""
-    return ", ".join(f"{column.name}={_short(value)}" for column, value in zip(columns, row, strict=False))
+    return ", ".join(f"{column.name}={short(value)}" for column, value in zip(columns, row, strict=False))
 
 
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """The value for an error, at most 60 characters of it."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -136,15 +136,15 @@ def _is_walked(value: Any) -> bool:
 def _digest(value: Any) -> str | None:
     """The digest of a plain value, or of a container of plain values; None for others."""
     if isinstance(value, list | tuple | dict | set | frozenset) and len(value) > MOST:
-        return _short(f"{type(value).__name__} of {len(value)}".encode())
+        return _hashed(f"{type(value).__name__} of {len(value)}".encode())
     in_numpy = isinstance(value, np.ndarray | np.generic) and type(value).__module__ == "numpy"
     try:
-        return _short(value.tobytes() if in_numpy else canonical(value))
+        return _hashed(value.tobytes() if in_numpy else canonical(value))
     except (UnkeyableError, RecursionError):
         return None
 
 
-def _short(value: bytes) -> str:
+def _hashed(value: bytes) -> str:
     return hashlib.sha256(value).hexdigest()[:8]
 
 

@@ -29,7 +29,7 @@ from trident_py.errors import StateError
 from trident_py.state.keys import ColumnKeys
 from trident_py.tuples import Fields
 
-from ...columns.values import Column, Refused, transposed
+from ...columns.values import Column, Refused, row_text, short, transposed
 
 GLOBAL_KEY = ("$GLOBAL$",)
 NOT_IN_JSON = ("infinity",)
@@ -110,12 +110,12 @@ class Codec:
             return (texts or json_texts)(column, values)
         except Refused as refused:
             names, index = [*self.key_columns, *self.value_columns], refused.index
-            shown = ", ".join(f"{c.name}={_short(v)}" for c, v in zip(names, named.values(index), strict=False))
+            shown = row_text(names, named.values(index))
             bad = to_list(values[index : index + 1])[0]
             declared = column.ddl if column.ddl != "json" else "no type"
             raise StateError(
                 f"topic {self.topic!r}, row {named.row + index} of the batch ({shown}): field {column.name!r} "
-                f"({declared}) cannot hold {_short(bad)} ({type(bad).__name__}): {refused.reason}. Nothing of the "
+                f"({declared}) cannot hold {short(bad)} ({type(bad).__name__}): {refused.reason}. Nothing of the "
                 "batch is written. Convert the value before the state, or give the field another type"
             ) from None
 
@@ -294,8 +294,3 @@ def _with_tombstones(texts: list[str], columns: Sequence[Values]) -> list[str | 
 
 def as_bytes(texts: Sequence[Text]) -> list[bytes]:
     return [text.encode() if type(text) is str else text for text in texts]  # type: ignore[misc]
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
