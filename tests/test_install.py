@@ -87,6 +87,26 @@ def test_importing_the_package_loads_only_what_it_needs() -> None:
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert set(found.stdout.split()) == LOADED
 
+@pytest.mark.parametrize("module", ["pymysql", "psycopg", "confluent_kafka", "redis"])
+def test_what_needs_a_client_that_is_missing_names_the_extra(module: str) -> None:
+    opened = {
+        "pymysql": "SqlMapState.opaque('mysql+pymysql://u:secret@h/db', 't', 'k string').participant().open({})",
+        "psycopg": "SqlMapState.opaque('postgresql+psycopg://u:secret@h/db', 't', 'k string').participant().open({})",
+        "confluent_kafka": "TransactionalTopicState('h:1', 't').participant().open({})",
+        "redis": "store_of('redis://h:1/0', 1.0)",
+    }[module]
+    extra = {"pymysql": "mysql", "psycopg": "postgresql", "confluent_kafka": "kafka"}.get(module, module)
+    code = (
+        f"import sys; sys.modules[{module!r}] = None\n"
+        "from states.sql import SqlMapState\nfrom trident_py.errors import DefinitionError\n"
+        f"try:\n    {'from states.kafka import TransactionalTopicState' if extra == 'kafka' else 'pass'}\n"
+        f"    {'from trident_py.events.stores import store_of' if extra == 'redis' else 'pass'}\n"
+        f"    {opened}\nexcept DefinitionError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert f"pip install 'trident-py[{extra}]'" in done.stdout, done.stderr
+    assert module in done.stdout and "secret" not in done.stdout
+
 
 def test_every_extra_is_tried_alone() -> None:
     assert set(ALONE) | {"dev", "examples"} == set(declared())

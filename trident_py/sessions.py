@@ -7,11 +7,14 @@ connect. A test sets every setting of a server to its other values and compares 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Engine, event
+from sqlalchemy import URL, Engine, event
 
 from .errors import DefinitionError
+from .secrets import shown
 
 _POSTGRESQL = {
     "client_encoding": "UTF8",
@@ -97,6 +100,17 @@ def pin_mysql(raw: Any) -> None:
     raw.set_character_set("utf8mb4", "utf8mb4_bin")
     raw.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
     raw.query("SET SESSION " + ", ".join(f"{name} = {value}" for name, value in settings.items()))
+
+
+@contextmanager
+def driver_of(url: URL) -> Iterator[None]:
+    """Raises DefinitionError, naming what to install, if the database's driver is missing inside."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        extra = "postgresql" if url.get_backend_name() == "postgresql" else "mysql"
+        needs = f"{shown(url.render_as_string())} needs {error.name}"
+        raise DefinitionError(f"{needs}: pip install 'trident-py[{extra}]'") from None
 
 
 def pin_engine(engine: Engine) -> None:

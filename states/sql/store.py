@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL, make_url
 from trident_py import secrets
 from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.patience import again_for
-from trident_py.sessions import pin_engine
+from trident_py.sessions import driver_of, pin_engine
 
 from .dialects.base import Dialect
 from .dialects.registry import dialect_of
@@ -36,8 +36,9 @@ class Store:
     def __init__(self, url: URL) -> None:
         self.url = url
         self.shown = shown(url)
-        self.dialect: Dialect = dialect_of(url)
-        self.engine = sa.create_engine(url, **self.dialect.pool)
+        with driver_of(url):
+            self.dialect: Dialect = dialect_of(url)
+            self.engine = sa.create_engine(url, **self.dialect.pool)
         pin_engine(self.engine)
         self._idle: list[Any] = []
         self._lock = threading.Lock()

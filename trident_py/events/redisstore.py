@@ -76,9 +76,13 @@ class RedisClaims:
         except ModuleNotFoundError:
             raise DefinitionError(f"the store {shown(url)} needs redis: pip install 'trident-py[redis]'") from None
         self._redis = redis
-        self._client: Any = redis.Redis.from_url(
-            url, decode_responses=True, socket_timeout=PATIENCE, socket_connect_timeout=3
-        )
+        options = {"decode_responses": True, "socket_timeout": PATIENCE, "socket_connect_timeout": 3}
+        try:
+            self._client: Any = redis.Redis.from_url(url, **options)
+        except ValueError:  # its message shows a part of the password
+            raise DefinitionError(
+                "the store's URL is not readable: percent-encode / # ? and @ in a password (%2F %23 %3F %40)"
+            ) from None
         self._scripts = {text: self._client.register_script(text) for text in (CLAIM, RELEASE, DROP, MOVE)}
         self._shown, self._secrets, self._prefix = shown(url), secrets_in(url), prefix
         self._ttl = "" if seconds is None else str(int(seconds * 1000))

@@ -8,8 +8,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 
 from ..errors import DefinitionError
-from ..secrets import shown
-from ..sessions import pin_engine
+from ..sessions import driver_of, pin_engine
 from ..sqlcodes import (
     lost_a_lock_on_mysql,
     lost_a_lock_on_postgresql,
@@ -38,16 +37,11 @@ class SqlDialect:
     arguments: dict[str, Any] = {"connect_timeout": 3, "options": f"-c statement_timeout={int(PATIENCE * 1000)}"}  # noqa: RUF012
 
     def engine(self, url: URL) -> Engine:
-        try:
+        with driver_of(url):
             engine = create_engine(
                 url, pool_size=4, max_overflow=4, pool_timeout=PATIENCE, isolation_level="AUTOCOMMIT",
                 pool_pre_ping=False, connect_args=self.arguments,
             )  # fmt: skip
-        except ModuleNotFoundError as error:
-            extra = "mysql" if self.driver == "pymysql" else "postgresql"
-            raise DefinitionError(
-                f"the store {shown(url.render_as_string())} needs {error.name}: pip install 'trident-py[{extra}]'"
-            ) from None
         pin_engine(engine)
         return engine
 

@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 from ..errors import DefinitionError, FailedException, StateError, TridentError
@@ -58,7 +59,9 @@ class Cluster:
 
     @classmethod
     def of(cls, bootstrap: str, settings: Mapping[str, Any] | None = None) -> Cluster:
-        """Returns the cluster. Raises DefinitionError for malformed addresses or settings."""
+        """Returns the cluster. Raises DefinitionError for malformed addresses or settings, and without the client."""
+        if find_spec("confluent_kafka") is None:
+            raise DefinitionError("Kafka needs the client confluent_kafka: pip install 'trident-py[kafka]'")
         if not isinstance(bootstrap, str) or not re.fullmatch(r"[^\s,]+:\d+(,\s*[^\s,]+:\d+)*", bootstrap):
             raise DefinitionError(f"bootstrap must list brokers as 'host:port,host:port', got {bootstrap!r}")
         for name, value in (settings or {}).items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -63,8 +62,6 @@ class KafkaOptions:
     valueFormat: Format = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if importlib.util.find_spec("confluent_kafka") is None:
-            raise DefinitionError("KafkaSpout needs the Kafka client: pip install 'trident-py[kafka]'")
         put = object.__setattr__
         put(self, "cluster", Cluster.of(self.bootstrap, self.settings))
         put(self, "settings", self.cluster.settings)
