@@ -5,8 +5,9 @@ cd "$(dirname "$0")/.."
 what=${1:-test}
 python=.venv/bin/python
 
-# Tests without Spark wait for servers and processes half of the time, so there are three beside the one on Spark.
-apart="-n ${TEST_PROCESSES:-3} --dist worksteal"
+# Tests without Spark wait for servers and processes half of the time, so there are two beside the one on Spark. With
+# three, the one on Spark is what everybody waits for.
+apart="-n ${TEST_PROCESSES:-2} --dist worksteal"
 
 step() { echo "== $1"; shift; "$@" </dev/null; }
 
