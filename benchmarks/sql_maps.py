@@ -168,7 +168,7 @@ def by_hand(kind: str, url: str, txid: int, tuples: TupleList) -> None:
     with store.writing() as connection:
         create, insert, drop = MARIADB_BY_HAND if kind == "MariaDB" else POSTGRESQL_BY_HAND
         connection.execute(create)
-        store.dialect.load(connection, "new", COLUMNS, sink.getvalue())  # type: ignore[attr-defined]
+        store.dialect.load(connection, "new", COLUMNS, [sink.getvalue()])  # type: ignore[attr-defined]
         connection.execute(insert.format(txid=txid))
         connection.execute(drop)
 
