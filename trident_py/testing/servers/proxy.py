@@ -46,10 +46,11 @@ class CuttingProxy:
     """Forwards connections from a free loopback ``port`` to a server, and cuts them on command.
 
     Lives in the process that made it, on threads; clients may be other processes. ``close()`` (or the ``with`` block)
-    ends it with all connections. It finds patterns in plain connections only, not in TLS.
+    ends it with all connections. It finds patterns in plain connections only, not in TLS. A ``listener`` of your own
+    takes the place of the free port; ``close()`` closes it.
     """
 
-    def __init__(self, target_host: str, target_port: int) -> None:
+    def __init__(self, target_host: str, target_port: int, listener: socket.socket | None = None) -> None:
         self.target = (target_host, target_port)
         self.refuse = False
         """If set, new connections are reset at once."""
@@ -58,7 +59,7 @@ class CuttingProxy:
         self._lines: set[_Line] = set()
         self._rules: list[_Rule] = []
         self._changed = threading.Condition()
-        self._listener = socket.create_server((HOST, 0))
+        self._listener = listener or socket.create_server((HOST, 0))
         self.port: int = self._listener.getsockname()[1]
         self._wake = _Wake()
         self._thread = threading.Thread(target=self._accept, name=f"proxy-{self.port}", daemon=True)

@@ -1,0 +1,151 @@
+"""Spark's own standalone cluster on hosts of their own: a master, workers, and a host for the driver."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Self
+
+from ...errors import TridentError
+from ...patience import again_for
+from .hosts import Host, Network
+
+MASTER_PORT = 7077
+WEB_PORT = 8080
+PATIENCE = 60
+SPARK = Path(find_spec("pyspark").origin).parent
+_LOG = "/tmp/daemon.log"
+_PASSED = ("PATH", "JAVA_HOME", "LANG", "LC_ALL")
+
+
+class SparkHosts:
+    """``with SparkHosts() as hosts``: a master, ``workers`` worker hosts and a driver host on a `Network`.
+
+    ``hosts.submit("app.py")`` runs ``spark-submit`` on the driver's host. Each host's ``/tmp`` is its own. Everything
+    that the network can do to a host (kill, cut, slow ...) is in ``hosts.network``; the methods here know Spark.
+    ``settings`` are Spark's, for every application. Raises ServiceMissing where hosts cannot be made.
+    """
+
+    def __init__(
+        self, workers: int = 2, cores: int = 1, memory: str = "1g", settings: Mapping[str, str] | None = None
+    ) -> None:
+        self.cores = cores
+        self.memory = memory
+        self.settings = {"spark.executor.memory": "512m", "spark.ui.enabled": "false", **(settings or {})}
+        self.worker_names = [f"worker{number + 1}" for number in range(workers)]
+        self.network = Network()
+
+    @property
+    def master_url(self) -> str:
+        return f"spark://master:{MASTER_PORT}"
+
+    @property
+    def driver(self) -> Host:
+        return self.network.hosts["driver"]
+
+    @property
+    def workers(self) -> list[Host]:
+        return [self.network.hosts[name] for name in self.worker_names]
+
+    def start(self) -> Self:
+        """Boots all hosts; returns when every worker has registered with the master."""
+        try:
+            for name in ("master", "driver", *self.worker_names):
+                self.network.host(name)
+            self.start_master()
+            for name in self.worker_names:
+                self.start_worker(name)
+            self.wait_for_workers(len(self.worker_names))
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def start_master(self) -> None:
+        """Starts the master. One that was killed finds its applications and workers again in its folder."""
+        recovery = "-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory=/tmp/recovery"
+        host = self.network.hosts["master"]
+        self._daemon(host, "master.Master", ["--host", "master", "--port", str(MASTER_PORT)], SPARK_MASTER_OPTS=recovery)
+
+    def start_worker(self, name: str) -> None:
+        host = self.network.hosts[name]
+        options = ["--host", name, "--cores", str(self.cores), "--memory", self.memory, "--work-dir", "/tmp/work"]
+        self._daemon(host, "worker.Worker", [*options, self.master_url])
+
+    def reboot(self, name: str) -> None:
+        """Boots a worker host that was killed, and starts its worker."""
+        self.network.boot(name)
+        self.start_worker(name)
+
+    def submit(
+        self, *arguments: str, host: str = "driver", settings: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None, **options: Any,
+    ) -> subprocess.Popen[bytes]:  # fmt: skip
+        """Runs ``spark-submit`` in client mode on a host; ``arguments`` are its options, the application and its own."""
+        conf = {"spark.driver.host": host, "spark.driver.bindAddress": self.network.hosts[host].address}
+        pairs = {**conf, **self.settings, **(settings or {})}.items()
+        command = [_spark("spark-submit"), "--master", self.master_url, *_flags(pairs), *arguments]
+        return self.run(command, host, environment, **options)
+
+    def run(
+        self, command: Sequence[str], host: str = "driver", environment: Mapping[str, str] | None = None, **options: Any
+    ) -> subprocess.Popen[bytes]:
+        """Runs a program on a host with Spark's environment."""
+        return self.network.hosts[host].run(command, env=self._environment(host, environment or {}), **options)
+
+    def wait_for_workers(self, number: int, seconds: float = PATIENCE) -> None:
+        """Returns when so many workers are alive in the master's eyes. Raises TridentError after ``seconds``."""
+
+        def counted() -> None:
+            alive = sum(worker["state"] == "ALIVE" for worker in self.state()["workers"])
+            if alive != number:
+                raise TridentError(f"the master sees {alive} workers alive, not {number}:\n{self.log('master')[-2000:]}")
+
+        again_for(seconds, 0.2, lambda error: isinstance(error, OSError | TridentError), counted)
+
+    def state(self) -> dict[str, Any]:
+        """What the master's page says of workers and applications."""
+        page = http.client.HTTPConnection("master", WEB_PORT)
+        page.sock = self.network.hosts["master"].connect(WEB_PORT)
+        with contextlib.closing(page):
+            page.request("GET", "/json/")
+            state: dict[str, Any] = json.loads(page.getresponse().read())
+        return state
+
+    def log(self, name: str) -> str:
+        """What the master or worker of a host has printed."""
+        return self.network.hosts[name].path(_LOG).read_text(errors="replace")
+
+    def close(self) -> None:
+        self.network.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _daemon(self, host: Host, name: str, arguments: Sequence[str], **environment: str) -> None:
+        """Starts a daemon of Spark on a host; its output goes to a file there."""
+        with host.path(_LOG).open("ab") as log:
+            command = [_spark("spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
+            self.run(command, host.name, {"SPARK_DAEMON_MEMORY": "256m", **environment}, stdout=log, stderr=log)
+
+    def _environment(self, host: str, more: Mapping[str, str]) -> dict[str, str]:
+        own = {"SPARK_LOCAL_HOSTNAME": host, "SPARK_HOME": str(SPARK), "PYSPARK_PYTHON": sys.executable}
+        return {**{name: os.environ[name] for name in _PASSED if name in os.environ}, **own, **more}
+
+
+def _spark(program: str) -> str:
+    return str(SPARK / "bin" / program)
+
+
+def _flags(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    return [word for key, value in pairs for word in ("--conf", f"{key}={value}")]
