@@ -15,7 +15,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -37,9 +36,8 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 # The first process of a host. It reaps the orphans; when it is killed, so is everything else on the host.
 _INIT = """
 set -e
-hostname "$1"; ip link set lo up
-[ -z "$2" ] || mount --bind "$2" /etc/hosts
-shift 2
+hostname "$1"; ip link set lo up; shift
+mount -t tmpfs none /mnt; touch /mnt/hosts; mount --bind /mnt/hosts /etc/hosts
 for folder; do mount -t tmpfs -o mode=1777 none "$folder"; done
 echo ready
 while :; do sleep 1000 & wait; done
@@ -52,13 +50,12 @@ class Host:
     Its files are the machine's, but for the ``private`` folders, which are empty and its own.
     """
 
-    def __init__(self, name: str, address: str, private: Sequence[str], names: Path | None) -> None:
+    def __init__(self, name: str, address: str, private: Sequence[str]) -> None:
         self.name = name
         self.address = address
         self.card = f"02:00:00:00:01:{int(address.rpartition('.')[2]):02x}"
         self.alive = False
         self._private = private
-        self._names = names
         self._holder: subprocess.Popen[bytes] | None = None
         self._init = 0
         self._outside: list[subprocess.Popen[bytes]] = []
@@ -66,20 +63,23 @@ class Host:
     def boot(self) -> None:
         """Starts the host: an init process in new namespaces. Its private folders are empty."""
         command = ["unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc",
-                   "sh", "-c", _INIT, "init", self.name, str(self._names or ""), *self._private]  # fmt: skip
+                   "sh", "-c", _INIT, "init", self.name, *self._private]  # fmt: skip
         self._holder = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=die_with_parent
         )
         assert self._holder.stdout is not None
-        if self._holder.stdout.readline() != b"ready\n":
+        self._outside = [self._holder]
+        with self._holder.stdout as output:
+            started = output.readline() == b"ready\n"
+        if not started:
             self.kill()
             raise TridentError(f"host {self.name} did not start; hosts of their own need root on Linux")
         children = Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children")
-        self._init, self._outside = int(children.read_text()), [self._holder]
+        self._init = int(children.read_text())
         self.alive = True
 
     def run(self, command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-        """Starts a program on the host. ``options`` are those of `subprocess.Popen`; ``cwd`` is a folder on the host."""
+        """Starts a program on the host. ``options`` are those of `subprocess.Popen`; ``cwd`` is a folder there."""
         folder = str(options.pop("cwd", "/"))
         enter = [*self._enter("-a"), "sh", "-c", 'cd "$0" && exec "$@"', folder, *command]
         program = subprocess.Popen(enter, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent, **options)
@@ -92,7 +92,7 @@ class Host:
 
     def processes(self) -> list[int]:
         """The process ids on this machine of all that runs on the host, the init process first."""
-        space = os.readlink(f"/proc/{self._init}/ns/pid")
+        space = Path(f"/proc/{self._init}/ns/pid").readlink()
         pids = [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if _links_to(entry / "ns/pid", space)]
         return sorted(pids, key=lambda pid: (pid != self._init, pid))
 
@@ -109,8 +109,9 @@ class Host:
         """Ends the host like a power cut: every process by SIGKILL at once. Its private folders are lost."""
         if self._holder is not None:
             self._holder.kill()  # and with it, by the kernel, the init process and all others
-            self._holder.wait(PATIENCE)
             _until_gone(self._init)
+            for program in self._outside:
+                program.wait(PATIENCE)
         self._holder, self._init, self.alive = None, 0, False
 
     def network(self, *arguments: str) -> None:
@@ -154,14 +155,11 @@ class Network:
 
     def __init__(self) -> None:
         _check_possible()
-        self._folder = Path(tempfile.mkdtemp(prefix="trident-hosts-"))
-        self.names = self._folder / "names"
-        self.names.write_text("127.0.0.1 localhost\n")
         self.hosts: dict[str, Host] = {}
         self._gates: dict[tuple[str, int], CuttingProxy] = {}
         self._delays: dict[str, subprocess.Popen[bytes]] = {}
         self._lost: set[tuple[str, str]] = set()
-        self._switch = Host("switch", f"{PREFIX}.1", (), None)
+        self._switch = Host("switch", f"{PREFIX}.1", ())
         self._switch.boot()
         self._switch.network("link", "add", "br0", "type", "bridge")
         self._switch.network("link", "set", "br0", "up")
@@ -170,9 +168,7 @@ class Network:
         """Adds a host and boots it. Every host knows the others by name."""
         if name in self.hosts or name == self._switch.name or not name.isidentifier() or len(name) > 10:
             raise DefinitionError(f"host {name!r}: give it a new name of at most 10 letters and digits")
-        host = Host(name, f"{PREFIX}.{len(self.hosts) + 10}", tuple(private), self.names)
-        with self.names.open("a") as names:
-            names.write(f"{host.address} {name}\n")
+        host = Host(name, f"{PREFIX}.{len(self.hosts) + 10}", tuple(private))
         self.hosts[name] = host
         self.boot(name)
         return host
@@ -186,6 +182,7 @@ class Network:
         self._switch.network("link", "set", f"to_{name}", "master", "br0", "up")
         host.network("addr", "add", f"{host.address}/24", "dev", "eth0")
         host.network("link", "set", "eth0", "up")
+        self._share_names()
         for port in {port for _, port in self._gates}:
             self._open_gate(host, port)
         return host
@@ -232,9 +229,11 @@ class Network:
         for link, master in ((f"to_{name}", ["nomaster"]), (outer, ["master", "br0"]), (inner, [])):
             self._switch.network("link", "set", link, *master, "promisc", "on", "up")
         script = [sys.executable, "-I", "-S", delay_line.__file__, f"to_{name}", inner, str(milliseconds)]
-        self._delays[name] = self._switch.run(script, stdout=subprocess.PIPE)
-        if self._delays[name].stdout.readline() != b"ready\n":  # type: ignore[union-attr]
-            raise TridentError(f"host {name} could not be slowed")
+        delay = self._delays[name] = self._switch.run(script, stdout=subprocess.PIPE)
+        assert delay.stdout is not None
+        with delay.stdout as output:
+            if output.readline() != b"ready\n":
+                raise TridentError(f"host {name} could not be slowed")
 
     def fast(self, name: str) -> None:
         """Ends the delay of a host."""
@@ -251,7 +250,6 @@ class Network:
             gate.close()
         for host in (*self.hosts.values(), self._switch):
             host.kill()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self
@@ -261,6 +259,12 @@ class Network:
 
     def _neighbour(self, name: str, action: str, other: str, *arguments: str) -> None:
         self.hosts[name].network("neigh", action, self.hosts[other].address, *arguments)
+
+    def _share_names(self) -> None:
+        names = [f"{HOST} localhost", *(f"{host.address} {host.name}" for host in self.hosts.values())]
+        for host in self.hosts.values():
+            if host.alive:
+                host.path("/etc/hosts").write_text("\n".join(names) + "\n")
 
     def _open_gate(self, host: Host, port: int) -> None:
         old = self._gates.pop((host.name, port), None)
@@ -283,9 +287,9 @@ def _done(command: list[str]) -> None:
         raise TridentError(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()}")
 
 
-def _links_to(link: Path, target: str) -> bool:
+def _links_to(link: Path, target: Path) -> bool:
     try:
-        return os.readlink(link) == target
+        return link.readlink() == target
     except OSError:
         return False  # the process has ended
 
@@ -299,7 +303,7 @@ def _until_gone(pid: int) -> None:
 @contextlib.contextmanager
 def _in_network_of(pid: int) -> Iterator[None]:
     """Puts this thread into the network of another process. Sockets made inside stay there."""
-    with open("/proc/thread-self/ns/net", "rb") as back, open(f"/proc/{pid}/ns/net", "rb") as there:
+    with Path("/proc/thread-self/ns/net").open() as back, Path(f"/proc/{pid}/ns/net").open() as there:
         _enter_network(there.fileno())
         try:
             yield

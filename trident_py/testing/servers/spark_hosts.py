@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.util import find_spec
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from .hosts import Host, Network
 MASTER_PORT = 7077
 WEB_PORT = 8080
 PATIENCE = 60
-SPARK = Path(find_spec("pyspark").origin).parent
+SPARK = Path(str(files("pyspark")))
 _LOG = "/tmp/daemon.log"
 _PASSED = ("PATH", "JAVA_HOME", "LANG", "LC_ALL")
 
@@ -71,8 +71,8 @@ class SparkHosts:
     def start_master(self) -> None:
         """Starts the master. One that was killed finds its applications and workers again in its folder."""
         recovery = "-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory=/tmp/recovery"
-        host = self.network.hosts["master"]
-        self._daemon(host, "master.Master", ["--host", "master", "--port", str(MASTER_PORT)], SPARK_MASTER_OPTS=recovery)
+        where = ["--host", "master", "--port", str(MASTER_PORT)]
+        self._daemon(self.network.hosts["master"], "master.Master", where, SPARK_MASTER_OPTS=recovery)
 
     def start_worker(self, name: str) -> None:
         host = self.network.hosts[name]
@@ -88,7 +88,7 @@ class SparkHosts:
         self, *arguments: str, host: str = "driver", settings: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None, **options: Any,
     ) -> subprocess.Popen[bytes]:  # fmt: skip
-        """Runs ``spark-submit`` in client mode on a host; ``arguments`` are its options, the application and its own."""
+        """Runs ``spark-submit`` in client mode on a host. ``arguments``: its options, the application and its own."""
         conf = {"spark.driver.host": host, "spark.driver.bindAddress": self.network.hosts[host].address}
         pairs = {**conf, **self.settings, **(settings or {})}.items()
         command = [_spark("spark-submit"), "--master", self.master_url, *_flags(pairs), *arguments]
@@ -106,7 +106,7 @@ class SparkHosts:
         def counted() -> None:
             alive = sum(worker["state"] == "ALIVE" for worker in self.state()["workers"])
             if alive != number:
-                raise TridentError(f"the master sees {alive} workers alive, not {number}:\n{self.log('master')[-2000:]}")
+                raise TridentError(f"the master sees {alive} of {number} workers:\n{self.log('master')[-2000:]}")
 
         again_for(seconds, 0.2, lambda error: isinstance(error, OSError | TridentError), counted)
 
