@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from contracts.state import StateContract
-from tiers import COLLECTED, one_of_each
+from tiers import COLLECTED, one_of_each, promise
 
 ROOT = Path(__file__).parents[1]
 DATABASES = ("sqlite", "mariadb", "postgresql")
@@ -120,8 +122,7 @@ def cases(request: pytest.FixtureRequest) -> list[Case]:
 def case_of(item: pytest.Item) -> Case:
     assert isinstance(item, pytest.Function)
     marks = [*item.iter_markers("whole")]
-    promise = f"{item.function.__module__}.{item.function.__qualname__}"
-    return Case(item.nodeid, promise, tuple(name for mark in marks for name in mark.args) if marks else None)
+    return Case(item.nodeid, promise(item), tuple(name for mark in marks for name in mark.args) if marks else None)
 
 
 @pytest.fixture(scope="module")
@@ -183,3 +184,24 @@ def test_one_of_each_takes_every_value_and_few_cases() -> None:
     assert len(chosen) == 8
     assert {value for case in chosen for value in case} == {value for case in made for value in case}
     assert sorted(sum(("store", store) in case for case in chosen) for store in range(3)) == [2, 3, 3]
+
+
+def test_modules_whose_tests_have_one_name_share_no_cases(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "import pytest\nfrom tiers import leave_out\n"
+        "@pytest.hookimpl(tryfirst=True)\ndef pytest_collection_modifyitems(items):\n    leave_out(items)\n"
+    )
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    whole\n    one_of_each\n")
+    for module in ("test_one", "test_other"):
+        (tmp_path / f"{module}.py").write_text(
+            "import pytest\n\nclass TestOpaque:\n    @pytest.mark.one_of_each\n"
+            "    @pytest.mark.parametrize('store', ['sqlite', 'mariadb'])\n    def test_a_promise(self, store): ...\n"
+        )
+    args = ["-m", "pytest", "--collect-only", "-q", "-m", "not whole", "-p", "no:cacheprovider", str(tmp_path)]
+    said = subprocess.run([sys.executable, *args], capture_output=True, text=True, cwd=tmp_path)
+    assert sorted(line for line in said.stdout.splitlines() if "::" in line) == [
+        f"{module}.py::TestOpaque::test_a_promise[{store}]"
+        for module in ("test_one", "test_other")
+        for store in ("mariadb", "sqlite")
+    ], said.stdout + said.stderr

@@ -71,13 +71,18 @@ def _listed_together(item: pytest.Function) -> dict[str, tuple[str, ...]]:
     return together
 
 
+def promise(item: pytest.Function) -> str:
+    """The test that a case is of. Classes that inherit it share it; one of the same name in another module is another."""
+    return f"{item.function.__module__}.{item.function.__qualname__}"
+
+
 def leave_out(items: Iterable[pytest.Item]) -> None:
     """Marks the cases that `make test` does not need. Called once, when all tests are collected."""
     tests: dict[Any, list[pytest.Function]] = defaultdict(list)
     for item in items:
         if isinstance(item, pytest.Function) and not item.get_closest_marker("whole"):
             inherited = item.get_closest_marker("one_of_each") is not None and item.cls is not None
-            tests[item.function.__qualname__ if inherited else (item.parent, item.originalname)].append(item)
+            tests[promise(item) if inherited else (item.parent, item.originalname)].append(item)
     for cases in tests.values():
         made = [list(values(case)) for case in cases]
         if len({name for case in made for name, _ in case}) > 1 or len({case.cls for case in cases}) > 1:
