@@ -24,6 +24,7 @@ from trident_py.state.updates import Combination
 from ...columns.arrow import arrow_array, encoded
 from ...columns.keyed import KeyedRows
 from ...columns.values import Column, Refused, decoded, refusal, transposed
+from ..dialects.base import names
 from ..table import Shape, TablePlace
 from ..transaction import Transaction
 from .combining import PartialResults, Recipe
@@ -169,11 +170,11 @@ class SqlBackingMap(BackingMap):
 
     def rows(self) -> Iterable[tuple[tuple, Any]]:
         """The rows of all files as (key, value)."""
-        names = ", ".join(f'"{name}"' for name in [*_names(self.keys), *_names(self.columns)])
+        selected = names([*self.keys, *self.columns])
         decoders = [self.dialect.decoder(column) for column in self.keys]
         for index in range(len(self.transaction.stores)):
             with self.transaction.using(index) as connection:
-                rows = connection.execute(f'SELECT {names} FROM "{self.table}"').fetchall()
+                rows = connection.execute(f'SELECT {selected} FROM "{self.table}"').fetchall()
             width = len(self.keys)
             values = self._values([row[width:] for row in rows])
             for row, value in zip(rows, values, strict=True):
@@ -213,8 +214,8 @@ class SqlBackingMap(BackingMap):
         arrays = keys.columns if takes and isinstance(keys, ColumnKeys) else None
         columns = transposed(keys, len(self.keys)) if arrays is None else arrays
         if columns is None or len(columns) != len(self.keys):
-            names = ", ".join(_names(self.keys))
-            raise StateError(f"table {self.table!r} has the key columns ({names}), got the key {list(keys[0])!r}")
+            there = ", ".join(_names(self.keys))
+            raise StateError(f"table {self.table!r} has the key columns ({there}), got the key {list(keys[0])!r}")
         settled = self.transaction.settled(self.table, self.keys, columns if decides else None)
         return list(zip(settled, columns, strict=True))
 
@@ -261,9 +262,9 @@ class SqlBackingMap(BackingMap):
             if value is None:
                 flat += [None] * self.width
             elif not isinstance(value, list | tuple) or len(value) != self.width or all(v is None for v in value):
-                names = ", ".join(_names(self.columns[head : head + self.width]))
+                wanted = ", ".join(_names(self.columns[head : head + self.width]))
                 raise StateError(
-                    f"table {self.table!r}: a value must be a row of ({names}), not all null; got {value!r}"
+                    f"table {self.table!r}: a value must be a row of ({wanted}), not all null; got {value!r}"
                 )
             else:
                 flat += value
