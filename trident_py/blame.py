@@ -84,7 +84,7 @@ def note(error: BaseException, origin: Blame) -> None:
 
 def notes_of(error: BaseException) -> list[str]:
     """The notes of an exception. Python creates their list only with the first note."""
-    return list(vars(error).get("__notes__", ()))
+    return list(getattr(error, "__notes__", ()))
 
 
 def is_users(filename: str) -> bool:

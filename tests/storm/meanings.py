@@ -71,7 +71,7 @@ MEANINGS = (
         f"{AT_INDEX}: {INDEX}",
         "IndexError: tuple index out of range",
         "(Each|Aggregate)Processor",
-        "Fn|Sum|None",
+        "Fn|None",
     ),
     Meaning(
         "a value is read that was not emitted",

@@ -37,7 +37,7 @@ def gateway_of(spark: SparkSession) -> Any:
 
 def java_process(spark: SparkSession) -> Any:
     """The Java process as a Popen; None if PySpark did not start it."""
-    return vars(gateway_of(spark)).get("proc")
+    return vars(gateway_of(spark)).get("proc")  # for a name that it lacks, a gateway's getattr asks Java
 
 
 def forget_gateway() -> None:
@@ -72,8 +72,8 @@ def fresh_copy(query: StreamingQuery, session: SparkSession) -> DataFrame:
 def java_causes(error: BaseException) -> list[str]:
     """The texts of the Java exception behind an error, and of its causes, from the outside in."""
     texts: list[str] = []
-    attributes = vars(error)  # Py4J's errors have the first of these attributes, PySpark's the second
-    java: Any = attributes.get("java_exception") or attributes.get("_origin")
+    # Py4J's errors have the first of these attributes, PySpark's the second, and Python's neither.
+    java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     while java is not None and len(texts) < _CAUSES:
         texts.append(str(java.toString()))
         java = java.getCause()

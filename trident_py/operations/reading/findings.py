@@ -23,7 +23,7 @@ class CodePlace:
         return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
     def __str__(self) -> str:
-        line = vars(self.node).get("lineno") if self.node is not None else None  # a node made here has none
+        line = getattr(self.node, "lineno", None)  # a node made here has none
         return f"{self.file}:{line}" if line is not None else self.file
 
 
