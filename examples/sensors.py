@@ -71,11 +71,13 @@ def look(chain: Chain) -> Result:
 
 
 async def drive(fleet: Fleet, killer: Killer) -> None:
-    """Runs the fleet and the kills. A killed link is back before the next one is killed."""
+    """Runs the fleet and the kills. A killed link is back before the next one is killed. Raises what a kill raised."""
     waiting: set[asyncio.Task[None]] = set()
 
     def step(acked: int) -> None:
-        waiting.difference_update([task for task in waiting if task.done()])
+        for task in [task for task in waiting if task.done()]:
+            waiting.discard(task)
+            task.result()
         if not waiting and killer.due(acked):
             waiting.add(asyncio.create_task(asyncio.to_thread(killer.strike)))
 

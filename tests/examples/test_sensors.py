@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -12,9 +13,33 @@ from typing import Any
 import pytest
 
 from examples import sensors_table
-from examples.sensors_fleet import readings
+from examples.sensors import drive
+from examples.sensors_chain import Chain, Killer
+from examples.sensors_fleet import Fleet, readings
 
 ROOT = Path(__file__).parents[2]
+
+
+class Restless(Fleet):
+    """Reports that all is acknowledged, again and again, and sends nothing."""
+
+    async def run(self, step: Callable[[int], None]) -> None:
+        for _ in range(2_000):
+            step(10)
+            await asyncio.sleep(0.001)
+
+
+class Unkillable(Chain):
+    def __init__(self) -> None: ...
+
+    def kill(self, link: str) -> None:
+        raise OSError(f"the {link} does not start again")
+
+
+def test_a_kill_that_fails_ends_the_run() -> None:
+    killer = Killer(Unkillable(), 10, 1, 0, print)
+    with pytest.raises(OSError, match="does not start again"):
+        asyncio.run(drive(Restless("http://nowhere", [], 1, 1.0, 0), killer))
 
 
 @pytest.mark.spark
