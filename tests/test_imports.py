@@ -277,6 +277,17 @@ def test_one_module_knows_the_keys_of_a_run() -> None:
     assert spelt == []
 
 
+def test_one_function_says_what_to_install() -> None:
+    found = []
+    for path in [*sources("trident_py"), *sources("states")]:
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        docstrings = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        texts = [node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        said = [text for text in texts if text not in docstrings and "pip install 'trident-py" in text.value]
+        found += [path.relative_to(ROOT).as_posix() for _ in said]
+    assert found == ["trident_py/errors.py"]
+
+
 def test_examples_use_the_public_names_only() -> None:
     found = [f for path in sources("examples") for f in imports_of(path)]
     ours = [f for f in found if f.module.split(".")[0] in ("trident_py", "states")]

@@ -72,7 +72,7 @@ def _listed_together(item: pytest.Function) -> dict[str, tuple[str, ...]]:
 
 
 def promise(item: pytest.Function) -> str:
-    """The test that a case is of. Classes that inherit it share it; one of the same name in another module is another."""
+    """The test that a case is of; the classes that inherit it share it. Two modules may have tests of one name."""
     return f"{item.function.__module__}.{item.function.__qualname__}"
 
 

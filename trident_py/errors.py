@@ -16,6 +16,11 @@
 from __future__ import annotations
 
 
+def needs(what: str, package: str | None, extra: str) -> str:
+    """The error for a package that is missing: what needs it, and the extra of trident-py that brings it."""
+    return f"{what} needs {package}: pip install 'trident-py[{extra}]'"
+
+
 class TridentError(Exception):
     """The root of all errors of trident_py."""
 
