@@ -22,7 +22,7 @@ LAYERS = [
     {"errors", "calls", "context", "leftovers", "secrets", "neighbour"},
     {"canonical"},
     {"config"},
-    {"tuples", "patience", "sessions", "sqlcodes", "names"},
+    {"tuples", "patience", "sessions", "sqlcodes", "names", "needs"},
     {"blame"},
     {"chunks", "home", "documents"},
     {"operations"},
@@ -57,7 +57,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ENTRANCES = {"__init__", "__main__", "run/__init__"}
 STATES_MAY_IMPORT = {
     "context", "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents",
-    "kafka", "sessions", "sqlcodes", "names", "patience",
+    "kafka", "needs", "sessions", "sqlcodes", "names", "patience",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {

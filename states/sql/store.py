@@ -15,6 +15,7 @@ from trident_py import secrets
 from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.patience import again_for
 from trident_py.sessions import driver_of, pin_engine
+from trident_py.state import Needs
 
 from .dialects.base import Dialect
 from .dialects.registry import dialect_of
@@ -174,6 +175,12 @@ def parsed(url: str) -> URL:
     except Exception:
         raise DefinitionError("not a database URL; an example for SQLite is sqlite:///counts.db") from None
     return dialect_of(database_url).absolute(database_url)
+
+
+def needs_of_store(url: str) -> Needs:
+    """What each machine needs whose tasks use the database."""
+    where = parsed(url)
+    return dialect_of(where).needs(where)
 
 
 def shown(url: URL) -> str:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..errors import StateError
+from ..needs import Needs
 from ..operations.base import TridentCollector
 from ..secrets import shown
 from ..state import State, StateClass, StateFactory, StateUpdater
 from ..tuples import TridentTuple
 from .claims import REFUSED, SUCCEEDED, ClaimStore
-from .stores import store_of
+from .stores import needs_of_store, store_of
 
 _IDEMPOTENT = "a status only goes forward and the first outcome stands, so setting it again changes nothing"
 _AGAIN = {
@@ -57,6 +58,10 @@ class ProcessedState(StateFactory):
     @property
     def own_updater(self) -> ProcessedUpdater:
         return ProcessedUpdater()
+
+    @property
+    def needs(self) -> Needs:
+        return needs_of_store(self.url)
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Processed:
         return Processed(self)

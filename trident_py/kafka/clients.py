@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ..errors import DefinitionError, FailedException, StateError, TridentError, needs
+from ..needs import Needs
 from ..secrets import hidden, is_secret
 from .codes import PASSING, Meaning, is_known, meaning_of
 
@@ -69,6 +70,11 @@ class Cluster:
                 kind = type(value).__name__
                 raise DefinitionError(f"the setting {name} must be a string, a number or a boolean, not {kind}")
         return cls(bootstrap, tuple(sorted((name, str(value)) for name, value in (settings or {}).items())))
+
+    @property
+    def needs(self) -> Needs:
+        """What each machine needs that runs a client: one of the named brokers must answer."""
+        return Needs(("confluent_kafka",), "trident-py[kafka]", (re.sub(r"\w+://", "", self.bootstrap),))
 
     def config(
         self, more: Mapping[str, Any] | None = None, defaults: Mapping[str, Any] | None = None

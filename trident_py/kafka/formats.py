@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..chunks import Column, arrow_type, typed
 from ..errors import DefinitionError, TridentError, needs
+from ..needs import Needs
 from ..spouts.filereaders import single
 from ..spouts.jsonvalues import is_text, json_columns, json_table, json_value
 from ..tuples import Fields, FieldsLike
@@ -143,6 +144,10 @@ class Avro:
         declared = [" ".join(filter(None, (entry["name"], _avro_ddl(entry["type"])))) for entry in parsed["fields"]]
         object.__setattr__(self, "schema", json.dumps(parsed))
         object.__setattr__(self, "fields", Fields(declared))
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(("fastavro",), "trident-py[avro]")
 
     def declared(self, name: str) -> list[str]:
         return self.fields.declarations()

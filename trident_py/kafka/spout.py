@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..needs import Needs, needs_of, together
 from ..spouts.interfaces import ITridentSpout, SpoutContext
 from ..tuples import Fields
 from .coordinator import KafkaCoordinator
@@ -37,6 +38,10 @@ class KafkaSpout(KafkaOptions, ITridentSpout):
 
     def getOutputFields(self) -> Fields:
         return self.output
+
+    @property
+    def needs(self) -> Needs:
+        return together(self.cluster.needs, needs_of(self.keyFormat), needs_of(self.valueFormat))
 
     def getCoordinator(self, txStateId: str, conf: dict, context: SpoutContext) -> KafkaCoordinator:
         return KafkaCoordinator(self, txStateId, conf)

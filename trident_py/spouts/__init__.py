@@ -1,5 +1,6 @@
 """Sources of batches: the spout interfaces, the built-in spouts, and the code that drives them."""
 
+from ..needs import Needs
 from .collectors import SpoutOutputCollector, WrongNumberOfValues
 from .coordination import Coordination, Descriptor
 from .emitters import TaskEmitter, make_emitter
@@ -38,6 +39,7 @@ __all__ = [
     "ITridentSpout",
     "MemoryMetadataStore",
     "MetadataStore",
+    "Needs",
     "OutputFieldsDeclarer",
     "SparkSpout",
     "SpoutContext",

@@ -78,6 +78,18 @@ def _files_of(path: str) -> list[str]:
     return [str(match.absolute()) for match in matches if match.is_file()]
 
 
+def root_of(path: str) -> str:
+    """The path up to the first pattern in it; "" for a path in another file system, such as hdfs://."""
+    scheme, colon, rest = path.partition(":/")
+    if colon and scheme.isalnum() and len(scheme) > 1:
+        if scheme != "file":
+            return ""
+        path = "/" + rest.lstrip("/")
+    place = Path(path)
+    patterns = [number for number, part in enumerate(place.parts) if glob.has_magic(part)]
+    return str(Path(*place.parts[: patterns[0]])) if patterns and not place.exists() else str(place)
+
+
 def format_of(paths: Iterable[str]) -> str:
     """Returns the format by the file names. Raises DefinitionError for several formats, or a compressed file."""
     formats: dict[str, str] = {}

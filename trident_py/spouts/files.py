@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 
 from ..chunks import Chunk, arrow_type
 from ..errors import DefinitionError, SpoutError, TridentError
+from ..needs import Needs
 from ..operations.base import TridentCollector
 from ..tuples import Fields, FieldsLike, TransactionAttempt
-from .filelist import FORMATS, SourceFile, find_files, format_of
+from .filelist import FORMATS, SourceFile, find_files, format_of, root_of
 from .filereaders import CsvReader, JsonReader, LineReader, ParquetReader, RangeReader
 from .filerows import ParquetRows, RowPositions, TextRows
 from .interfaces import TRANSACTIONAL, ITridentSpout, SpoutContext
@@ -82,6 +83,11 @@ class FileSpout(ITridentSpout):
 
     def getOutputFields(self) -> Fields:
         return self.fields
+
+    @property
+    def needs(self) -> Needs:
+        """The files, and the folders of globs, of this machine's file system."""
+        return Needs(paths=tuple(dict.fromkeys(root for root in map(root_of, self.paths) if root)))
 
     def getCoordinator(self, txStateId: str, conf: dict, context: SpoutContext) -> FileCoordinator:
         return FileCoordinator(self, context.numPartitions())

@@ -18,6 +18,7 @@ from abc import abstractmethod
 from typing import Any
 
 from ..errors import DefinitionError
+from ..needs import Needs
 from ..operations.base import TridentCollector, TridentOperationContext
 from ..tuples import Fields, FieldsLike, TransactionAttempt
 
@@ -60,6 +61,11 @@ class ITridentDataSource:
 
     def getOutputFields(self) -> FieldsLike:
         raise NotImplementedError(f"{type(self).__name__}.getOutputFields must be defined and return the fields")
+
+    @property
+    def needs(self) -> Needs:
+        """What must be there on each machine that runs emitters. Read on the driver; a start on a cluster checks it."""
+        return Needs()
 
     def snapshot(self) -> Any:
         """Returns the copy that ``newStream`` keeps; later changes do not reach it. A feeder returns itself.

@@ -4,6 +4,7 @@ Updaters and queries use `State`, `MapState` and `Snapshottable`. A store's auth
 the txid logic. Memory states are in `trident_py.testing`, states with a store of their own in the package `states`.
 """
 
+from ..needs import Needs
 from .base import (
     BackingMap,
     BaseQueryFunction,
@@ -64,6 +65,7 @@ __all__ = [
     "MemoryBackingMap",
     "MemoryMapState",
     "MicroBatchIBackingMap",
+    "Needs",
     "NonTransactionalMap",
     "OpaqueMap",
     "OpaqueValue",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..errors import StateError
+from ..needs import Needs
 from ..operations.base import Operation, TridentCollector
 from ..tuples import Fields, TridentTuple
 
@@ -94,7 +95,8 @@ class StateFactory:
     one place is refused (`trident_py.topology.checks`). ``key_fields``: the fields of a map's key, if they have names;
     group fields are matched with them by name. ``state_type``: the class of its states, if it is always the same; an
     updater or query that calls a method it lacks is refused when it is defined. ``own_updater``: the updater of a
-    partitionPersist that names none; None: it must name one.
+    partitionPersist that names none; None: it must name one. ``needs``: what must be there on each machine that runs
+    its tasks; a start on a cluster checks it.
     """
 
     @property
@@ -112,6 +114,10 @@ class StateFactory:
     @property
     def own_updater(self) -> StateUpdater | None:
         return None
+
+    @property
+    def needs(self) -> Needs:
+        return Needs()
 
     @abstractmethod
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> State:

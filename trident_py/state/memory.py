@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from .. import home
 from ..canonical import key_of
 from ..errors import DefinitionError, StateError
+from ..needs import Needs
 from .base import BackingMap, ITupleCollection, Key, Location, RemovableMapState, StateFactory
 from .keys import ExactKey
 from .maps import OpaqueMap, SnapshottableMap
@@ -146,6 +147,10 @@ class _MemoryFactory(StateFactory):
     @property
     def location(self) -> Location:
         return Location(frozenset(["memory"]), frozenset([self.id]), shown="the memory of one factory used twice")
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(home=True)
 
     def _size(self) -> int | None:
         return None

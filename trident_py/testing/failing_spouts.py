@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import DefinitionError
+from ..needs import Needs, needs_of
 from ..spouts import (
     IBatchSpout,
     ICommitterTridentSpout,
@@ -47,6 +48,10 @@ class _Failing(Wrapper):
     def snapshot(self) -> Any:
         """Returns the copy that newStream keeps: a wrapper around the spout's own snapshot."""
         return type(self)(self.inner.snapshot(), self.failure)
+
+    @property
+    def needs(self) -> Needs:
+        return needs_of(self.inner)
 
     def getOutputFields(self) -> FieldsLike:
         return self.inner.getOutputFields()

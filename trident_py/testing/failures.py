@@ -9,6 +9,7 @@ from typing import Any
 
 from ..context import RunContext
 from ..errors import DefinitionError, FailedException, TridentError
+from ..needs import Needs, needs_of
 from ..spouts.inspection import method_of
 from ..state import BatchParticipant, Location, State, StateClass, StateFactory, StateUpdater, participant_of
 from ..tuples import Fields
@@ -86,6 +87,10 @@ class Crashing(Wrapper, StateFactory):
     @property
     def own_updater(self) -> StateUpdater | None:
         return self.inner.own_updater if isinstance(self.inner, StateFactory) else None
+
+    @property
+    def needs(self) -> Needs:
+        return needs_of(self.inner)
 
     def participant(self) -> BatchParticipant | None:
         """Returns the driver side of the wrapped factory."""

@@ -10,6 +10,7 @@ from .. import home
 from ..canonical import key_of
 from ..context import RunContext
 from ..errors import DefinitionError
+from ..needs import Needs
 from ..state import (
     BackingMap,
     ITupleCollection,
@@ -112,6 +113,10 @@ class LoggingBackingMap(BackingMap):
         @property
         def stateName(self) -> str:
             return f"logged-{self.key[-8:]}"
+
+        @property
+        def needs(self) -> Needs:
+            return Needs(home=True)
 
         def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> LoggedState:
             return LoggedState(self, home.store(home.of_any_run(conf), self.key, CallLog), partitionIndex, conf)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from trident_py.kafka.clients import Cluster
-from trident_py.state import Location, StateFactory, StatePlace
+from trident_py.state import Location, Needs, StateFactory, StatePlace
 from trident_py.tuples import FieldsLike
 
 from ...findings import Finding
@@ -47,6 +47,10 @@ class RecordFactory(StateFactory):
         for name, value in derived.items():
             object.__setattr__(self, name, value)
         partition_count(self.topic, options["partitions"])
+
+    @property
+    def needs(self) -> Needs:
+        return self.cluster.needs
 
     @property
     def location(self) -> Location:

@@ -9,7 +9,7 @@ from typing import Any
 from trident_py.context import RunContext
 from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
-from trident_py.state import BatchParticipant, Location, StateClass, StateFactory, StatePlace
+from trident_py.state import BatchParticipant, Location, Needs, StateClass, StateFactory, StatePlace
 from trident_py.state.keys import ExactKey
 from trident_py.tuples import Fields, FieldsLike
 
@@ -123,6 +123,10 @@ class CompactedTopicState(StateFactory):
     @property
     def state_type(self) -> StateClass:
         return CompactedMap
+
+    @property
+    def needs(self) -> Needs:
+        return self.cluster.needs
 
     @property
     def location(self) -> Location:

@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Protocol
 import pyarrow as pa
 from sqlalchemy.engine import URL, Engine
 
+from trident_py.state import Needs
+
 from ...columns.keyed import KeyedRows
 from ...columns.values import Column
 from ..connection import Connection
@@ -60,6 +62,10 @@ class Dialect(Protocol):
 
     def absolute(self, url: URL) -> URL:
         """The URL in a form valid in every process. Raises DefinitionError if it cannot hold a state."""
+        ...
+
+    def needs(self, url: URL) -> Needs:
+        """What each machine needs that runs tasks of a state there. Shows no secret of the URL."""
         ...
 
     def part(self, url: URL, index: int) -> URL:

@@ -11,6 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
+from trident_py.needs import address_of
+from trident_py.state import Needs
 
 from ...columns.values import Column, Refused
 from ..connection import Connection
@@ -47,6 +49,14 @@ class ServerDialect:
 
     def folded(self, table: str) -> str:
         return table
+
+    def needs(self, url: URL) -> Needs:
+        servers = _servers(url, self.port)
+        sockets = [str(url.query.get("unix_socket", "")), *(host for host, _ in servers if host.startswith("/"))]
+        paths = tuple(filter(None, sockets))
+        reached = ",".join(address_of(host or "localhost", port) for host, port in servers)
+        addresses = () if paths else (reached,)
+        return Needs(("sqlalchemy", url.get_driver_name()), f"trident-py[{self.name}]", addresses, paths)
 
     def named(self, connection: Connection, table: str) -> str:
         return self.folded(table)
@@ -97,6 +107,16 @@ class ServerDialect:
 
     def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
         connection.executemany(insert_text(table, columns), rows)
+
+
+def _servers(url: URL, port: int) -> list[tuple[str, str]]:
+    """The hosts and ports of a URL; PostgreSQL's may name several, ``?host=a:5432&host=b`` or ``?host=a,b``."""
+    given = url.query.get("host", url.host or "")
+    hosts = ",".join([given] if isinstance(given, str) else given).split(",")
+    ports = str(url.query.get("port", url.port or port)).split(",")
+    pairs = [(host, ports[min(place, len(ports) - 1)]) for place, host in enumerate(hosts)]
+    split = [(host, port, re.fullmatch(r"([^:/]+):(\d+)", host)) for host, port in pairs]
+    return [(host, port) if match is None else (match[1], match[2]) for host, port, match in split]
 
 
 def _compiled(engine: Engine, kind: Any) -> str:

@@ -12,6 +12,7 @@ from trident_py.state import (
     BatchParticipant,
     ITupleCollection,
     Location,
+    Needs,
     NonTransactionalMap,
     OpaqueMap,
     SnapshottableMap,
@@ -30,7 +31,7 @@ from ...findings import Finding
 from ...rows import check_asked_behind, shared
 from ..inspect import check
 from ..ledger import Ledger, SqlFence
-from ..store import parsed, shown
+from ..store import needs_of_store, parsed, shown
 from ..table import TablePlace, existing, location_of, one_key, prepare, shape_of
 from ..transaction import Transaction
 from .backing import SqlBackingMap
@@ -181,6 +182,10 @@ class SqlMapState(StateFactory):
     @property
     def state_type(self) -> StateClass:
         return SqlMapRows
+
+    @property
+    def needs(self) -> Needs:
+        return needs_of_store(self.url)
 
     @property
     def location(self) -> Location:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from trident_py.chunks import TupleList
 from trident_py.errors import DefinitionError, StateError
-from trident_py.state import BatchParticipant, ITupleCollection, Location, State, StateFactory, StatePlace
+from trident_py.state import BatchParticipant, ITupleCollection, Location, Needs, State, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
 
 from ...columns.values import Column, decoded
@@ -17,7 +17,7 @@ from ...rows import RowUpdater, check_asked_behind, shared
 from ..dialects.base import names
 from ..inspect import check
 from ..ledger import Ledger, SqlFence
-from ..store import Store, parsed, shown
+from ..store import Store, needs_of_store, parsed, shown
 from ..table import Shape, TablePlace, described, existing, location_of, prepare, prepare_ledger, shape_of
 from ..transaction import Transaction
 
@@ -92,6 +92,10 @@ class RowFactory(StateFactory):
     @property
     def location(self) -> Location:
         return location_of(self.place, self._beside, self._shared)
+
+    @property
+    def needs(self) -> Needs:
+        return needs_of_store(self.url)
 
     @property
     def _beside(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from sqlalchemy.pool import NullPool
 from trident_py.errors import DefinitionError
 from trident_py.patience import again_for
 from trident_py.sqlcodes import lost_a_lock_on_sqlite, sqlite_code_of
+from trident_py.state import Needs
 
 from ...connection import Connection, driver_connection
 from .maps import SqliteMaps
@@ -43,6 +44,10 @@ class Sqlite(SqliteMaps):
                 "a SQLite state needs a file that several processes can open: sqlite:///counts.db"
             )
         return url.set(database=str(Path(url.database).absolute()))
+
+    def needs(self, url: URL) -> Needs:
+        file = f"it is the SQLite file {url.database}, and each machine would write a file of its own"
+        return Needs(modules=("sqlalchemy",), one_machine=file)
 
     def part(self, url: URL, index: int) -> URL:
         path = Path(url.database or "")
