@@ -1,7 +1,7 @@
 #!/bin/sh
 # The programs of MariaDB, PostgreSQL and Redis, which the tests start as servers of their own: installed when they are
-# missing and this is root on Debian; otherwise says what is missing. The jars of the Kafka broker come by Maven into the
-# user's cache. Quick when all is there. Starts no service.
+# missing and this is root on Debian; otherwise says what is missing. The jars of the Kafka broker, of HDFS and of Hadoop's
+# client of S3 come by Maven into the user's cache. Quick when all is there. Starts no service.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -17,13 +17,18 @@ has_redis() { [ -n "${TRIDENT_REDIS_URL:-}" ] || command -v redis-server >/dev/n
 
 kafka_jars() { [ -n "${KAFKA_BOOTSTRAP:-}" ] || .venv/bin/python -m trident_py.testing.servers.kafka_jars "$@"; }
 
-has_maven() { kafka_jars --there || command -v mvn >/dev/null 2>&1; }
+hadoop_jars() { .venv/bin/python -m trident_py.testing.servers.hadoop_jars "$@"; }
+
+has_maven() { { kafka_jars --there && hadoop_jars --there; } || command -v mvn >/dev/null 2>&1; }
+
+has_jdk() { command -v "${JAVA_HOME:+$JAVA_HOME/bin/}javac" >/dev/null 2>&1; }
 
 missing() {
     has_mariadb || printf 'mariadb-server '
     has_postgresql || printf 'postgresql '
     has_redis || printf 'redis-server '
     has_maven || printf 'maven '
+    has_jdk || printf 'openjdk-17-jdk-headless '
 }
 
 # A package's own service must not start: the tests' servers have their own data, sockets and ports.
@@ -71,10 +76,15 @@ if ! kafka_jars --there; then
     echo '== fetching the Kafka broker (Maven, some 45 MB)'
     kafka_jars >/dev/null || wanted="$wanted kafka"
 fi
+if ! hadoop_jars --there; then
+    echo "== fetching HDFS and Hadoop's client of S3 (Maven, some 70 MB)"
+    hadoop_jars >/dev/null || wanted="$wanted hadoop"
+fi
 if [ -z "$wanted" ]; then exit 0; fi
 
 echo "note: missing for the tests on real servers: $wanted" >&2
-echo "      Install:  sudo apt-get install --no-install-recommends mariadb-server postgresql redis-server maven" >&2
+echo "      Install:  sudo apt-get install --no-install-recommends mariadb-server postgresql redis-server maven \\" >&2
+echo "                openjdk-17-jdk-headless" >&2
 echo "      or name servers of yours (compose.yaml has some): TRIDENT_MARIADB_URL, TRIDENT_POSTGRESQL_URL," >&2
 echo "      TRIDENT_REDIS_URL, KAFKA_BOOTSTRAP" >&2
 if [ "${CI:-}" = true ]; then echo 'error: the tests of a CI run need all of them' >&2; exit 1; fi

@@ -15,6 +15,7 @@ import tiers
 from hypothesis import HealthCheck, settings
 
 from states.sql.store import close_stores
+from trident_py.testing.servers.hdfs import HdfsServer
 from trident_py.testing.servers.kafka_broker import KafkaBroker
 from trident_py.testing.servers.redis_server import RedisServer
 from trident_py.testing.servers.sql_servers import ServiceMissing
@@ -111,6 +112,18 @@ def redis() -> Iterator[str]:
     server.close()
 
 
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[HdfsServer]:
+    """The HDFS of all tests. Leave it running; a test that kills starts its own."""
+    server = HdfsServer()
+    try:
+        server.start()
+    except ServiceMissing as error:
+        _without("hdfs", error)
+    yield server
+    server.close()
+
+
 def _own_kafka() -> Iterator[Callable[..., Any]]:
     """``own_kafka(**options)``: a broker of this test (or module) alone, to be killed and restarted at will."""
     made: list[Any] = []
@@ -175,7 +188,7 @@ def _served(kind: str) -> Iterator[Any]:
 def _without(kind: str, error: ServiceMissing) -> NoReturn:
     """No database, no test: loud here, an error where a run must be complete."""
     variable = brokers.VARIABLE if kind == "kafka" else databases.variable(kind)
-    _missing[kind] = f"NOT TESTED on {kind}: {error}; or name a server: {variable}"
+    _missing[kind] = f"NOT TESTED on {kind}: {error}" + ("" if kind == "hdfs" else f"; or name a server: {variable}")
     if os.environ.get("CI") == "true":
         pytest.fail(_missing[kind], pytrace=False)
     pytest.skip(_missing[kind])

@@ -87,7 +87,7 @@ def test_missing_jars_and_a_missing_maven_say_what_to_do(monkeypatch: pytest.Mon
     monkeypatch.setattr(services.shutil, "which", lambda *_, **__: None)
     monkeypatch.setenv(kafka_jars.VARIABLE, str(tmp_path / "jars"))
     assert not kafka_jars.there()
-    with pytest.raises(ServiceMissing, match="mvn, which fetches Kafka's jars, is not installed"):
+    with pytest.raises(ServiceMissing, match="mvn, which fetches jars for tests, is not installed"):
         kafka_jars.jars()
     (tmp_path / "jars").mkdir()
     with pytest.raises(ServiceMissing, match="has no Kafka broker; remove it"):

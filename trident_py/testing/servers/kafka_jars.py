@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from .service import ServiceMissing
@@ -53,25 +54,25 @@ def jars() -> Path:
     return wanted
 
 
-def fetch(pom: Path, wanted: Path) -> None:
-    """Fetches the jars of a pom into a folder, unless it exists. Raises ServiceMissing.
+def fetch(pom: Path, wanted: Path, *options: str) -> None:
+    """Fetches the jars of a pom into a folder, unless it exists. ``options`` are Maven's. Raises ServiceMissing.
 
     Several processes may do so at once: each one fetches into its own folder, and the first one's stays.
     """
     if not wanted.is_dir():
         wanted.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="kafka-", dir=wanted.parent) as scratch:
-            _copy(pom, Path(scratch) / "jars")
+        with tempfile.TemporaryDirectory(prefix="jars-", dir=wanted.parent) as scratch:
+            _copy(pom, Path(scratch) / "jars", options)
             with contextlib.suppress(OSError):
                 (Path(scratch) / "jars").rename(wanted)
 
 
-def _copy(pom: Path, into: Path) -> None:
+def _copy(pom: Path, into: Path, options: Sequence[str]) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        raise ServiceMissing("mvn, which fetches Kafka's jars, is not installed: sudo apt-get install maven")
+        raise ServiceMissing("mvn, which fetches jars for tests, is not installed: sudo apt-get install maven")
     command = [maven, "-q", "-B", "-f", str(pom), FETCH, "-DincludeScope=runtime", f"-DoutputDirectory={into}"]
-    maven_run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    maven_run = subprocess.run([*command, *options], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if maven_run.returncode != 0:
         output = (maven_run.stdout + maven_run.stderr)[-2000:]
         raise ServiceMissing(f"mvn could not fetch the jars that {pom} lists:\n{output}")
