@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 
-def needs(what: str, package: str | None, extra: str) -> str:
+def missing(what: str, package: str | None, extra: str) -> str:
     """The error for a package that is missing: what needs it, and the extra of trident-py that brings it."""
     return f"{what} needs {package}: pip install 'trident-py[{extra}]'"
 

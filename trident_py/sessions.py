@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import URL, Engine, event
 
-from .errors import DefinitionError, needs
+from .errors import DefinitionError, missing
 from .secrets import shown
 
 _POSTGRESQL = {
@@ -109,7 +109,7 @@ def driver_of(url: URL) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         extra = "postgresql" if url.get_backend_name() == "postgresql" else "mysql"
-        raise DefinitionError(needs(shown(url.render_as_string()), error.name, extra)) from None
+        raise DefinitionError(missing(shown(url.render_as_string()), error.name, extra)) from None
 
 
 def pin_engine(engine: Engine) -> None:

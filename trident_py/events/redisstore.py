@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..errors import DefinitionError, needs
+from ..errors import DefinitionError, missing
 from ..secrets import hidden, secrets_in, shown
 from .claims import PROCESSED, PRODUCED, Claim, ClaimAnswer, Entry, by_outcome, store_error
 
@@ -74,7 +74,7 @@ class RedisClaims:
         try:
             import redis
         except ModuleNotFoundError:
-            raise DefinitionError(needs(f"the store {shown(url)}", "redis", "redis")) from None
+            raise DefinitionError(missing(f"the store {shown(url)}", "redis", "redis")) from None
         self._redis = redis
         options = {"decode_responses": True, "socket_timeout": PATIENCE, "socket_connect_timeout": 3}
         try:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from ..errors import DefinitionError, FailedException, StateError, TridentError, needs
+from ..errors import DefinitionError, FailedException, StateError, TridentError, missing
 from ..needs import Needs
 from ..secrets import hidden, is_secret
 from .codes import PASSING, Meaning, is_known, meaning_of
@@ -62,7 +62,7 @@ class Cluster:
     def of(cls, bootstrap: str, settings: Mapping[str, Any] | None = None) -> Cluster:
         """Returns the cluster. Raises DefinitionError for malformed addresses or settings, and without the client."""
         if find_spec("confluent_kafka") is None:
-            raise DefinitionError(needs("Kafka", "the client confluent_kafka", "kafka"))
+            raise DefinitionError(missing("Kafka", "the client confluent_kafka", "kafka"))
         if not isinstance(bootstrap, str) or not re.fullmatch(r"[^\s,]+:\d+(,\s*[^\s,]+:\d+)*", bootstrap):
             raise DefinitionError(f"bootstrap must list brokers as 'host:port,host:port', got {bootstrap!r}")
         for name, value in (settings or {}).items():

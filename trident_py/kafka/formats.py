@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from ..chunks import Column, arrow_type, typed
-from ..errors import DefinitionError, TridentError, needs
+from ..errors import DefinitionError, TridentError, missing
 from ..needs import Needs
 from ..spouts.filereaders import single
 from ..spouts.jsonvalues import is_text, json_columns, json_table, json_value
@@ -179,7 +179,7 @@ def _avro() -> Any:
     try:
         import fastavro
     except ImportError as error:
-        raise DefinitionError(needs("Avro", "fastavro", "avro")) from error
+        raise DefinitionError(missing("Avro", "fastavro", "avro")) from error
     return fastavro
 
 

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from ...errors import TridentError, needs
+from ...errors import TridentError, missing
 from ...secrets import shown
 from .service import ServiceMissing
 
@@ -61,7 +61,7 @@ def connection(url: str) -> Iterator[Any]:
         engine = create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
     except ModuleNotFoundError as error:
         extra = "mysql" if url.startswith("mysql") else "postgresql"
-        raise ServiceMissing(needs(shown(url), f"the driver {error.name}", extra)) from error
+        raise ServiceMissing(missing(shown(url), f"the driver {error.name}", extra)) from error
     with engine.connect() as server:
         yield server
 
