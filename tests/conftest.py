@@ -18,6 +18,7 @@ from states.sql.store import close_stores
 from trident_py.testing.servers.hdfs import HdfsServer
 from trident_py.testing.servers.kafka_broker import KafkaBroker
 from trident_py.testing.servers.redis_server import RedisServer
+from trident_py.testing.servers.s3 import S3Server
 from trident_py.testing.servers.sql_servers import ServiceMissing
 
 _missing: dict[str, str] = {}
@@ -159,6 +160,18 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         close_stores()
 
 
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """The S3 of all tests. Leave it running; a test that kills makes its own."""
+    server = S3Server()
+    try:
+        server.start()
+    except ServiceMissing as error:
+        _without("s3", error)
+    yield server
+    server.close()
+
+
 @pytest.fixture
 def own_server() -> Iterator[Callable[..., Any]]:
     """``own_server("mariadb", **options)``: a server of this test alone, to be killed and restarted at will."""
@@ -188,7 +201,8 @@ def _served(kind: str) -> Iterator[Any]:
 def _without(kind: str, error: ServiceMissing) -> NoReturn:
     """No database, no test: loud here, an error where a run must be complete."""
     variable = brokers.VARIABLE if kind == "kafka" else databases.variable(kind)
-    _missing[kind] = f"NOT TESTED on {kind}: {error}" + ("" if kind == "hdfs" else f"; or name a server: {variable}")
+    other = "" if kind in ("hdfs", "s3") else f"; or name a server: {variable}"
+    _missing[kind] = f"NOT TESTED on {kind}: {error}{other}"
     if os.environ.get("CI") == "true":
         pytest.fail(_missing[kind], pytrace=False)
     pytest.skip(_missing[kind])

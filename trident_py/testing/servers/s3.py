@@ -1,0 +1,51 @@
+"""An S3 for tests: one process of moto's server on loopback, killed and restarted at will.
+
+    with S3Server() as server:
+        spout = FileSpout("s3://bucket/folder", "line string", storage=server.storage)
+        ...
+        server.kill()       # SIGKILL: its buckets were in its memory
+"""
+
+from __future__ import annotations
+
+import sys
+import urllib.request
+from importlib.util import find_spec
+from pathlib import Path
+
+from ...errors import missing
+from .service import HOST, Service, ServiceMissing
+
+__all__ = ["S3Server"]
+
+
+class S3Server(Service):
+    """moto's server. It holds its buckets in memory and takes any credentials; it has no ``options``."""
+
+    name = "S3 (moto)"
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def storage(self) -> dict[str, str]:
+        """The settings of a client, as ``FileSpout`` takes them."""
+        return {
+            "endpoint_override": self.endpoint, "region": "us-east-1", "access_key": "tester",
+            "secret_key": "a-secret-key",
+        }  # fmt: skip
+
+    def _programs(self) -> Path:
+        if find_spec("moto") is None:
+            raise ServiceMissing(missing("the S3 of the tests", "the package moto[server]", "dev"))
+        return Path(sys.executable).parent
+
+    def _command(self) -> list[str]:
+        return [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", HOST, "-p", str(self.port)]
+
+    def _answer(self) -> None:
+        urllib.request.urlopen(f"{self.endpoint}/moto-api/data.json", timeout=2).close()
+
+    def _no_answer(self) -> tuple[type[BaseException], ...]:
+        return (OSError,)
