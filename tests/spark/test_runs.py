@@ -239,6 +239,25 @@ def test_a_source_of_spark_and_a_spout_of_ours_meet_in_one_query(spark_cluster: 
     assert sorted(row for each in rows.values() for row in each) == [(0,), (1,), (2,), (3,), (100,)]
 
 
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_replay_reads_the_sources_of_spark_again(spark_cluster: Any, tmp_path: Path, mixed: bool) -> None:
+    (tmp_path / "in").mkdir()
+    for name, lines in {"a.json": range(100, 105), "b.json": range(105, 108)}.items():
+        (tmp_path / "in" / name).write_text("".join(json.dumps({"n": n}) + "\n" for n in lines))
+    files = SparkSpout("json", {"path": str(tmp_path / "in"), "maxFilesPerTrigger": 1}, schema="n bigint")
+    topology = TridentTopology()
+    stream = topology.newStream("files", files)
+    if mixed:
+        stream = topology.merge(topology.newStream("ours", numbers(4)), stream)
+    kept = stream.parallelismHint(2).each("n", failing(lambda n: True, {(1, 0), (2, 0)})).partitionBy("n")
+    collect(kept.parallelismHint(2), "rows")
+    running = spark_cluster().submitTopology("t", {}, topology.build(), availableNow=True)
+    assert running.awaitTermination(60)
+    assert running.attempts == {1: 1, 2: 1}
+    rows = [row[0] for rows in running.collected("rows").values() for row in rows]
+    assert sorted(rows) == [*(range(4) if mixed else ()), *range(100, 108)]
+
+
 class RefusesOnce(ITridentSpout):
     """Its coordinator cannot say at first what txid 2 is."""
 

@@ -19,6 +19,7 @@ from ..topology import Topology
 from ..topology.topology import check_submission
 from .checkpoint import Checkpoint
 from .component import SparkComponent
+from .runs import active_runs
 from .session import session_of
 from .source import data_source
 from .stage import import_paths
@@ -107,11 +108,13 @@ class SparkRunningTopology(RunningTopology):
             )
             for program in programs
         }
+        active_runs.begin(run)
 
     def _run_component(self, component: str) -> None:
         self._components[component].run()
 
     def _clean_up(self) -> None:
+        active_runs.end(self.run)
         home.forget(self.run)
 
     def _stop(self) -> None:

@@ -22,12 +22,13 @@ from ..run.progress import RunningTopology
 from ..spouts.coordination import Coordination, Descriptor
 from . import failures
 from .checkpoint import Checkpoint
-from .internals import Interrupted, first_source_offset, fresh_copy
+from .internals import Interrupted, first_source_offset
 from .planner import BatchPlanner
+from .runs import active_runs
 from .session import query_settings
 from .shipping import pickled
-from .stage import BATCH, DESCRIPTORS, RETRY, Shipped, import_paths
-from .streaming_plan import python_spouts, streaming_plan, with_streamed_spouts
+from .stage import BATCH, RETRY, RUNS, Shipped, import_paths
+from .streaming_plan import python_spouts, replay_plan, streaming_plan, with_streamed_spouts
 
 LOST_ATTEMPTS = 4
 LOG_WAIT = 5.0
@@ -58,7 +59,7 @@ class SparkComponent:
         shared = Proxy(service.address, f"{self.key}/metadata")
         self.program = replace(program, conf=with_context(program.conf, metadata=shared))
         sent = pickled(with_streamed_spouts(self.program))
-        self.shipped = Shipped(self.key, sent, service.address, import_paths())
+        self.shipped = Shipped(self.key, sent, import_paths())
         self.checkpoint = checkpoint
         self.available_now = available_now
         self.error: BaseException | None = None
@@ -251,24 +252,25 @@ class SparkComponent:
         return self.coordination.remembered(txid)[1] is not None
 
     def _executor(self, frame: DataFrame) -> Callable[[BatchInfo, list[Descriptor] | None], AttemptOutcome]:
-        """A function that runs attempts of one batch: the first on the query's own plan, later ones on fresh copies."""
+        """A function that runs attempts of one batch: the first on the query's own plan, later ones on plans whose
+        source is the new descriptors."""
         context = frame.sparkSession.sparkContext
 
         def execute(batch: BatchInfo, descriptors: list[Descriptor] | None) -> AttemptOutcome:
             context.setLocalProperty(BATCH, batch.to_json())
-            if descriptors is not None:
-                context.setLocalProperty(DESCRIPTORS, self.planner.replay(descriptors))
+            context.setLocalProperty(RUNS, active_runs.to_json())
             try:
-                plan = frame if descriptors is None else fresh_copy(self.query, frame.sparkSession)
+                plan = frame if descriptors is None else self._replay(frame.sparkSession, descriptors)
                 rows = plan.collect()
             except Exception as error:
                 return self._engine_failed(error, batch)
-            finally:
-                if descriptors is not None:
-                    context.setLocalProperty(DESCRIPTORS, None)  # type: ignore[arg-type]
             return self._outcome(batch, rows)
 
         return execute
+
+    def _replay(self, session: SparkSession, descriptors: list[Descriptor]) -> DataFrame:
+        rows = self.planner.rows_of(descriptors)
+        return replay_plan(session, self.query, self.program, self.shipped, rows)
 
     def _outcome(self, batch: BatchInfo, rows: list[Any]) -> AttemptOutcome:
         for row in rows:

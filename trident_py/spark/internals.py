@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 _CAUSES = 6
+_MAP_IN_ARROW = "MapInArrow"
 
 
 class Interrupted(Exception):
@@ -61,10 +62,13 @@ def first_source_offset(query: StreamingQuery, batch_id: int) -> dict | None:
     return json.loads(offset.get().json()) if offset.isDefined() else None
 
 
-def fresh_copy(query: StreamingQuery, session: SparkSession) -> DataFrame:
-    """A copy of the plan of the query's running batch. The original frame would reuse its shuffle files and skip
-    stages."""
+def source_rows(query: StreamingQuery, session: SparkSession, levels: int) -> DataFrame:
+    """The rows of the query's sources in its running batch, read again: those that enter the lowest of the plan's
+    ``levels`` calls of mapInArrow. The plan is copied, because the original would reuse its shuffle files."""
     plan = query._jsq.streamingQuery().lastExecution().executedPlan().clone()
+    while levels:
+        levels -= str(plan.nodeName()) == _MAP_IN_ARROW
+        plan = plan.children().apply(0)
     frame = session._jsparkSession.internalCreateDataFrame(plan.execute(), plan.schema(), False)
     return DataFrame(frame, session)
 

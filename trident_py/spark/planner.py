@@ -1,12 +1,11 @@
 """The driver's side of the source: plans the next batch, its metadata and the descriptors of its tasks.
 
-Each run of a component has one. Through the home service, Spark's planner process calls it and, after a restart and in
-replays, tasks do. Exceptions of spouts become failure rows, so that they reach the batch loop like any other failure.
+Each run of a component has one. Spark's planner process, on the driver's machine, calls it through the home service.
+Exceptions of spouts become failure rows, so that they reach the batch loop like any other failure.
 """
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -46,19 +45,13 @@ class BatchPlanner:
         self._base = base
         self._last = last
         self._restored = False
-
         self._again: tuple[int, list[Row]] | None = None
-        self._replay: dict[int, list[tuple[int, bytes]]] = {}
         self._lock = threading.RLock()
 
     @property
     def last_txid(self) -> int:
         """The last txid that is committed or that Spark has begun."""
         return self._last
-
-    def alive(self) -> bool:
-        """Called by a worker to find out whether this run still goes on."""
-        return True
 
     def initial(self) -> Offset:
         """The offset before the first batch of a new checkpoint."""
@@ -109,17 +102,9 @@ class BatchPlanner:
         """Called when Spark has begun this batch, also if only a source of Spark had data."""
         self._last = max(self._last, txid)
 
-    def replay(self, descriptors: Sequence[Descriptor]) -> str:
-        """Keeps the descriptors of another attempt, and returns the job property that makes tasks fetch them."""
-        rows: dict[int, list[tuple[int, bytes]]] = {}
-        for pid, tag, block in descriptor_rows(map(self._numbered, descriptors)):
-            rows.setdefault(pid, []).append((tag, block))
-        self._replay = rows
-        return json.dumps([*self._python, FAILURE])
-
-    def replayed(self, partition: int) -> list[tuple[int, bytes]]:
-        """The descriptors for a task of level 0 in a replay. Called by the task."""
-        return self._replay.get(partition, [])
+    def rows_of(self, descriptors: Sequence[Descriptor]) -> list[Row]:
+        """The rows that start level 0 in another attempt."""
+        return list(descriptor_rows(map(self._numbered, descriptors)))
 
     def _wait_ready(self, txid: int) -> bool:
         """Waits a moment for a spout to be ready, unless the component also has sources of Spark."""
@@ -147,10 +132,9 @@ class BatchPlanner:
             self._coordination.restore(int(start["txid"]), metadata_of(start))
         self._restored = True
 
-
     def _rows(self, txid: int, metadata: dict) -> list[Row]:
         try:
-            return list(descriptor_rows(map(self._numbered, self._coordination.descriptors(txid, 0, metadata))))
+            return self.rows_of(self._coordination.descriptors(txid, 0, metadata))
         except BaseException as error:
             return self._failure_rows(error)
 

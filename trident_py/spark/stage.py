@@ -17,21 +17,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..home import HomeAddress, HomeError, Proxy
-from ..run import worker_memory as runs
 from ..run.program import BatchInfo, Program, Row
-from ..run.worker_memory import run_level
+from ..run.worker_memory import end_run, run_level
 
 BATCH = "trident.batch"
-DESCRIPTORS = "trident.descriptors"
+RUNS = "trident.runs"
 RETRY = -1_000_000
 SCHEMA = "pid int, tag int, block binary"
 FLUSH_BYTES = 1 << 20
 FLUSH_ROWS = 1024
 
-_ARROW = pa.schema([("pid", pa.int32()), ("tag", pa.int32()), ("block", pa.binary())])
+ROWS = pa.schema([("pid", pa.int32()), ("tag", pa.int32()), ("block", pa.binary())])
 _programs: dict[str, Program] = {}
-_homes: dict[str, HomeAddress] = {}
+_runs_seen = 0  # in a worker: the highest number of a list of runs
 
 
 @dataclass(frozen=True)
@@ -40,13 +38,12 @@ class Shipped:
 
     key: str
     program: bytes
-    home: HomeAddress
     paths: tuple[str, ...]
 
 
 def level_function(shipped: Shipped, level: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function of one level. Nested, so that it is pickled by value and not by its module's name."""
-    key, program, home, paths = shipped.key, shipped.program, pickle.dumps(shipped.home), shipped.paths
+    key, program, paths = shipped.key, shipped.program, shipped.paths
 
     def level_of_a_batch(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import sys
@@ -54,7 +51,7 @@ def level_function(shipped: Shipped, level: int) -> Callable[[Iterator[pa.Record
         sys.path.extend(path for path in paths if path not in sys.path)
         from trident_py.spark.stage import execute
 
-        return execute(key, program, home, level, batches)
+        return execute(key, program, level, batches)
 
     return level_of_a_batch
 
@@ -64,9 +61,7 @@ def import_paths() -> tuple[str, ...]:
     return tuple(path or str(Path.cwd()) for path in sys.path)
 
 
-def execute(
-    key: str, program: bytes, home: bytes, level: int, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+def execute(key: str, program: bytes, level: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Runs this task's partition of a level, on the executor. An exception here is never one of user code."""
     from pyspark import TaskContext
 
@@ -74,12 +69,8 @@ def execute(
     assert context is not None
     partition = context.partitionId()
     batch = _batch_info(context.getLocalProperty(BATCH))
-    loaded = _program(key, program, home)
-    rows = arriving(batches)
-    fresh = context.getLocalProperty(DESCRIPTORS)
-    if level == 0 and fresh:
-        rows = _replayed(rows, Proxy(pickle.loads(home), f"{key}/planner"), partition, json.loads(fresh))
-    yield from leaving(run_level(loaded, level, partition, batch, rows))
+    _drop_ended_runs(str(context.getLocalProperty(RUNS)))
+    yield from leaving(run_level(_program(key, program), level, partition, batch, arriving(batches)))
     if context.attemptNumber() > 0:
         retry = {"level": level, "partition": partition, "retries": context.attemptNumber()}
         yield from leaving([(0, RETRY, json.dumps(retry).encode())])
@@ -110,17 +101,7 @@ def leaving(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
 def _record_batch(rows: list[Row]) -> pa.RecordBatch:
     pids, tags, blocks = zip(*rows, strict=True)
     columns = [pa.array(pids, pa.int32()), pa.array(tags, pa.int32()), pa.array(blocks, pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, schema=_ARROW)
-
-
-def _replayed(
-    rows: Iterable[tuple[int, Any]], planner: Any, partition: int, python_spouts: list[int]
-) -> Iterator[tuple[int, Any]]:
-    """The rows of a replay: descriptors from the driver replace those that the source gave for the first attempt."""
-    for tag, block in rows:
-        if tag not in python_spouts:
-            yield tag, block
-    yield from planner.replayed(partition)
+    return pa.RecordBatch.from_arrays(columns, schema=ROWS)
 
 
 @lru_cache(maxsize=16)
@@ -128,18 +109,22 @@ def _batch_info(text: str) -> BatchInfo:
     return BatchInfo.from_json(text)
 
 
-def _program(key: str, program: bytes, home: bytes) -> Program:
-    """The component's program in this worker. When a new one arrives, the programs of ended runs are dropped."""
+def _program(key: str, program: bytes) -> Program:
+    """The component's program in this worker."""
     if key not in _programs:
-        for other in list(_programs):
-            _drop_if_ended(other)
-        _programs[key], _homes[key] = pickle.loads(program), pickle.loads(home)
+        _programs[key] = pickle.loads(program)
     return _programs[key]
 
 
-def _drop_if_ended(key: str) -> None:
-    try:
-        Proxy(_homes[key], f"{key}/planner").alive()
-    except HomeError:
-        del _programs[key], _homes[key]
-        runs.end_run(key.partition("/")[0])
+def _drop_ended_runs(text: str) -> None:
+    """Drops what this worker keeps of runs that have ended. ``text`` is the driver's `active_runs` when it started the
+    job. Ignores a list that is older than one seen before: it may lack a run that began since."""
+    global _runs_seen
+    number, runs = json.loads(text)
+    if number <= _runs_seen:
+        return
+    _runs_seen = number
+    for ended in {key.partition("/")[0] for key in _programs} - set(runs):
+        for key in [key for key in _programs if key.startswith(f"{ended}/")]:
+            del _programs[key]
+        end_run(ended)

@@ -1,6 +1,7 @@
 """Builds a program's streaming query: sources of descriptors, then a stage and an exchange for each level.
 
-The plan is built once; foreachBatch only triggers it. `repartitionById` sends a row to exactly the partition that it
+The plan is built once; foreachBatch only triggers it. A replay has a plan of its own, which begins with the descriptors
+of that attempt: so they travel with the job. `repartitionById` sends a row to exactly the partition that it
 names, so a task's partition index is the program's, never a choice of adaptive execution.
 """
 
@@ -13,16 +14,36 @@ from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
 
-from ..run.program import Program
+from ..run.program import FAILURE, Program, Row
 from ..spouts.sparkspout import SparkSpout
 from ..tuples import Fields
-from .stage import SCHEMA, Shipped, level_function
+from .internals import source_rows
+from .stage import ROWS, SCHEMA, Shipped, level_function
 
 
 def streaming_plan(spark: SparkSession, program: Program, source: str, shipped: Shipped) -> DataFrame:
     """The whole component as one streaming DataFrame. Its rows are the rows that leave the last level."""
-    rows = _sources(spark, program, source, shipped)
+    return _levels(_sources(spark, program, source, shipped), program, shipped)
+
+
+def replay_plan(
+    session: SparkSession, query: StreamingQuery, program: Program, shipped: Shipped, descriptors: list[Row]
+) -> DataFrame:
+    """Another attempt of the query's running batch. These descriptors replace those of the source for Python spouts;
+    sources of Spark are read again. ``session`` is the batch's own: it has the query's settings."""
+    columns = zip(*descriptors, strict=True) if descriptors else ([], [], [])
+    table = pa.table([pa.array(column, kind.type) for column, kind in zip(columns, ROWS, strict=True)], ROWS)
+    rows = session.createDataFrame(table, SCHEMA)
+    numbers = python_spouts(program)
+    if len(numbers) < len(program.spouts):
+        streamed = source_rows(query, session, program.level_count)
+        rows = streamed.where(~streamed["tag"].isin([*numbers, FAILURE])).unionAll(rows)
+    return _levels(rows, program, shipped)
+
+
+def _levels(rows: DataFrame, program: Program, shipped: Shipped) -> DataFrame:
     if program.partitions(0) > 1:
         rows = rows.repartitionById(program.partitions(0), "pid")
     elif _needs_one_partition(program):
