@@ -24,13 +24,22 @@ KEYS = {
 }
 
 
+class CurrentBatch:
+    """The batch that a process works on, for the states of one component: its ``transaction`` (a TransactionAttempt),
+    and what the spouts share with its tasks, by spout id. Changes with every attempt."""
+
+    def __init__(self) -> None:
+        self.transaction: Any = None
+        self.shared: Mapping[str, Any] = {}
+
+
 @dataclass(frozen=True)
 class RunContext:
     """The place of a spout, an operation or a state in a run. A field that the conf lacks has its default.
 
     ``lineage``: the identity of the checkpoint. ``generation``: the state's fencing token, None without a driver.
     ``way``: how tuples reach the state's partition (`trident_py.run.ways`). ``home``: the address of the driver's
-    objects (`trident_py.home`), None in the driver itself. ``running``: its ``transaction`` is the current attempt.
+    objects (`trident_py.home`), None in the driver itself. ``running``: the current attempt, and what spouts share.
     ``metadata``: the store of the spouts' metadata. ``report(error)`` records an event. When a participant is opened,
     ``txid`` is the last txid that the checkpoint has committed, and ``forget`` means that the user gives up the store's
     knowledge of older txids. ``command_line``: error messages show settings as command-line options.
@@ -43,7 +52,7 @@ class RunContext:
     way: str = ""
     run: str = ""
     home: Any = None
-    running: Any = None
+    running: CurrentBatch | None = None
     metadata: Any = None
     report: Callable[[BaseException], Any] | None = None
     txid: int = 0
@@ -55,7 +64,7 @@ class RunContext:
         return cls(**{name: value for name, key in KEYS.items() if (value := conf.get(key)) is not None})
 
 
-def attempt_of(running: Any) -> int:
+def attempt_of(running: CurrentBatch | None) -> int:
     """The number of the current attempt, from a `RunContext`'s ``running``; 0 outside of a run."""
     return 0 if running is None or running.transaction is None else int(running.transaction.attemptId)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,9 +22,11 @@ from spout_support import (
     when_ready,
 )
 
+from trident_py.context import CurrentBatch
 from trident_py.errors import SpoutError
 from trident_py.kafka import Consumed, KafkaSpout, consumed, partitions_of_task
 from trident_py.spouts import FileMetadataStore
+from trident_py.tuples import TransactionAttempt
 
 
 @pytest.fixture
@@ -163,16 +166,23 @@ def test_an_end_that_is_reached_stays_reached_after_a_restart(kafka: Any, play: 
 # Consumed offsets, for a state that commits them
 
 
+def sharing(player: Any, txid: int) -> dict:
+    """The conf of a state in a task of this txid."""
+    batch = CurrentBatch()
+    batch.transaction = TransactionAttempt(txid, 0)
+    batch.shared = json.loads(json.dumps(player.coordination.shared(txid)))
+    return {"trident.context": batch}
+
+
 def test_the_consumed_offsets_of_a_batch_are_there_while_it_runs(kafka: Any, play: Any, topic: str) -> None:
     other = kafka.create_topic(partitions=2)
     produce(kafka, other, ["x"] * 3, partition=1)
     options = {"groupId": "g", "shareOffsets": True, "maxRecordsPerBatch": 6}
     player = play([topic, other], partitions=2, **options)
-    conf = {"trident.metadata": player.store}
     read = dict.fromkeys([(topic, 0), (other, 0), (other, 1)], 0)
     for txid in (1, 2):
         rows = player.batch(txid)
-        batch = consumed(conf, "s0", txid)
+        batch = consumed(sharing(player, txid), "s0", txid)
         assert batch.group == "g"
         ends = {(name, p): end for name, entries in batch.offsets.items() for p, end in entries.items()}
         assert sum(ends.values()) - sum(read.values()) == len(values(rows))
@@ -185,15 +195,15 @@ def test_the_consumed_offsets_of_a_batch_are_there_while_it_runs(kafka: Any, pla
         assert shared[0] | shared[1] == ends and not set(shared[0]) & set(shared[1])
     assert read == {(topic, 0): 5, (other, 0): 0, (other, 1): 3}
     with pytest.raises(SpoutError, match="shareOffsets=True"):
-        consumed(conf, "s0", 1)  # a batch that is over
+        consumed(sharing(player, 2), "s0", 1)  # a batch that is over
 
 
 def test_a_replay_shares_the_same_offsets(kafka: Any, play: Any, topic: str) -> None:
     player = play(topic, groupId="g", shareOffsets=True, maxRecordsPerBatch=2)
     player.emit(1)
-    first = consumed({"trident.metadata": player.store}, "s0", 1)
+    first = consumed(sharing(player, 1), "s0", 1)
     player.emit(1, 1)
-    assert consumed({"trident.metadata": player.store}, "s0", 1) == first == Consumed("g", {topic: {0: 2}})
+    assert consumed(sharing(player, 1), "s0", 1) == first == Consumed("g", {topic: {0: 2}})
 
 
 # Backlog

@@ -340,3 +340,62 @@ def test_a_retried_task_reports_once_more_and_nothing_is_lost():
     player.coordination.commit(1, 0, [None, *player.reports])
     assert lost == player.reports
     assert values(player.batch(2)) == "CDuv"
+
+
+# What travels with the descriptors of an opaque spout
+
+
+def payloads(player, txid, attempt=0):
+    metadata = player.coordination.initialize(txid, attempt)
+    return [descriptor.payload for descriptor in player.coordination.descriptors(txid, attempt, metadata)]
+
+
+def test_a_batch_sends_each_position_once_and_a_replay_sends_all_to_all():
+    player = Player(Opaque(), partitions=2)
+    player.batch(1)
+    ends = {"a": {"start": 0, "end": 2}, "b": {"start": 0, "end": 2}}
+    assert [payload["last"] for payload in payloads(player, 2)] == [{"a": ends["a"]}, {"b": ends["b"]}]
+    assert [payload["last"] for payload in payloads(player, 2, 1)] == [ends, ends]
+
+
+def test_all_positions_are_sent_when_the_partitions_have_changed():
+    player = Player(Opaque(), partitions=2)
+    player.batch(1)
+    SOURCE["0"] = list("12")
+    assert [sorted(payload["last"]) for payload in payloads(player, 2)] == [["a", "b"], ["a", "b"]]
+    assert values(player.emit(2)) == "12uvCD"
+    player.batch(2)
+    assert [sorted(payload["last"]) for payload in payloads(player, 3)] == [["0", "b"], ["a"]]
+
+
+class Wandering(NewEmitter):
+    """Deals the partitions in turn, whatever the list says."""
+
+    turn = 0
+
+    def getPartitionsForTask(self, task, tasks, ordered):
+        return ordered[(task + Wandering.turn) % tasks :: tasks]
+
+
+def test_a_partition_that_moves_although_the_list_is_the_same_is_a_replay():
+    player = Player(Opaque(Wandering), partitions=2)
+    player.batch(1)
+    Wandering.turn = 1
+    for task in player.tasks.values():
+        task._payloads = []  # as in another process
+    with pytest.raises(FailedException, match="'b' has moved to another task"):
+        player.emit(2)
+    assert values(player.emit(2, 1)) == "uvCD"
+    player.commit(2, 1)
+    assert [sorted(payload["last"]) for payload in payloads(player, 3)] == [["b"], ["a"]]
+    Wandering.turn = 0
+
+
+def test_metadata_of_an_attempt_that_died_in_its_commit_is_dropped_when_the_batch_comes_again():
+    player = Player(Opaque())
+    player.batch(1)
+    player.emit(2)
+    player.commit(2)  # written, and then the driver died
+    again = Player(Opaque(), store=player.store, restored=player.logged, committed=1)
+    assert values(again.emit(2)) == "CDuv"
+    assert again.store.get("s0/user/a", 2) is None

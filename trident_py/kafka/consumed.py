@@ -1,8 +1,7 @@
 """The offsets that a batch has consumed, for a state that commits them in its own Kafka transaction.
 
-A `KafkaSpout` with ``groupId`` and ``shareOffsets=True`` writes them into the driver's metadata store before each
-attempt, where tasks read them. This is read-process-write as in Kafka Streams: the offsets become visible together with
-the results.
+A `KafkaSpout` with ``groupId`` and ``shareOffsets=True`` shares them with the tasks: they travel with the job. This is
+read-process-write as in Kafka Streams: the offsets become visible together with the results.
 """
 
 from __future__ import annotations
@@ -22,36 +21,29 @@ class Consumed(NamedTuple):
     offsets: dict[str, dict[int, int | None]]
 
 
-def path(spout_id: str) -> str:
-    """Returns the path in the metadata store, which keeps the offsets by txid."""
-    return f"{spout_id}/kafka-offsets"
-
-
-def share(conf: Mapping[str, Any], spout_id: str, txid: int, group: str, positions: Positions) -> None:
-    """Writes the offsets. Called on the driver before each attempt; a replay writes the same again."""
-    offsets = {name: dict(enumerate(topic.next)) for name, topic in positions.items()}
-    store = RunContext.of(conf).metadata
-    store.put(path(spout_id), txid, {"group": group, "offsets": offsets})
-    store.cleanup_before(path(spout_id), txid)
+def shared(group: str, positions: Positions) -> dict[str, Any]:
+    """The offsets as a JSON value. Called on the driver before each attempt; a replay shares the same."""
+    return {"group": group, "offsets": {name: dict(enumerate(topic.next)) for name, topic in positions.items()}}
 
 
 def consumed(conf: Mapping[str, Any], spout_id: str, txid: int) -> Consumed:
     """Returns the offsets that the batch has consumed; the same on replay.
 
-    Called on the driver or in a task, during the batch. ``spout_id`` is the stream's name in ``newStream``. Raises
-    SpoutError if the spout shares no offsets.
+    Called by a state in a task, during the batch, with the conf of ``makeState``. ``spout_id`` is the stream's name in
+    ``newStream``. Raises SpoutError if the spout shares no offsets.
     """
-    stored = RunContext.of(conf).metadata.get(path(spout_id), txid)
-    if stored is None:
+    current = RunContext.of(conf).running
+    if current is None or current.transaction.txid != txid or spout_id not in current.shared:
         raise SpoutError(
             f"spout {spout_id!r} has shared no consumed offsets for txid {txid}; "
             "create it with KafkaSpout(..., groupId=..., shareOffsets=True)"
         )
+    value = current.shared[spout_id]
     offsets = {
         name: {int(partition): offset for partition, offset in entries.items()}
-        for name, entries in stored["offsets"].items()
+        for name, entries in value["offsets"].items()
     }
-    return Consumed(stored["group"], offsets)
+    return Consumed(value["group"], offsets)
 
 
 def partitions_of_task(batch: Consumed, index: int, numPartitions: int) -> dict[tuple[str, int], int]:

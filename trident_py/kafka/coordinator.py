@@ -11,7 +11,7 @@ from ..patience import start_wait
 from ..spouts.interfaces import OPAQUE, ITridentSpout
 from .batches import Place, Positions, Rate, TopicPosition, metadata_of, positions_of, ranges_of, shares
 from .clients import log
-from .consumed import share
+from .consumed import shared
 from .options import KafkaOptions
 from .settling import AbandonedTopics, BrokenPromise, Judge, View, settle, starting
 from .watch import Absence, Watch
@@ -41,6 +41,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._rate = Rate(options.maxRecordsPerSecond)
         self._view: View | None = None
         self._positions: Positions | None = None
+        self._initialized: tuple[int, Any] = (0, None)
         self._behind: Any = None  # metadata of the batch before the positions
         self._final: dict[tuple[str, int], int] | None = None
         self._waiting = 0
@@ -85,9 +86,15 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             metadata = self._new(txid, self._base(prevMetadata))
         self._go_to(positions_of(metadata))
         self._behind = metadata
-        if self._options.shareOffsets and self._options.groupId is not None:
-            share(self._conf, self._id, txid, self._options.groupId, positions_of(metadata))
+        self._initialized = txid, metadata
         return metadata
+
+    def sharedWithTasks(self, txid: int) -> Any:
+        """The offsets that the batch consumes, if they are shared; see `trident_py.kafka.consumed`."""
+        group = self._options.groupId if self._options.shareOffsets else None
+        if group is None or self._initialized[0] != txid:
+            return None
+        return shared(group, positions_of(self._initialized[1]))
 
     def close(self) -> None:
         """Drops the client with its threads and connections."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from ..context import RunContext
@@ -118,6 +119,7 @@ class BatchLoop:
         if failure is not None:
             self._failed(batch, [failure])
             return False
+        batch = replace(batch, shared=self.coordination.shared(txid))
         emit = watch.lap()
         outcome = execute(batch, descriptors)
         process = watch.lap()

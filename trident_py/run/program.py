@@ -33,6 +33,7 @@ class BatchInfo:
     """One attempt of one batch, sent to each of its tasks as JSON.
 
     ``previous``: txid and attempt of the attempt before this one. A task may keep its states only if it saw that.
+    ``shared``: what spouts share with every task, by spout id.
     """
 
     txid: int
@@ -41,6 +42,7 @@ class BatchInfo:
     generations: dict[str, int] = field(default_factory=dict)
     run: str = ""
     previous: tuple[int, int] = (0, 0)
+    shared: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..context import RunContext, with_context
-from ..operations.base import TridentOperationContext
+from ..context import CurrentBatch, RunContext, with_context
 from ..plan import ProcessorNode
 from ..state.roles import Closes
 from ..tuples import TransactionAttempt
@@ -27,7 +26,7 @@ class RunMemory:
     def __init__(self) -> None:
         self.tasks: dict[tuple[str, int, int], LevelTask] = {}
         self.states: dict[tuple[str, int], tuple[Any, tuple[int, int]]] = {}
-        self.contexts: dict[str, TridentOperationContext] = {}
+        self.current: dict[str, CurrentBatch] = {}
         self._twin = Twin()
 
     def twin(self) -> Twin:
@@ -38,14 +37,14 @@ class RunMemory:
         """The partition of a state. If other processes may serve it too, it is made anew for an attempt, unless this
         process saw the previous attempt and also runs the update, in the same level."""
         assert node.state is not None
-        context = self.contexts.setdefault(program.component, TridentOperationContext(0, 1))
-        context.transaction = TransactionAttempt(batch.txid, batch.attempt)
+        current = self.current.setdefault(program.component, CurrentBatch())
+        current.transaction, current.shared = TransactionAttempt(batch.txid, batch.attempt), batch.shared
         key = (node.state.id, index)
         now = (batch.txid, batch.attempt)
         state, last = self.states.get(key, (None, None))
         alone = RunContext.of(program.conf).home is None or node.state.static
-        current = last == now or (last == batch.previous and program.updates_beside(node))
-        if state is None or not (alone or current):
+        fresh = last == now or (last == batch.previous and program.updates_beside(node))
+        if state is None or not (alone or fresh):
             if state is not None:
                 close(state)
             state = node.state.factory.makeState(self._conf(program, node.state.name, batch), None, index, count)
@@ -60,7 +59,7 @@ class RunMemory:
             generation=batch.generations.get(name),
             way=program.ways.get(name, ""),
             run=batch.run,
-            running=self.contexts[program.component],
+            running=self.current[program.component],
         )
 
     def close(self) -> None:

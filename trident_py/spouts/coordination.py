@@ -12,7 +12,6 @@ import pickle
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..chunks import Chunk
 from ..errors import FailedException
 from ..tuples import TransactionAttempt
 from .coordinators import Report, SpoutCoordinator, make_coordinator
@@ -140,14 +139,16 @@ class Coordination:
     def _payloads(
         self, info: SpoutNodeInfo, coordinator: SpoutCoordinator, tx: TransactionAttempt, metadata: Any
     ) -> list:
-        if not coordinator.home:
-            return [metadata] * info.partitions
         try:
-            rows = coordinator.emit(tx, metadata)
-            return [Chunk.of_rows(info.fields, part).encode() for part in rows]
+            return coordinator.payloads(tx, metadata, info.partitions)
         except BaseException as error:
             error.add_note(f"in spout {info.id!r}, txid {tx.txid}, attempt {tx.attemptId}")
             raise
+
+    def shared(self, txid: int) -> dict[str, Any]:
+        """Returns what the spouts share with all tasks during this txid, a JSON value by spout id."""
+        values = {info.id: coordinator.shared(txid) for info, coordinator in self._pairs()}
+        return {spout: value for spout, value in values.items() if value is not None}
 
     def commit(self, txid: int, attempt: int, reports: Sequence[Any]) -> None:
         """Commits the spouts after all states: committer spouts commit, then opaque spouts' metadata is written.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..chunks import Chunk
 from ..context import with_context
-from ..errors import DefinitionError, FailedException, SpoutError
-from ..names import escaped
+from ..errors import DefinitionError, FailedException
 from ..operations.base import TridentCollector
 from ..tuples import TransactionAttempt
 from .collectors import SpoutOutputCollector, checked
@@ -15,6 +15,7 @@ from .inspection import SpoutNodeInfo, configuration, ended, is_home, optional, 
 from .interfaces import IBatchSpout, ICommitterTridentSpout, IRichSpout, ITridentSpout, SpoutContext
 from .metadata import MetadataStore
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
+from .positions import OpaquePositions, partition_path
 
 MAX_BATCH_SIZE = "topology.spout.max.batch.size"
 Rows = list[list[Any]]
@@ -61,8 +62,13 @@ class SpoutCoordinator:
         """Returns the description of the batch, a JSON value; None for a spout that decides as it emits."""
         return None
 
-    def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
-        raise NotImplementedError
+    def payloads(self, tx: TransactionAttempt, metadata: Any, partitions: int) -> list[Any]:
+        """Returns what the task of each partition gets to know: here the description of the whole batch."""
+        return [metadata] * partitions
+
+    def shared(self, txid: int) -> Any:
+        """Returns a JSON value that every task may read during this txid; None: nothing."""
+        return None
 
     def commit(self, tx: TransactionAttempt, reports: list) -> None:
         """Called when all states have committed; ``reports`` come from the tasks' emitters."""
@@ -96,12 +102,27 @@ class Instances:
             self._report(self.info.id, error)
 
 
-class _HomeCoordinator(SpoutCoordinator):
+class _Emitting(SpoutCoordinator):
+    """Drives a spout that can emit in the driver process: its tasks get the rows."""
+
+    info: SpoutNodeInfo
+
+    def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
+        raise NotImplementedError
+
+    def payloads(self, tx: TransactionAttempt, metadata: Any, partitions: int) -> list[Any]:
+        if not self.home:
+            return super().payloads(tx, metadata, partitions)
+        return [Chunk.of_rows(self.info.fields, rows).encode() for rows in self.emit(tx, metadata)]
+
+
+class _HomeCoordinator(_Emitting):
     """Drives the copies of a spout in the driver process."""
 
     home = True
 
     def __init__(self, info: SpoutNodeInfo, report: Report) -> None:
+        self.info = info
         self._tasks = Instances(info, report)
         self._spouts = [snapshot(info.spout) for _ in self._tasks.contexts]
 
@@ -195,12 +216,12 @@ class _Coordinated(SpoutCoordinator):
         optional(self._coordinator, "close")()
 
 
-class TridentSpoutCoordinator(_Coordinated):
+class TridentSpoutCoordinator(_Coordinated, _Emitting):
     """Drives an ITridentSpout. Holds the emitters of spouts that emit here: ICommitterTridentSpout and the feeders."""
 
     def __init__(self, info: SpoutNodeInfo, conf: dict, report: Report) -> None:
         self.home = is_home(info.spout)
-        self._id = info.id
+        self.info = info
         self._committer = isinstance(info.spout, ICommitterTridentSpout)
         self._tasks = Instances(info, report)
         spout, contexts = snapshot(info.spout), self._tasks.contexts
@@ -220,6 +241,9 @@ class TridentSpoutCoordinator(_Coordinated):
         self._active[tx.txid] = tx
         return rows
 
+    def shared(self, txid: int) -> Any:
+        return optional(self._coordinator, "sharedWithTasks")(txid)
+
     def pending(self) -> bool:
         return bool(optional(self._coordinator, "isPending")())
 
@@ -230,7 +254,7 @@ class TridentSpoutCoordinator(_Coordinated):
         if not self._committer:
             return
         if self._active.get(tx.txid) != tx:
-            raise _other_attempt(self._id, tx)
+            raise _other_attempt(self.info.id, tx)
         for emitter in self._emitters:
             emitter.commit(tx)
 
@@ -250,47 +274,35 @@ class TridentSpoutCoordinator(_Coordinated):
 class PartitionedCoordinator(_Coordinated):
     """Drives a partitioned spout.
 
-    Transactional: the list of partitions is fixed for each txid. Opaque: the list is read on every attempt, and the
-    metadata that tasks report is written at commit. Positions live in the metadata store: `restore` does nothing.
+    Transactional: the list of partitions is fixed for each txid. Opaque: the list is read on every attempt; tasks get
+    the last committed metadata with their descriptor, and what they report is written at commit. Positions live in the
+    metadata store: `restore` does nothing.
     """
 
     def __init__(self, info: SpoutNodeInfo, conf: dict, store: MetadataStore) -> None:
         self._id = info.id
-        self._opaque = isinstance(info.spout, IOpaquePartitionedTridentSpout)
         self._store = store
+        opaque = isinstance(info.spout, IOpaquePartitionedTridentSpout)
+        self._positions = OpaquePositions(info.id, store) if opaque else None
         spout = snapshot(info.spout)
         super().__init__(spout, spout.getCoordinator(conf, SpoutContext(info.id, 0, info.partitions)))
-        self._valid: list[str] | None = None
 
     def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any:
-        if current is not None and not self._opaque:
+        if current is not None and self._positions is None:
             return current
         return self._coordinator.getPartitionsForBatch()
 
-    def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
-        raise SpoutError(f"spout {self._id!r} emits in tasks, not in the driver process")
+    def payloads(self, tx: TransactionAttempt, metadata: Any, partitions: int) -> list[Any]:
+        if self._positions is None:
+            return super().payloads(tx, metadata, partitions)
+        return self._positions.payloads(tx, metadata, partitions)
 
     def commit(self, tx: TransactionAttempt, reports: list) -> None:
-        if not self._opaque:
+        if self._positions is None:
             return
-        for report in reports:
-            if report["attempt"] != list(tx):
-                raise _other_attempt(self._id, tx)
-        for report in reports:
-            for partition, metadata in report["metadata"].items():
-                self._store.put(partition_path(self._id, partition), tx.txid, metadata)
-        if reports:
-            self._drop_removed(tx.txid, reports[0]["partitions"])
-
-    def _drop_removed(self, txid: int, valid: list[str]) -> None:
-        """Removes this txid from partitions that no longer exist: a failed commit may have written it there."""
-        if valid == self._valid:
-            return
-        self._valid = valid
-        kept = {partition_path(self._id, partition) for partition in valid}
-        for path in self._store.paths(partition_path(self._id, "")):
-            if path not in kept:
-                self._store.remove(path, txid)
+        if any(report["attempt"] != list(tx) for report in reports):
+            raise _other_attempt(self._id, tx)
+        self._positions.commit(tx.txid, reports)
 
     def success(self, txid: int) -> None:
         for path in self._store.paths(partition_path(self._id, "")):
@@ -299,8 +311,3 @@ class PartitionedCoordinator(_Coordinated):
 
 def _other_attempt(spout: str, tx: TransactionAttempt) -> FailedException:
     return FailedException(f"spout {spout!r}: Received commit for different transaction attempt {tx}")
-
-
-def partition_path(spout: str, partition: str) -> str:
-    """Returns the metadata path of one partition, unique to its spout. Storm: <txStateId>/user/<partition>."""
-    return f"{escaped('/', spout)}/user/{partition}"

@@ -15,10 +15,10 @@ from ..errors import DefinitionError, SpoutError
 from ..operations.base import TridentCollector
 from ..tuples import TransactionAttempt
 from .collectors import checked
-from .coordinators import partition_path
 from .inspection import SpoutNodeInfo, configuration, is_home, method_of, optional, partitions_of, snapshot
 from .interfaces import ITridentSpout, SpoutContext
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
+from .positions import last_metadata, partition_path
 
 Wanted = Iterable[str] | None
 
@@ -121,10 +121,8 @@ class _Partitions(TaskEmitter):
         self._info = info
         self._index = index
         self._tasks = partitions_of(info.spout, info.partitions)
-        self._store = RunContext.of(conf).metadata
         self._emitter = snapshot(info.spout).getEmitter(conf, SpoutContext(info.id, index, self._tasks))
         self._payloads: list[Any] = []
-        self.all: list[str] = []
         self.assigned: dict[str, Any] = {}
 
     def refresh(self, payload: Any) -> None:
@@ -133,7 +131,6 @@ class _Partitions(TaskEmitter):
         ordered = list(self._emitter.getOrderedPartitions(payload))
         assigned = self._assigned(ordered)
         optional(self._emitter, "refreshPartitions")(assigned)
-        self.all = [self._id(partition) for partition in ordered]
         self.assigned = {self._id(partition): partition for partition in assigned}
         self._payloads = [payload]
 
@@ -181,7 +178,11 @@ class _Partitions(TaskEmitter):
 
 
 class PartitionedEmitter(_Partitions):
-    """Transactional: emits again from stored metadata, and stores new metadata at once."""
+    """Transactional: emits again from stored metadata, and stores new metadata at once, before any state commits."""
+
+    def __init__(self, info: SpoutNodeInfo, index: int, conf: dict) -> None:
+        super().__init__(info, index, conf)
+        self._store = RunContext.of(conf).metadata
 
     def emit(self, attempt: TransactionAttempt, payload: Any, collector: TridentCollector) -> Any | None:
         self.refresh(payload)
@@ -222,12 +223,9 @@ class OpaqueEmitter(_Partitions):
     """Opaque: always emits a new batch from the last committed metadata; reports its own instead of storing it."""
 
     def emit(self, attempt: TransactionAttempt, payload: Any, collector: TridentCollector) -> Any | None:
-        self.refresh(payload)
+        self.refresh(payload["partitions"])
         out = _checked(self._info, collector)
-        last = {}
-        for key, partition in self.assigned.items():
-            self._store.remove(self.path(key), attempt.txid)
-            last[partition] = self._store.previous(self.path(key), attempt.txid)
+        last = {part: last_metadata(self._info.id, payload, key) for key, part in self.assigned.items()}
         new: dict[Any, Any] = {}
         if not self.has("emitBatchNew", "emitPartitionBatch"):
             for partition, metadata in last.items():
@@ -237,7 +235,8 @@ class OpaqueEmitter(_Partitions):
         return {
             "spout": self._info.id,
             "attempt": list(attempt),
-            "partitions": self.all,
+            "task": self._index,
+            "partitions": list(self.assigned),
             "metadata": self.by_id(new),
         }
 

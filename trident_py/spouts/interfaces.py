@@ -137,6 +137,11 @@ class ITridentSpout(ITridentDataSource):
             batches: do not query the source here."""
             return {}
 
+        def sharedWithTasks(self, txid: int) -> Any:
+            """Returns a JSON value that states may read in every task of this txid, or None. Called on the driver
+            before each attempt, after `initializeTransaction`. The value travels with every task: keep it small."""
+            return None
+
         def restore(self, txid: int, metadata: Any) -> None:
             """Called before the first batch of a run that continues after ``txid``, with the metadata of that txid."""
 
