@@ -104,8 +104,8 @@ def test_a_call_whose_connection_broke_is_done_once(service: HomeService) -> Non
     service.register("c", Counter())
     proxy = Proxy(service.address, "c")
     assert proxy.add() == 1
-    for connection in list(service._connections):
-        home._shut(connection)
+    for channel in list(service._connections):
+        channel.shut()
     assert proxy.add() == 2
 
 
@@ -136,8 +136,8 @@ def test_a_call_that_is_cut_while_it_is_done_is_done_once(service: HomeService) 
     with ThreadPoolExecutor(1) as threads:
         answer = threads.submit(Proxy(service.address, "slow").slowly)
         assert slow.begun.wait(60)
-        for connection in list(service._connections):
-            home._shut(connection)
+        for channel in list(service._connections):
+            channel.shut()
         until(lambda: len(service._connections) > 1 or answer.done())  # the client is back; its first call still runs
         slow.go_on.set()
         assert answer.result(60) == 1
@@ -157,8 +157,8 @@ def test_a_client_that_comes_back_too_late_is_told_that_nobody_knows(service: Ho
     service.register("c", Counter())
     proxy = Proxy(service.address, "c")
     assert proxy.add() == 1
-    for connection in list(service._connections):
-        home._shut(connection)
+    for channel in list(service._connections):
+        channel.shut()
     until(lambda: not service._connections)
     with pytest.raises(HomeError, match="whether it was executed is unknown"):
         proxy.add()

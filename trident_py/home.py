@@ -1,11 +1,14 @@
 """The home service: objects live in the user's driver process, and workers call them.
 
-In-memory spouts, memory states and the rows that a test collects live in the driver process. There, ``store`` returns
-the object itself; in a worker, a proxy whose method calls travel over a loopback socket.
+Memory states and the planners of batches live in the driver process. There, ``store`` returns the object itself; in a
+worker, a proxy whose method calls travel over a socket.
 
 A call is executed at most once. A client that lost its connection repeats the call with the same number, waits if it is
 still running, and gets the kept reply; see `Calls`. An exception is raised in the caller. Arguments and results must be
-picklable.
+picklable. Nothing is unpickled before the other end has proved that it has the key (`trident_py.channel`).
+
+The loopback address serves the driver's machine. Workers on other machines call only what really lives in the
+driver, such as memory states, and only if the user allows it (`trident_py.spark.network`).
 """
 
 from __future__ import annotations
@@ -16,19 +19,18 @@ import os
 import pickle
 import secrets
 import socket
-import struct
 import threading
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
+from multiprocessing.connection import Listener
 from typing import Any, TypeVar
 
 import cloudpickle
 
 from .blame import blame, describe_error, note
 from .calls import Calls
+from .channel import Channel
 from .context import RunContext, with_context
 from .errors import TridentError
 
@@ -36,7 +38,6 @@ T = TypeVar("T")
 
 LARGE = 4_096
 STRANGERS = 16
-HANDSHAKE_SECONDS = 10
 TRIES = 3
 
 
@@ -58,20 +59,20 @@ class HomeService:
 
     After ``register``, workers can call the object's public methods through ``Proxy``. Calls of several workers run at
     the same time, each in its own thread, so an object must do its own locking. All services of a process serve the
-    same objects.
+    same objects. Raises OSError if this machine does not have the address, or the port is taken.
     """
 
-    def __init__(self, host: str = "127.0.0.1") -> None:
+    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
         self._lock = threading.RLock()
         self._calls = Calls()
-        self._connections: set[Connection] = set()
-        self._strangers: dict[Connection, None] = {}  # not authenticated yet, the oldest first
-        self._listener = Listener((host, 0), backlog=64)
+        self._connections: set[Channel] = set()
+        self._strangers: dict[Channel, None] = {}  # not authenticated yet, the oldest first
+        self._listener = Listener((host, port), backlog=64)
         self._closed = False
-        bound_host, port = self._listener.address
-        self.address = HomeAddress(str(bound_host), int(port), secrets.token_bytes(32))
+        bound_host, bound_port = self._listener.address
+        self.address = HomeAddress(str(bound_host), int(bound_port), secrets.token_bytes(32))
         _SERVICES[self.address] = self
-        self._thread = threading.Thread(target=self._accept, name=f"trident-home-{port}", daemon=True)
+        self._thread = threading.Thread(target=self._accept, name=f"trident-home-{bound_port}", daemon=True)
         self._thread.start()
 
     def register(self, key: str, target: Any) -> None:
@@ -87,8 +88,8 @@ class HomeService:
             self._closed = True
             open_connections = [*self._connections, *self._strangers]
         _SERVICES.pop(self.address, None)
-        for connection in open_connections:
-            _shut(connection)
+        for channel in open_connections:
+            channel.shut()
         _wake(self.address)
         self._thread.join(5)
         self._listener.close()
@@ -102,68 +103,63 @@ class HomeService:
     def _accept(self) -> None:
         while not self._closed:
             try:
-                connection = self._listener.accept()
+                channel = Channel(self._listener.accept(), self.address.key)
             except OSError:
                 continue
             if self._closed:
-                connection.close()
+                channel.close()
                 return
-            self._admit(connection)
-            serve = threading.Thread(target=self._serve, args=(connection,), name="trident-home-call", daemon=True)
+            self._admit(channel)
+            serve = threading.Thread(target=self._serve, args=(channel,), name="trident-home-call", daemon=True)
             serve.start()
 
-    def _admit(self, connection: Connection) -> None:
+    def _admit(self, channel: Channel) -> None:
         """Admits a connection. Closes the oldest of too many unauthenticated ones: a worker authenticates at once."""
         with self._lock:
-            self._strangers[connection] = None
+            self._strangers[channel] = None
             oldest = next(iter(self._strangers)) if len(self._strangers) > STRANGERS else None
             if oldest is not None:
                 del self._strangers[oldest]
         if oldest is not None:
-            _shut(oldest)
+            oldest.shut()
 
-    def _serve(self, connection: Connection) -> None:
+    def _serve(self, channel: Channel) -> None:
         try:
-            client = self._authenticate(connection)
+            client = self._authenticate(channel)
             if client is not None:
                 try:
-                    self._talk(connection, client)
+                    self._talk(channel, client)
                 finally:
                     self._calls.leave(client)
-        except (EOFError, OSError, AuthenticationError, AssertionError, UnicodeDecodeError):
+        except (EOFError, OSError, UnicodeDecodeError):
             pass  # the worker ended, or the client is no worker of ours, or this service was closed
         finally:
             with self._lock:
-                self._connections.discard(connection)
-                self._strangers.pop(connection, None)
-                connection.close()
+                self._connections.discard(channel)
+                self._strangers.pop(channel, None)
+                channel.close()
 
-    def _authenticate(self, connection: Connection) -> str | None:
+    def _authenticate(self, channel: Channel) -> str | None:
         """Authenticates a connection and returns its client; None if the client came back too late."""
-        _no_delay(connection)
-        _limit_reading(connection, HANDSHAKE_SECONDS)
-        deliver_challenge(connection, self.address.key)
-        answer_challenge(connection, self.address.key)
-        greeting = connection.recv_bytes(100).decode()
-        _limit_reading(connection, 0)
+        greeting = channel.greeted()
         with self._lock:
-            self._strangers.pop(connection, None)
-            self._connections.add(connection)
+            self._strangers.pop(channel, None)
+            self._connections.add(channel)
         client, again = greeting[1:], greeting[0] == "+"
         joined = self._calls.join(client, again)
         try:
-            connection.send_bytes(b"+" if joined else b"-")
+            channel.answer(b"+" if joined else b"-")
         except OSError:
             if joined:
                 self._calls.leave(client)
             raise
         return client if joined else None
 
-    def _talk(self, connection: Connection, client: str) -> None:
+    def _talk(self, channel: Channel, client: str) -> None:
         while not self._closed:
-            request = connection.recv_bytes()
+            request = channel.recv()
             if request:
-                connection.send_bytes(self._answer(client, request))
+                channel.send(self._answer(client, request))
             else:
                 self._calls.got(client)
 
@@ -283,23 +279,23 @@ class _Link:
         self.client = uuid.uuid4().hex
         self.address = address
         self.pid = os.getpid()
-        self.connection = _connect(address, self.client, again=False)
+        self.channel = _connect(address, self.client, again=False)
 
     def exchange(self, request: bytes) -> bytes:
         try:
             reply = self._asked(request)
         except (EOFError, OSError):
-            self.connection.close()
-            self.connection = _connect(self.address, self.client, again=True)
+            self.channel.close()
+            self.channel = _connect(self.address, self.client, again=True)
             reply = self._asked(request)
         if len(reply) > LARGE:
             with contextlib.suppress(OSError):  # on an error the reply is kept for a while
-                self.connection.send_bytes(b"")
+                self.channel.send(b"")
         return reply
 
     def _asked(self, request: bytes) -> bytes:
-        self.connection.send_bytes(request)
-        return self.connection.recv_bytes()
+        self.channel.send(request)
+        return self.channel.recv()
 
 
 def _ask(address: HomeAddress, key: str, method: str, arguments: bytes) -> Any:
@@ -312,7 +308,7 @@ def _ask(address: HomeAddress, key: str, method: str, arguments: bytes) -> Any:
     except HomeError:
         links.pop(address, None)  # the next call comes from a new client
         raise
-    except (EOFError, OSError, AuthenticationError, AssertionError) as error:
+    except (EOFError, OSError) as error:
         links.pop(address, None)
         raise HomeError(
             f"the driver process does not answer at {address.host}:{address.port} ({error!r}); it has ended, "
@@ -324,56 +320,31 @@ def _ask(address: HomeAddress, key: str, method: str, arguments: bytes) -> Any:
     return value
 
 
-def _connect(address: HomeAddress, client: str, again: bool) -> Connection:
+def _connect(address: HomeAddress, client: str, again: bool) -> Channel:
     """An authenticated connection. Tries several times, since strangers may displace it before it is authenticated."""
     for left in reversed(range(TRIES)):  # counted and without a pause, so not `patience.again_for`
         try:
-            connection = _greeted(address, f"{'+' if again else '-'}{client}")
+            channel = _greeted(address, f"{'+' if again else '-'}{client}")
         except (EOFError, ConnectionError):
             if left == 0:
                 raise
         else:
-            return connection
+            return channel
     raise AssertionError("unreachable")
 
 
-def _greeted(address: HomeAddress, greeting: str) -> Connection:
-    connection = Client((address.host, address.port))
+def _greeted(address: HomeAddress, greeting: str) -> Channel:
+    channel = Channel.to(address.host, address.port, address.key)
     try:
-        _no_delay(connection)
-        answer_challenge(connection, address.key)
-        deliver_challenge(connection, address.key)
-        connection.send_bytes(greeting.encode())
-        if connection.recv_bytes() == b"+":
-            return connection
+        if channel.greet(greeting) == b"+":
+            return channel
     except BaseException:
-        connection.close()
+        channel.close()
         raise
-    connection.close()
+    channel.close()
     raise HomeError(
         "a call was interrupted, and whether it was executed is unknown: this process was disconnected for too long"
     )
-
-
-def _limit_reading(connection: Connection, seconds: int) -> None:
-    """Limits how long a read may wait. 0: no limit."""
-    with socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
-        duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
-
-
-def _no_delay(connection: Connection) -> None:
-    """Turns off Nagle's algorithm. It would delay a message above 16 KiB by 40 ms, since its header is sent alone."""
-    with socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
-        duplicate.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
-def _shut(connection: Connection) -> None:
-    """Ends a connection that another thread may be reading. Closing alone would leave that thread waiting."""
-    try:
-        with socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
-            duplicate.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass  # its own thread has already closed it
 
 
 def _wake(address: HomeAddress) -> None:
