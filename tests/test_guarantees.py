@@ -698,7 +698,7 @@ def test_spark_refuses_before_anything_starts() -> None:
     from trident_py.spark.cluster import SparkCluster
 
     cluster = object.__new__(SparkCluster)
-    cluster._home = object()  # type: ignore[assignment]
+    cluster._homes = object()  # type: ignore[assignment]
     with pytest.raises(DefinitionError, match="below it"):
         cluster.submitTopology("w", {"topology.guarantee": "exactly-once"}, two_states("non-transactional").build())
 

@@ -44,6 +44,8 @@ class Config(dict[str, Any]):
     TOPOLOGY_STOP_GRACE_SECS = "topology.stop.grace.secs"
     TOPOLOGY_START_WAIT_SECS = "topology.start.wait.secs"
     TOPOLOGY_GUARANTEE = "topology.guarantee"
+    TOPOLOGY_HOME_NETWORK = "topology.home.network"
+    TOPOLOGY_HOME_PORT = "topology.home.port"
     TOPOLOGY_ERROR_VALUES = "topology.error.values"
     TOPOLOGY_DETERMINISM_CHECK = "topology.determinism.check"
     TOPOLOGY_DETERMINISM_TRUST = "topology.determinism.trust"
@@ -90,6 +92,8 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_START_WAIT_SECS: (_seconds, "a number of seconds, at least 0"),
     Config.TOPOLOGY_STOP_GRACE_SECS: (_seconds, "a number of seconds, at least 0"),
     Config.TOPOLOGY_ERROR_VALUES: (lambda value: isinstance(value, bool), "true or false"),
+    Config.TOPOLOGY_HOME_NETWORK: (lambda value: isinstance(value, bool), "true or false"),
+    Config.TOPOLOGY_HOME_PORT: (lambda value: _counts(value) and value < 65_536, "a port, 1 to 65535"),
     Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number n, at least 1: every n-th batch runs twice"),
     Config.TOPOLOGY_DETERMINISM_TRUST: (_names, 'a list of modules, classes and functions, as ["shop.prices"], or "*"'),
 }

@@ -59,20 +59,21 @@ class HomeService:
 
     After ``register``, workers can call the object's public methods through ``Proxy``. Calls of several workers run at
     the same time, each in its own thread, so an object must do its own locking. All services of a process serve the
-    same objects. Raises OSError if this machine does not have the address, or the port is taken.
+    same objects. ``reached_at``: the host name that workers use, if it is another. Raises OSError if this machine does
+    not have the address, or the port is taken.
     """
 
-    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, host: str = "127.0.0.1", port: int = 0, reached_at: str = "") -> None:
         self._lock = threading.RLock()
         self._calls = Calls()
         self._connections: set[Channel] = set()
         self._strangers: dict[Channel, None] = {}  # not authenticated yet, the oldest first
         self._listener = Listener((host, port), backlog=64)
         self._closed = False
-        bound_host, bound_port = self._listener.address
-        self.address = HomeAddress(str(bound_host), int(bound_port), secrets.token_bytes(32))
+        self._bound = str(self._listener.address[0]), int(self._listener.address[1])
+        self.address = HomeAddress(reached_at or self._bound[0], self._bound[1], secrets.token_bytes(32))
         _SERVICES[self.address] = self
-        self._thread = threading.Thread(target=self._accept, name=f"trident-home-{bound_port}", daemon=True)
+        self._thread = threading.Thread(target=self._accept, name=f"trident-home-{self.address.port}", daemon=True)
         self._thread.start()
 
     def register(self, key: str, target: Any) -> None:
@@ -90,7 +91,7 @@ class HomeService:
         _SERVICES.pop(self.address, None)
         for channel in open_connections:
             channel.shut()
-        _wake(self.address)
+        _wake(self._bound)
         self._thread.join(5)
         self._listener.close()
 
@@ -347,10 +348,10 @@ def _greeted(address: HomeAddress, greeting: str) -> Channel:
     )
 
 
-def _wake(address: HomeAddress) -> None:
+def _wake(address: tuple[str, int]) -> None:
     """Makes ``accept`` return, by connecting; nothing else does."""
     with contextlib.suppress(OSError):  # it has ended already
-        socket.create_connection((address.host, address.port), timeout=1).close()
+        socket.create_connection(address, timeout=1).close()
 
 
 def _dump_error(error: BaseException) -> bytes:

@@ -12,13 +12,13 @@ from pyspark.sql import SparkSession
 from .. import home
 from ..context import with_context
 from ..errors import TridentError
-from ..home import HomeService
 from ..run.program import Program, compile_plan
 from ..run.progress import RunningTopology
 from ..topology import Topology
 from ..topology.topology import check_submission
 from .checkpoint import Checkpoint
 from .component import SparkComponent
+from .network import Homes
 from .runs import active_runs
 from .session import session_of
 from .source import data_source
@@ -41,10 +41,10 @@ class SparkCluster:
             self._closing.callback(shutil.rmtree, checkpoints, ignore_errors=True)
         self.checkpoints = checkpoints
         self.spark = session_of(spark, self._closing)
-        self._home: HomeService | None = HomeService()
+        self._homes: Homes | None = Homes()
         self._source = f"trident_{uuid.uuid4().hex[:12]}"
         self._running: list[SparkRunningTopology] = []
-        self.spark.dataSource.register(data_source(self._source, self._home.address, import_paths()))
+        self.spark.dataSource.register(data_source(self._source, self._homes.local.address, import_paths()))
 
     def __enter__(self) -> SparkCluster:
         return self
@@ -61,11 +61,12 @@ class SparkCluster:
         Raises DefinitionError, before it starts anything, if the topology cannot run, if a setting is invalid, or if a
         state is below ``conf["topology.guarantee"]``. The logger ``trident_py`` logs the guarantees at INFO.
         """
-        if self._home is None:
+        if self._homes is None:
             raise TridentError("this SparkCluster is shut down; create a new one")
         check_submission(name, conf, topology)
         run = uuid.uuid4().hex
-        settings = with_context(conf or {}, topology=name, run=run, home=self._home.address)
+        workers_home = self._homes.for_workers(self.spark, topology.plan, conf or {})
+        settings = with_context(conf or {}, topology=name, run=run, home=workers_home)
         programs = compile_plan(topology.plan, settings)
         running = SparkRunningTopology(self, name, run, programs, availableNow)
         self._running = [other for other in self._running if other.isActive] + [running]
@@ -77,9 +78,9 @@ class SparkCluster:
         for running in self._running:
             running.stop()
         self._running = []
-        if self._home is not None:
-            self._home.close()
-            self._home = None
+        if self._homes is not None:
+            self._homes.close()
+            self._homes = None
         self._closing.close()
 
 
@@ -93,12 +94,12 @@ class SparkRunningTopology(RunningTopology):
         self, cluster: SparkCluster, name: str, run: str, programs: list[Program], available_now: bool
     ) -> None:
         super().__init__(name, [program.component for program in programs])
-        assert cluster._home is not None
+        assert cluster._homes is not None
         self.run = run
         self._components = {
             program.component: SparkComponent(
                 cluster.spark,
-                cluster._home,
+                cluster._homes.local,
                 cluster._source,
                 program,
                 self,

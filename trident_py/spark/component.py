@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from .. import home
-from ..context import with_context
+from ..context import RunContext, with_context
 from ..errors import TopologyError, TridentError
 from ..home import HomeService, Proxy
 from ..patience import Stopped
@@ -56,9 +56,9 @@ class SparkComponent:
         self.running = running
         self.run_id = run
         self.key = f"{run}/{program.component}"
-        shared = Proxy(service.address, f"{self.key}/metadata")
-        self.program = replace(program, conf=with_context(program.conf, metadata=shared))
-        sent = pickled(with_streamed_spouts(self.program))
+        self.store = checkpoint.store
+        self.program = replace(program, conf=with_context(program.conf, metadata=self.store))
+        sent = pickled(with_streamed_spouts(self._for_workers(program)))
         self.shipped = Shipped(self.key, sent, import_paths())
         self.checkpoint = checkpoint
         self.available_now = available_now
@@ -71,17 +71,20 @@ class SparkComponent:
         self._done: int | None = None
         self._lost: tuple[int, int] = (0, 0)
 
+    def _for_workers(self, program: Program) -> Program:
+        """The program whose tasks reach the metadata store here. Only transactional partitioned spouts call it."""
+        called = Proxy(RunContext.of(program.conf).home, f"{self.key}/metadata")
+        return replace(program, conf=with_context(program.conf, metadata=called))
+
     # -- the life of the query ----------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Runs until the spouts are exhausted or the run is stopped. Raises TopologyError if an error ends it."""
-        store = self.checkpoint.store
-        self.service.register(f"{self.key}/metadata", store)
+        self.service.register(f"{self.key}/metadata", self.store)
         infos = [self.program.spouts[i] for i in python_spouts(self.program)]
-        local = with_context(self.program.conf, metadata=store)
-        coordination = Coordination(infos, local, store, self._reported)
+        coordination = Coordination(infos, self.program.conf, self.store, self._reported)
         try:
-            self._run(coordination, Coordination([], local, store))
+            self._run(coordination, Coordination([], self.program.conf, self.store))
         finally:
             self._over.set()
             self._wake.set()

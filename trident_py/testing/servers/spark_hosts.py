@@ -111,12 +111,15 @@ class SparkHosts:
         again_for(seconds, 0.2, lambda error: isinstance(error, OSError | TridentError), counted)
 
     def state(self) -> dict[str, Any]:
-        """What the master's page says of workers and applications."""
+        """What the master's page says of workers and applications. Raises TridentError or OSError before it can."""
         page = http.client.HTTPConnection("master", WEB_PORT)
         page.sock = self.network.hosts["master"].connect(WEB_PORT)
         with contextlib.closing(page):
             page.request("GET", "/json/")
-            state: dict[str, Any] = json.loads(page.getresponse().read())
+            reply = page.getresponse()
+            if reply.status != http.client.OK:
+                raise TridentError(f"the master's page is not there yet: {reply.status} {reply.reason}")
+            state: dict[str, Any] = json.loads(reply.read())
         return state
 
     def log(self, name: str) -> str:

@@ -1,0 +1,104 @@
+"""Which address workers call for what lives in the driver process: the loopback, or one of Spark's network.
+
+Replays, receipts and the metadata of spouts travel with Spark's jobs. A few things really live in the driver: memory
+states, and the metadata of a user's transactional partitioned spout, which must be durable before the batch commits. On
+one machine workers reach them over the loopback. On several machines they need a socket of ours between machines, which
+the user must allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from ..config import Config
+from ..errors import DefinitionError
+from ..home import HomeAddress, HomeService
+from ..needs import needs_of
+from ..plan import Plan, ProcessorNode, SpoutNode
+from ..spouts import IPartitionedTridentSpout
+
+AUTHENTICATE = "spark.authenticate"
+_ANY = ("", "0.0.0.0", "::", "[::]")
+
+
+class Homes:
+    """The home services of one cluster object: ``local`` on the loopback, and one on Spark's address once needed."""
+
+    def __init__(self) -> None:
+        self.local = HomeService()
+        self._network: HomeService | None = None
+
+    def for_workers(self, spark: SparkSession, plan: Plan, conf: Mapping[str, Any]) -> HomeAddress:
+        """The address for the workers of a topology. Called on the driver, before the start.
+
+        Raises DefinitionError if executors are on other machines, the topology has something that lives in the driver,
+        and the user has not allowed the network.
+        """
+        users = [] if on_this_machine(spark) else list(home_users(plan))
+        if not users:
+            return self.local.address
+        if not allowed(spark, conf):
+            raise DefinitionError(_refusal(spark, users))
+        if self._network is None:
+            self._network = _on_network(spark, int(conf.get(Config.TOPOLOGY_HOME_PORT) or 0))
+        return self._network.address
+
+    def close(self) -> None:
+        for service in (self.local, self._network):
+            if service is not None:
+                service.close()
+
+
+def on_this_machine(spark: SparkSession) -> bool:
+    """Whether every executor runs on the driver's machine."""
+    return (spark.sparkContext.master or "").startswith("local")
+
+
+def home_users(plan: Plan) -> Iterator[str]:
+    """What workers call in the driver process, in words."""
+    states = {node.state.id: node.state for node in plan.nodes if isinstance(node, ProcessorNode) and node.state}
+    for state in states.values():
+        if needs_of(state.factory).home:
+            yield f"state {state.name!r} lives in the driver process"
+    for node in plan.nodes:
+        if isinstance(node, SpoutNode) and isinstance(node.spout, IPartitionedTridentSpout):
+            yield (
+                f"spout {node.spout_id!r} is an IPartitionedTridentSpout: the driver stores the metadata of a batch "
+                "before the batch commits"
+            )
+
+
+def allowed(spark: SparkSession, conf: Mapping[str, Any]) -> bool:
+    """Whether workers may call the driver over the network. ``topology.home.network`` decides, else Spark's setting."""
+    setting = conf.get(Config.TOPOLOGY_HOME_NETWORK)
+    if setting is not None:
+        return bool(setting)
+    return str(spark.sparkContext.getConf().get(AUTHENTICATE, "false")).lower() == "true"
+
+
+def _refusal(spark: SparkSession, users: list[str]) -> str:
+    return (
+        f"{'; '.join(users)}. The executors of {spark.sparkContext.master} are on other machines, so their tasks would "
+        "call the driver over the network, authenticated but not encrypted. Use a state on a server and a spout that "
+        "reports its metadata (IOpaquePartitionedTridentSpout, KafkaSpout, FileSpout); or allow it: "
+        f"{AUTHENTICATE}=true in Spark's settings, or {Config.TOPOLOGY_HOME_NETWORK}=true in the topology's"
+    )
+
+
+def _on_network(spark: SparkSession, port: int) -> HomeService:
+    """A service on the address that Spark's driver has. Never on every interface."""
+    settings = spark.sparkContext.getConf()
+    host = str(settings.get("spark.driver.host", ""))
+    bind = str(settings.get("spark.driver.bindAddress", host))
+    bind = host if bind in _ANY else bind
+    try:
+        return HomeService(bind, port, host)
+    except OSError as error:
+        raise DefinitionError(
+            f"cannot listen on {bind}, port {port or 'any'}, for the tasks that call the driver: {error}. The address "
+            "is that of spark.driver.bindAddress or spark.driver.host, which must be one of this machine; the port is "
+            f"{Config.TOPOLOGY_HOME_PORT}"
+        ) from error
