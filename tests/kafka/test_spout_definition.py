@@ -12,7 +12,7 @@ import pytest
 
 from trident_py.errors import DefinitionError
 from trident_py.kafka import Avro, Json, KafkaSpout
-from trident_py.kafka.batches import shares
+from trident_py.kafka.batches import TopicPosition, metadata_of, places_of, ranges_of, shares, task_metadata
 from trident_py.spouts import output_fields, snapshot
 
 BROKER = "localhost:9092"
@@ -141,3 +141,17 @@ def test_secrets_are_hidden_in_errors_whatever_they_are_called() -> None:
     cluster = KafkaSpout("localhost:9092", "a", settings=secrets).cluster
     told = cluster.hidden(" / ".join(secrets.values()))
     assert "secret" not in told
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 7, 40])
+def test_each_partition_goes_to_one_task_and_a_batch_sends_it_once(tasks: int) -> None:
+    """30 partitions of two topics, every third without a range."""
+    positions = {name: TopicPosition(f"id-{name}", list(range(100, 115))) for name in ("b", "a")}
+    starts = {(name, p): p for name in positions for p in range(15) if p % 3}
+    metadata = metadata_of(positions, starts)
+    parts = task_metadata(metadata, tasks)
+    assert len(parts) == tasks
+    assert sorted(place for part in parts for place in part["places"]) == places_of(metadata)
+    assert sorted(r for part in parts for r in part["ranges"]) == sorted(map(list, ranges_of(metadata)))
+    for part in parts:
+        assert [(r[0], r[2]) for r in part["ranges"]] == [p for p in part["places"] if p in starts]

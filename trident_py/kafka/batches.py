@@ -71,6 +71,13 @@ def ranges_of(metadata: Mapping[str, Any]) -> list[Range]:
     ]
 
 
+def task_metadata(metadata: Mapping[str, Any], tasks: int) -> list[dict[str, Any]]:
+    """Returns what each task needs, as JSON values: its partitions, and the ranges of the batch in them."""
+    places, ranges = places_of(metadata), {r.place: list(r) for r in ranges_of(metadata)}
+    of_tasks = [dealt(places, index, tasks) for index in range(tasks)]
+    return [{"places": own, "ranges": [ranges[place] for place in own if place in ranges]} for own in of_tasks]
+
+
 def dealt(places: list[Place], index: int, tasks: int) -> list[Place]:
     """Returns the partitions of one task."""
     return places[index::tasks]

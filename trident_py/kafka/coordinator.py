@@ -9,7 +9,17 @@ from ..context import RunContext
 from ..errors import FailedException, SpoutError, TridentError
 from ..patience import start_wait
 from ..spouts.interfaces import OPAQUE, ITridentSpout
-from .batches import Place, Positions, Rate, TopicPosition, metadata_of, positions_of, ranges_of, shares
+from .batches import (
+    Place,
+    Positions,
+    Rate,
+    TopicPosition,
+    metadata_of,
+    positions_of,
+    ranges_of,
+    shares,
+    task_metadata,
+)
 from .clients import log
 from .consumed import shared
 from .options import KafkaOptions
@@ -88,6 +98,9 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._behind = metadata
         self._initialized = txid, metadata
         return metadata
+
+    def metadataForTasks(self, metadata: Any, numTasks: int) -> list[Any]:
+        return task_metadata(metadata, numTasks)
 
     def sharedWithTasks(self, txid: int) -> Any:
         """The offsets that the batch consumes, if they are shared; see `trident_py.kafka.consumed`."""

@@ -9,7 +9,7 @@ from ..chunks import Chunk
 from ..operations.base import TridentCollector
 from ..spouts.interfaces import OPAQUE, ITridentSpout
 from ..tuples import TransactionAttempt
-from .batches import Range, dealt, places_of, ranges_of
+from .batches import Range
 from .options import KafkaOptions
 from .reader import Lost, RecordReader
 from .records import PartitionMessages, Reading, Skipped, gathered
@@ -19,11 +19,9 @@ from .settling import Judge
 class KafkaEmitter(ITridentSpout.Emitter):
     """Emits the records of its partitions, one partition after the other, in a fixed order."""
 
-    def __init__(self, options: KafkaOptions, txStateId: str, index: int, tasks: int) -> None:
+    def __init__(self, options: KafkaOptions, txStateId: str) -> None:
         self._options = options
         self._id = txStateId
-        self._index = index
-        self._tasks = tasks
         self.reportTo(lambda error: None)
         group = options.groupId or f"trident-{txStateId}"  # a consumer must name a group; it does not join it
         settings = {"group.id": group, "isolation.level": options.isolationLevel}
@@ -40,9 +38,8 @@ class KafkaEmitter(ITridentSpout.Emitter):
 
         Raises FailedException if the brokers are away, SpoutError for records that are lost or cannot be read.
         """
-        places = dealt(places_of(coordinatorMeta), self._index, self._tasks)
-        dealt_here = set(places)
-        ranges = [r for r in ranges_of(coordinatorMeta) if r.place in dealt_here]
+        places = [(topic, partition) for topic, partition in coordinatorMeta["places"]]
+        ranges = [Range(*values) for values in coordinatorMeta["ranges"]]
         if not ranges:
             return
         self._reader.prepare(places, ranges, tx.attemptId)

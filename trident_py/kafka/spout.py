@@ -47,4 +47,4 @@ class KafkaSpout(KafkaOptions, ITridentSpout):
         return KafkaCoordinator(self, txStateId, conf)
 
     def getEmitter(self, txStateId: str, conf: dict, context: SpoutContext) -> KafkaEmitter:
-        return KafkaEmitter(self, txStateId, context.getPartitionIndex(), context.numPartitions())
+        return KafkaEmitter(self, txStateId)

@@ -11,7 +11,7 @@ from ..errors import DefinitionError, FailedException
 from ..operations.base import TridentCollector
 from ..tuples import TransactionAttempt
 from .collectors import SpoutOutputCollector, checked
-from .inspection import SpoutNodeInfo, configuration, ended, is_home, optional, partitions_of, snapshot
+from .inspection import SpoutNodeInfo, configuration, ended, is_home, method_of, optional, partitions_of, snapshot
 from .interfaces import IBatchSpout, ICommitterTridentSpout, IRichSpout, ITridentSpout, SpoutContext
 from .metadata import MetadataStore
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
@@ -107,12 +107,16 @@ class _Emitting(SpoutCoordinator):
 
     info: SpoutNodeInfo
 
+    def parts(self, metadata: Any, partitions: int) -> list[Any]:
+        """What each task gets to know of the description."""
+        return [metadata] * partitions
+
     def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
         raise NotImplementedError
 
     def payloads(self, tx: TransactionAttempt, metadata: Any, partitions: int) -> list[Any]:
         if not self.home:
-            return super().payloads(tx, metadata, partitions)
+            return self.parts(metadata, partitions)
         return [Chunk.of_rows(self.info.fields, rows).encode() for rows in self.emit(tx, metadata)]
 
 
@@ -240,6 +244,13 @@ class TridentSpoutCoordinator(_Coordinated, _Emitting):
         rows = self._tasks.emit(tx, lambda index, out: self._emitters[index].emitBatch(tx, metadata, out))
         self._active[tx.txid] = tx
         return rows
+
+    def parts(self, metadata: Any, partitions: int) -> list[Any]:
+        deal = method_of(self._coordinator, "metadataForTasks")
+        if deal is None:
+            return super().parts(metadata, partitions)
+        dealt = list(deal(metadata, len(self._tasks.contexts)))
+        return dealt + [None] * (partitions - len(dealt))  # fewer if the spout limits its tasks
 
     def shared(self, txid: int) -> Any:
         return optional(self._coordinator, "sharedWithTasks")(txid)

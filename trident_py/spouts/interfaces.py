@@ -137,6 +137,12 @@ class ITridentSpout(ITridentDataSource):
             batches: do not query the source here."""
             return {}
 
+        def metadataForTasks(self, metadata: Any, numTasks: int) -> list[Any]:
+            """Returns what the emitter of each task gets as ``coordinatorMeta``. Called on the driver, in each attempt.
+            By default each gets the whole, so the data that a batch sends grows with the square of the tasks if the
+            metadata grows with them."""
+            return [metadata] * numTasks
+
         def sharedWithTasks(self, txid: int) -> Any:
             """Returns a JSON value that states may read in every task of this txid, or None. Called on the driver
             before each attempt, after `initializeTransaction`. The value travels with every task: keep it small."""
