@@ -172,9 +172,9 @@ def s3() -> Iterator[S3Server]:
     server.close()
 
 
-@pytest.fixture
-def own_server() -> Iterator[Callable[..., Any]]:
-    """``own_server("mariadb", **options)``: a server of this test alone, to be killed and restarted at will."""
+def _own_server() -> Iterator[Callable[..., Any]]:
+    """``own_server("mariadb", **options)``: a server of this test (or module) alone, to be killed and restarted at
+    will."""
     made: list[Any] = []
 
     def start(kind: str, **options: Any) -> Any:
@@ -187,6 +187,10 @@ def own_server() -> Iterator[Callable[..., Any]]:
     yield start
     for server in made:
         server.close()
+
+
+own_server = pytest.fixture(_own_server)
+own_server_of_module = pytest.fixture(scope="module")(_own_server)
 
 
 def _served(kind: str) -> Iterator[Any]:
