@@ -48,7 +48,7 @@ LAYERS = [
     {"local", "spark"},
     {"testing"},
     {"display"},
-    {"cli_states"},
+    {"cli_states", "cli_doctor"},
     {"events"},
     {"cli"},
 ]

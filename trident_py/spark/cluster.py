@@ -19,6 +19,7 @@ from ..topology.topology import check_submission
 from .checkpoint import Checkpoint
 from .component import SparkComponent
 from .network import Homes
+from .probe import Health, check_cluster, examine
 from .runs import active_runs
 from .session import session_of
 from .source import data_source
@@ -36,6 +37,7 @@ class SparkCluster:
 
     def __init__(self, spark: SparkSession | None = None, checkpoints: str | None = None) -> None:
         self._closing = ExitStack()
+        self._named = checkpoints
         if checkpoints is None:
             checkpoints = tempfile.mkdtemp(prefix="trident-checkpoints-")
             self._closing.callback(shutil.rmtree, checkpoints, ignore_errors=True)
@@ -58,12 +60,14 @@ class SparkCluster:
         """Starts the topology and returns at once.
 
         ``availableNow``: the run also ends when no spout is ready, instead of waiting for more.
-        Raises DefinitionError, before it starts anything, if the topology cannot run, if a setting is invalid, or if a
-        state is below ``conf["topology.guarantee"]``. The logger ``trident_py`` logs the guarantees at INFO.
+        Raises DefinitionError, before it starts anything, if the topology cannot run, if a setting is invalid, if a
+        state is below ``conf["topology.guarantee"]``, or if a machine of the cluster lacks what the topology needs
+        (``docs/doctor.md``). The logger ``trident_py`` logs the guarantees at INFO.
         """
         if self._homes is None:
             raise TridentError("this SparkCluster is shut down; create a new one")
         check_submission(name, conf, topology)
+        check_cluster(self.spark, topology.plan, conf or {}, self._named)
         run = uuid.uuid4().hex
         workers_home = self._homes.for_workers(self.spark, topology.plan, conf or {})
         settings = with_context(conf or {}, topology=name, run=run, home=workers_home)
@@ -72,6 +76,11 @@ class SparkCluster:
         self._running = [other for other in self._running if other.isActive] + [running]
         running.start()
         return running
+
+    def examine(self, conf: dict | None, topology: Topology) -> Health:
+        """Checks what `submitTopology` checks on a cluster (``docs/doctor.md``), and starts nothing."""
+        check_submission("examined", conf, topology)
+        return examine(self.spark, topology.plan, conf or {}, self._named, again=True)
 
     def shutdown(self) -> None:
         """Stops the topologies that still run, and ends the home service and, as its last user, our own session."""

@@ -61,7 +61,7 @@ def is_lost_planner(texts: list[str]) -> bool:
 
 def lost_planner(texts: list[str]) -> FailedException:
     """The failure to report before another query goes on."""
-    return FailedException(f"Spark's process that plans batches died: {_innermost(texts)}")
+    return FailedException(f"Spark's process that plans batches died: {innermost(texts)}")
 
 
 def is_cancelled(texts: list[str]) -> bool:
@@ -71,7 +71,7 @@ def is_cancelled(texts: list[str]) -> bool:
 
 def lost_task(texts: list[str]) -> FailedException:
     """The failure that replays a batch whose worker died."""
-    return FailedException(f"a worker process died: {_innermost(texts)}")
+    return FailedException(f"a worker process died: {innermost(texts)}")
 
 
 def translated(texts: list[str], checkpoint: str) -> TridentError:
@@ -92,10 +92,10 @@ def translated(texts: list[str], checkpoint: str) -> TridentError:
             "Spark's Java process is gone: it was killed, or ran out of memory (spark.driver.memory). No data of the "
             "running batch is lost: start the topology again, and it continues where it stopped"
         )
-    return TridentError(f"Spark failed: {_innermost(texts)}")
+    return TridentError(f"Spark failed: {innermost(texts)}")
 
 
-def _innermost(texts: list[str]) -> str:
+def innermost(texts: list[str]) -> str:
     """The innermost message: the last line of a Python traceback, else the first line of the root cause."""
     for text in reversed(texts):
         _, heading, trace = text.rpartition("Traceback (most recent call last):")

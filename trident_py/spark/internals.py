@@ -6,10 +6,12 @@ For another version, check each function against Spark's source code, then run t
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from pyspark import SparkContext
+from pyspark import RDD, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.serializers import UTF8Deserializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -51,6 +53,30 @@ def default_file_system(spark: SparkSession) -> str:
     """The URL against which Hadoop resolves a path without a scheme."""
     url: str = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")
     return url
+
+
+def executor_hosts(spark: SparkSession) -> list[str]:
+    """The machines that have executors now, by Spark's names for them."""
+    context = spark.sparkContext
+    listed: str = context._jsc.sc().getExecutorMemoryStatus().keySet().mkString("\n")
+    hosts = [address.rpartition(":")[0] for address in listed.split("\n")]
+    driver = context.getConf().get("spark.driver.host", "")
+    if driver in hosts:
+        hosts.remove(driver)  # once: there may be executors beside it
+    return sorted(set(hosts))
+
+
+def one_row_for_each(spark: SparkSession, hosts: Sequence[str]) -> RDD[str]:
+    """A partition for each host, with its name as the only row, which Spark prefers to run there."""
+    context = spark.sparkContext
+    jvm: Any = context._jvm
+    sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+    rows = jvm.java.util.ArrayList()
+    for host in hosts:
+        rows.append(jvm.scala.Tuple2(host, sequence([host])))
+    tags = getattr(getattr(jvm.scala.reflect, "ClassTag$"), "MODULE$")
+    rdd = context._jsc.sc().makeRDD(sequence(rows), tags.apply(jvm.java.lang.Class.forName("java.lang.String")))
+    return RDD(rdd.toJavaRDD(), context, UTF8Deserializer(True))
 
 
 def first_source_offset(query: StreamingQuery, batch_id: int) -> dict | None:

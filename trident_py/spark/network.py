@@ -40,8 +40,8 @@ class Homes:
         users = [] if on_this_machine(spark) else list(home_users(plan))
         if not users:
             return self.local.address
-        if not allowed(spark, conf):
-            raise DefinitionError(_refusal(spark, users))
+        if why := refusal(spark, plan, conf):
+            raise DefinitionError(why)
         if self._network is None:
             self._network = _on_network(spark, int(conf.get(Config.TOPOLOGY_HOME_PORT) or 0))
         return self._network.address
@@ -79,8 +79,10 @@ def allowed(spark: SparkSession, conf: Mapping[str, Any]) -> bool:
     return str(spark.sparkContext.getConf().get(AUTHENTICATE, "false")).lower() == "true"
 
 
-def _refusal(spark: SparkSession, users: list[str]) -> str:
-    return (
+def refusal(spark: SparkSession, plan: Plan, conf: Mapping[str, Any]) -> str:
+    """Why the topology may not run on this cluster; "" if it may."""
+    users = [] if on_this_machine(spark) or allowed(spark, conf) else list(home_users(plan))
+    return "" if not users else (
         f"{'; '.join(users)}. The executors of {spark.sparkContext.master} are on other machines, so their tasks would "
         "call the driver over the network, authenticated but not encrypted. Use a state on a server and a spout that "
         "reports its metadata (IOpaquePartitionedTridentSpout, KafkaSpout, FileSpout); or allow it: "
