@@ -30,6 +30,7 @@ DISTRIBUTIONS = {
 EXTRAS = {
     "trident_py/events": ("events", "redis"),
     "trident_py/kafka": ("kafka", "avro"),
+    "trident_py/spouts/webhdfs": ("hdfs",),
     "trident_py/testing": ("kafka",),
     "states/kafka": ("kafka",),
     "states/sql/dialects/mysql": ("mysql",),
@@ -45,6 +46,7 @@ ALONE = {
     "avro": "import fastavro, trident_py.kafka",
     "events": "import trident_py.events.app, trident_py.events.serving, trident_py.events.metrics, mmh3, rbloom",
     "redis": "import redis, trident_py.events",
+    "hdfs": "import trident_py.spouts as spouts; spouts.FileSpout('hdfs://name/x', 'line')",
 }
 
 
@@ -87,18 +89,22 @@ def test_importing_the_package_loads_only_what_it_needs() -> None:
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert set(found.stdout.split()) == LOADED
 
-@pytest.mark.parametrize("module", ["pymysql", "psycopg", "confluent_kafka", "redis"])
+@pytest.mark.parametrize("module", ["pymysql", "psycopg", "confluent_kafka", "redis", "fsspec", "requests"])
 def test_what_needs_a_client_that_is_missing_names_the_extra(module: str) -> None:
     opened = {
         "pymysql": "SqlMapState.opaque('mysql+pymysql://u:secret@h/db', 't', 'k string').participant().open({})",
         "psycopg": "SqlMapState.opaque('postgresql+psycopg://u:secret@h/db', 't', 'k string').participant().open({})",
         "confluent_kafka": "TransactionalTopicState('h:1', 't').participant().open({})",
         "redis": "store_of('redis://h:1/0', 1.0)",
+        "fsspec": "FileSpout('hdfs://h/x', 'line', storage={'user': 'u', 'password': 'secret'})",
+        "requests": "FileSpout('hdfs://h/x', 'line', storage={'user': 'u', 'password': 'secret'})",
     }[module]
-    extra = {"pymysql": "mysql", "psycopg": "postgresql", "confluent_kafka": "kafka"}.get(module, module)
+    extras = {"pymysql": "mysql", "psycopg": "postgresql", "confluent_kafka": "kafka", "fsspec": "hdfs"}
+    extra = {**extras, "requests": "hdfs"}.get(module, module)
     code = (
         f"import sys; sys.modules[{module!r}] = None\n"
         "from states.sql import SqlMapState\nfrom trident_py.errors import DefinitionError\n"
+        "from trident_py.spouts import FileSpout\n"
         f"try:\n    {'from states.kafka import TransactionalTopicState' if extra == 'kafka' else 'pass'}\n"
         f"    {'from trident_py.events.stores import store_of' if extra == 'redis' else 'pass'}\n"
         f"    {opened}\nexcept DefinitionError as error:\n    print(error)\n"

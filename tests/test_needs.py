@@ -61,11 +61,18 @@ def test_kafka_needs_one_of_its_brokers_and_what_its_formats_need() -> None:
     ("path", "needed"),
     [
         ("/data/logs/*.csv", ("/data/logs",)), ("/data/day-*/a.csv", ("/data",)), ("logs", ("logs",)),
-        ("file:///data/a.csv", ("/data/a.csv",)), ("hdfs://name:9000/data", ()), ("s3a://bucket/data", ()),
+        ("file:///data/a.csv", ("/data/a.csv",)), ("s3a://bucket/data", ()),
     ],
 )  # fmt: skip
 def test_a_file_spout_needs_its_files_and_folders(path: str, needed: tuple[str, ...]) -> None:
     assert FileSpout(path, "line").needs == Needs(paths=needed)
+
+
+def test_a_file_spout_needs_the_stores_whose_address_it_names() -> None:
+    hdfs = FileSpout(["hdfs://name:9000/data/*", "webhdfs://other:14000/data"], "line").needs
+    assert hdfs == Needs(("fsspec", "requests"), "trident-py[hdfs]", ("name:9870", "other:14000"))
+    s3 = FileSpout("s3://b/data", "line", storage={"endpoint_override": "http://h:9000"}).needs
+    assert s3 == Needs(addresses=("h:9000",))
 
 
 def test_a_file_with_a_pattern_in_its_name_is_a_file(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from trident_py.chunks import Chunk, Column, concat
 from trident_py.kafka.formats import Avro, Bytes, Json, Text
 from trident_py.spouts import FileSpout, filereaders
 from trident_py.spouts.files import make_reader
+from trident_py.spouts.filestores import Files
 
 from .values import OF_TYPE, anything, is_same
 
@@ -79,9 +80,10 @@ def read(path: Path, kind: str, fields: list[str], block: int, start: int = 0, *
     spout = FileSpout(str(path), fields, format=kind, **options)
     before, filereaders.BLOCK = filereaders.BLOCK, block
     try:
-        reader = make_reader(spout, kind)
+        files = Files({})
+        reader = make_reader(spout, files, kind)
         end = pq.read_metadata(path).num_rows if kind == "parquet" else path.stat().st_size
-        chunks = list(reader.read(str(path), start, end, Fields(*fields)))
+        chunks = list(reader.read(files.identify(str(path)), start, end, Fields(*fields)))
         reader.close()
         return chunks
     finally:

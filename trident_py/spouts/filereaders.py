@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,9 @@ import pyarrow.parquet as pq
 from ..chunks import CHUNK_ROWS, Chunk, arrow_type, decimals, exact_cast
 from ..errors import SpoutError, TridentError
 from ..tuples import Fields
+from .filelist import SourceFile
 from .filerows import header_line, header_names
+from .filestores import Files
 from .jsonvalues import is_text, json_columns, json_table
 
 BLOCK = 4 << 20
@@ -25,16 +27,19 @@ BLOCK = 4 << 20
 class RangeReader:
     """Reads ranges of one format. Lives as long as its emitter."""
 
-    def read(self, path: str, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
+    def __init__(self, files: Files) -> None:
+        self._files = files
+
+    def read(self, file: SourceFile, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
         """Returns the rows between two positions. Raises SpoutError that names file and place."""
         raise NotImplementedError
 
     def close(self) -> None: ...
 
 
-def blocks(path: str, start: int, end: int, size: int) -> Iterator[tuple[int, bytes]]:
+def blocks(files: Files, path: str, start: int, end: int, size: int) -> Iterator[tuple[int, bytes]]:
     """Returns whole lines between two offsets, about ``size`` bytes at a time, each block with its offset."""
-    with open(path, "rb") as file:  # noqa: PTH123
+    with files.reading(path), files.open(path) as file:
         file.seek(start)
         at, rest = start, b""
         while at + len(rest) < end:
@@ -52,13 +57,13 @@ def blocks(path: str, start: int, end: int, size: int) -> Iterator[tuple[int, by
 class LineReader(RangeReader):
     """Reads lines as one text column, without line ends."""
 
-    def read(self, path: str, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
-        for at, block in blocks(path, start, end, BLOCK):
+    def read(self, file: SourceFile, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
+        for at, block in blocks(self._files, file.path, start, end, BLOCK):
             text = pa.array([block.removesuffix(b"\n")], pa.binary())
             try:
                 text = text.cast(pa.string())
             except pa.ArrowInvalid as error:
-                raise SpoutError(f"FileSpout: {path}, after byte {at}: not UTF-8 text: {error}") from error
+                raise SpoutError(f"FileSpout: {file.path}, after byte {at}: not UTF-8 text: {error}") from error
             lines = pc.split_pattern(text, "\n").flatten()
             if b"\r\n" in block or block.endswith(b"\r"):
                 lines = pc.replace_substring_regex(lines, r"\r$", "")
@@ -68,7 +73,8 @@ class LineReader(RangeReader):
 class CsvReader(RangeReader):
     """Reads CSV rows. Typed fields are parsed as their type, untyped ones stay text."""
 
-    def __init__(self, nulls: tuple[str, ...], delimiter: str, multiline: bool) -> None:
+    def __init__(self, files: Files, nulls: tuple[str, ...], delimiter: str, multiline: bool) -> None:
+        super().__init__(files)
         self._nulls = list(nulls)
         self._multiline = multiline
         self._parse = pa_csv.ParseOptions(
@@ -77,9 +83,10 @@ class CsvReader(RangeReader):
         self._bad: Any = None
         self._headers: dict[str, list[str]] = {}
 
-    def read(self, path: str, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
+    def read(self, file: SourceFile, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
+        path = file.path
         if path not in self._headers:
-            self._headers = {path: header_names(header_line(path), self._parse.delimiter, path)}
+            self._headers = {path: header_names(header_line(self._files, path), self._parse.delimiter, path)}
         names = self._headers[path]
         kept = fields if len(fields) else Fields(names[:1])
         types = {name: _read_as(arrow_type(kept.types.get(name, "string"))) for name in kept}
@@ -91,7 +98,7 @@ class CsvReader(RangeReader):
         )
         # Inside quotes a newline does not end a row, so the whole range is one block.
         size = end - start if self._multiline else BLOCK
-        for at, block in blocks(path, start, end, size):
+        for at, block in blocks(self._files, file.path, start, end, size):
             if block.strip():
                 table = self._table(path, at, block, names, convert)
                 columns = {name: self._column(path, at, table, name, fields) for name in fields}
@@ -129,7 +136,7 @@ class CsvReader(RangeReader):
         column = re.search(r"CSV column #(\d+)", message)
         row = re.search(r"Row #(\d+): ", message)
         if row is not None:
-            where = f"line {lines_before(path, at) + int(row.group(1))}"
+            where = f"line {lines_before(self._files, path, at) + int(row.group(1))}"
             message = message[row.end() :]
         text = f"FileSpout: {path}, {where}: {message}"
         if column is not None:
@@ -158,9 +165,9 @@ def _check_infinite(table: pa.Table, texts: pa.Table) -> None:
             raise pa.ArrowInvalid(f"{text[:40]!r} is too large for the {table.column(name).type} of field {name!r}")
 
 
-def lines_before(path: str, offset: int) -> int:
+def lines_before(files: Files, path: str, offset: int) -> int:
     """Returns the number of lines that end before an offset."""
-    return sum(block.count(b"\n") for _, block in blocks(path, 0, offset, BLOCK))
+    return sum(block.count(b"\n") for _, block in blocks(files, path, 0, offset, BLOCK))
 
 
 def single(column: pa.ChunkedArray) -> pa.Array:
@@ -171,20 +178,23 @@ def single(column: pa.ChunkedArray) -> pa.Array:
 class JsonReader(RangeReader):
     """Reads one JSON object per line. Untyped values are Python's; a missing key is None."""
 
-    def read(self, path: str, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
-        for at, block in blocks(path, start, end, BLOCK):
+    def read(self, file: SourceFile, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
+        for at, block in blocks(self._files, file.path, start, end, BLOCK):
             objects = objects_in(block)
             table = json_table(block, fields) if objects is not None else None
             if table is not None and table.num_rows == objects:
                 yield from Chunk({name: single(table.column(name)) for name in fields}, table.num_rows).slices()
                 continue
             lines = [(number, line) for number, line in enumerate(block.split(b"\n")) if line.strip()]
-            columns = json_columns([line for _, line in lines], fields, partial(_describe_line, path, at, lines))
+            describe = partial(_describe_line, self._files, file.path, at, lines)
+            columns = json_columns([line for _, line in lines], fields, describe)
             yield from Chunk(columns, len(lines)).slices()
 
 
-def _describe_line(path: str, at: int, lines: list[tuple[int, bytes]], number: int, problem: str) -> str:
-    return f"FileSpout: {path}, line {lines_before(path, at) + lines[number][0] + 1}: {problem}"
+def _describe_line(
+    files: Files, path: str, at: int, lines: list[tuple[int, bytes]], number: int, problem: str
+) -> str:
+    return f"FileSpout: {path}, line {lines_before(files, path, at) + lines[number][0] + 1}: {problem}"
 
 
 def objects_in(block: bytes) -> int | None:
@@ -204,19 +214,20 @@ def objects_in(block: bytes) -> int | None:
 class ParquetReader(RangeReader):
     """Reads row ranges of Parquet files; keeps the file open between ranges that follow one another."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: Files) -> None:
+        super().__init__(files)
         self._cursor: ParquetCursor | None = None
 
-    def read(self, path: str, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
+    def read(self, file: SourceFile, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
         names = list(fields)
-        if self._cursor is None or not self._cursor.can_reach(path, names, start):
+        if self._cursor is None or not self._cursor.can_reach(file, names, start):
             self.close()
-            self._cursor = ParquetCursor(path, names, start)
+            self._cursor = ParquetCursor(self._files, file, names, start)
         try:
             for batch in self._cursor.rows(start, end):
-                columns = {name: _declared(batch.column(name), fields, name, path) for name in names}
+                columns = {name: _declared(batch.column(name), fields, name, file.path) for name in names}
                 yield Chunk(columns, batch.num_rows)
-        except SpoutError:
+        except TridentError:
             self.close()  # the cursor's position after an error is unknown
             raise
 
@@ -229,14 +240,11 @@ class ParquetReader(RangeReader):
 class ParquetCursor:
     """An open Parquet file and the position in it."""
 
-    def __init__(self, path: str, names: list[str], start: int) -> None:
-        self._path, self._names = path, names
-        stat = Path(path).stat()
-        self._identity = stat.st_ino, stat.st_mtime_ns
-        try:
-            self._file = pq.ParquetFile(path)
-        except (pa.ArrowInvalid, OSError) as error:
-            raise SpoutError(f"FileSpout: cannot read {path}: {error}") from error
+    def __init__(self, files: Files, file: SourceFile, names: list[str], start: int) -> None:
+        self._files, self._source, self._names = files, file, names
+        self._opened = files.open(file.path)
+        with self._reading():
+            self._file = pq.ParquetFile(self._opened)
         groups = [self._file.metadata.row_group(g).num_rows for g in range(self._file.num_row_groups)]
         first, self.at = 0, 0
         while first < len(groups) and self.at + groups[first] <= start:
@@ -248,13 +256,11 @@ class ParquetCursor:
         )
         self._rest: pa.RecordBatch | None = None
 
-    def can_reach(self, path: str, names: list[str], start: int) -> bool:
+    def can_reach(self, file: SourceFile, names: list[str], start: int) -> bool:
         """Whether to go on in the open file: same file and columns, start not behind, at most one group's border."""
-        if path != self._path or names != self._names or start < self.at:
+        if file != self._source or names != self._names or start < self.at:
             return False
-        stat = Path(path).stat()
-        passed = sum(self.at < border <= start for border in self._group_end)
-        return self._identity == (stat.st_ino, stat.st_mtime_ns) and passed <= 1
+        return sum(self.at < border <= start for border in self._group_end) <= 1
 
     def rows(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
         while self.at < end:
@@ -268,17 +274,25 @@ class ParquetCursor:
                 yield batch.slice(skip, stop - skip)
 
     def _next(self) -> pa.RecordBatch:
+        with self._reading():
+            batch = next(self._batches, None)
+        if batch is None:
+            raise SpoutError(f"FileSpout: {self._source.path} has fewer rows than its footer says")
+        return batch
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
         try:
-            return next(self._batches)
-        except StopIteration:
-            raise SpoutError(f"FileSpout: {self._path} has fewer rows than its footer says") from None
-        except (pa.ArrowInvalid, OSError) as error:
-            raise SpoutError(f"FileSpout: cannot read {self._path}: {error}") from error
+            with self._files.reading(self._source.path):
+                yield
+        except pa.ArrowInvalid as error:
+            raise SpoutError(f"FileSpout: cannot read {self._source.path}: {error}") from error
 
     def close(self) -> None:
         self._batches = iter(())
         self._rest = None
         self._file.close()
+        self._opened.close()
 
 
 def _declared(column: pa.Array, fields: Fields, name: str, path: str) -> pa.Array:

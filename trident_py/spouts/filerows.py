@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from ..errors import SpoutError
 from .filelist import SourceFile
+from .filestores import Files, first_block
 
-FIRST_BLOCK = 64 << 10
 BLOCK = 4 << 20
 
 
@@ -41,14 +41,17 @@ class RowPositions(Protocol):
 class TextRows:
     """Lines. With a delimiter, the first line names the columns; with ``quoted``, a field may hold newlines."""
 
-    def __init__(self, file: SourceFile, delimiter: str | None = None, quoted: bool = False) -> None:
+    def __init__(
+        self, file: SourceFile, files: Files, delimiter: str | None = None, quoted: bool = False
+    ) -> None:
         self._file = file
+        self._files = files
         self._delimiter = delimiter
         self._quoted = quoted
 
     @cached_property
     def _header(self) -> bytes:
-        return b"" if self._delimiter is None else header_line(self._file.path)
+        return b"" if self._delimiter is None else header_line(self._files, self._file.path)
 
     @property
     def begin(self) -> int:
@@ -64,8 +67,8 @@ class TextRows:
         return header_names(self._header, self._delimiter, self._file.path)
 
     def advance(self, start: int, rows: int) -> tuple[int, int]:
-        taken, at, last, inside, step = 0, start, b"\n", False, FIRST_BLOCK
-        with open(self._file.path, "rb") as file:  # noqa: PTH123  (a plain open is what it is)
+        taken, at, last, inside, step = 0, start, b"\n", False, first_block(self._file.path)
+        with self._files.reading(self._file.path), self._files.open(self._file.path) as file:
             file.seek(start)
             while taken < rows and at < self.end:
                 block = file.read(min(step, self.end - at))
@@ -109,9 +112,12 @@ def _quoted_rows(block: bytes, rows: int, inside: bool) -> tuple[int, int, bool]
     return at, count, inside
 
 
-def header_line(path: str) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123
-        return file.readline()
+def header_line(files: Files, path: str) -> bytes:
+    line = b""
+    with files.reading(path), files.open(path) as file:
+        while b"\n" not in line and (block := file.read(first_block(path))):
+            line += block
+    return line[: line.find(b"\n") + 1] or line
 
 
 def header_names(line: bytes, delimiter: str, path: str) -> list[str]:
@@ -125,14 +131,17 @@ def header_names(line: bytes, delimiter: str, path: str) -> list[str]:
 class ParquetRows:
     """Rows of a Parquet file, from its footer."""
 
-    def __init__(self, file: SourceFile) -> None:
+    def __init__(self, file: SourceFile, files: Files) -> None:
         self._file = file
+        self._files = files
 
     @cached_property
     def _metadata(self) -> pq.FileMetaData:
+        path = self._file.path
         try:
-            return pq.read_metadata(self._file.path)
-        except (pa.ArrowInvalid, OSError) as error:
+            with self._files.reading(path), self._files.open(path) as file:
+                return pq.read_metadata(file)
+        except pa.ArrowInvalid as error:
             raise SpoutError(f"FileSpout: {self._file.path} is not a Parquet file: {error}") from error
 
     @property

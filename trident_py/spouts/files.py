@@ -3,7 +3,7 @@
 The coordinator describes a batch as ranges of files, one list per task. The emitters in the tasks read the ranges
 straight into Arrow. The metadata of a batch, a JSON value:
 
-    files   [[path, size, mtime, inode], ...]      the files not yet read, frozen when the run began
+    files   [[path, size, mtime, tag], ...]        the files not yet read, frozen when the run began
     tasks   [[[file, start, end], ...], ...]       the ranges of this batch, by index into files
     next    [file, position]                       where the next batch begins
 """
@@ -19,9 +19,11 @@ from ..errors import DefinitionError, SpoutError, TridentError
 from ..needs import Needs
 from ..operations.base import TridentCollector
 from ..tuples import Fields, FieldsLike, TransactionAttempt
-from .filelist import FORMATS, SourceFile, find_files, format_of, root_of
+from .filelist import FORMATS, SourceFile, format_of
 from .filereaders import CsvReader, JsonReader, LineReader, ParquetReader, RangeReader
 from .filerows import ParquetRows, RowPositions, TextRows
+from .filestores import Files
+from .fileuris import Storage, check_storage, needs_of_paths, shown_storage
 from .interfaces import TRANSACTIONAL, ITridentSpout, SpoutContext
 
 PathsLike = str | os.PathLike | Iterable[str | os.PathLike]
@@ -30,16 +32,20 @@ PathsLike = str | os.PathLike | Iterable[str | os.PathLike]
 class FileSpout(ITridentSpout):
     """Reads files as batches of batchSize rows over all partitions; ends with the last file.
 
-    ``paths``: files, folders or globs, read in this order; the files of each are sorted. The list of files is frozen
-    when the run begins and survives restarts. ``format``: "lines" (one field), "csv" (with a header), "json" (one
-    object per line) or "parquet"; None: by the file names' suffixes. ``fields`` name columns. A typed field
-    (``Fields("temp double")``) becomes that type; an untyped one is text in CSV and the file's value in JSON and
-    Parquet. ``nulls``: the CSV texts that mean null. ``multiline``: quoted CSV values may hold newlines. A missing JSON
-    key is None.
+    ``paths``: files, folders or globs, read in this order; the files of each are sorted. They are local, or in a store
+    that a URI names (``s3://``, ``hdfs://``, ``gs://``, ``abfs://``; docs/files.md). The list of files is frozen when
+    the run begins and survives restarts. ``storage``: addresses and credentials of that store, as keywords of the class
+    that reads it; what it lacks comes from the environment of driver and executors.
+
+    ``format``: "lines" (one field), "csv" (with a header), "json" (one object per line) or "parquet"; None: by the file
+    names' suffixes. ``fields`` name columns. A typed field (``Fields("temp double")``) becomes that type; an untyped
+    one is text in CSV and the file's value in JSON and Parquet. ``nulls``: the CSV texts that mean null. ``multiline``:
+    quoted CSV values may hold newlines. A missing JSON key is None.
 
     Batches depend only on the files and batchSize, so replays are identical. Raises SpoutError for a file that has
-    changed since, a missing file or column, and a row that cannot be read (naming file and line).
-    On Spark every executor must see the files under the same paths.
+    changed since, a missing file or column, a store that refuses access, and a row that cannot be read (naming file and
+    line). While a store does not answer, the batch fails and is tried again.
+    On Spark every executor must see local files under the same paths.
     """
 
     kind = TRANSACTIONAL
@@ -53,6 +59,7 @@ class FileSpout(ITridentSpout):
         nulls: Iterable[str] = ("", "NA"),
         delimiter: str = ",",
         multiline: bool = False,
+        storage: Storage | None = None,
     ) -> None:
         listed = [paths] if isinstance(paths, str | os.PathLike) else paths
         self.paths = tuple(str(os.fspath(path)) for path in listed)
@@ -62,6 +69,7 @@ class FileSpout(ITridentSpout):
         self.nulls = (nulls,) if isinstance(nulls, str) else tuple(nulls)
         self.delimiter = delimiter
         self.multiline = multiline
+        self.storage = dict(storage or {})
         self._check()
 
     def _check(self) -> None:
@@ -77,17 +85,20 @@ class FileSpout(ITridentSpout):
             check_lines(self.fields)
         for ddl in self.fields.types.values():
             arrow_type(ddl)
+        check_storage(self.paths, self.storage)
+        Files(self.storage).prepare(self.paths)
 
     def __repr__(self) -> str:
-        return f"FileSpout({', '.join(self.paths)}; {self.fields}, batchSize={self.batchSize})"
+        storage = f", storage={shown_storage(self.storage)}" if self.storage else ""
+        return f"FileSpout({', '.join(self.paths)}; {self.fields}, batchSize={self.batchSize}{storage})"
 
     def getOutputFields(self) -> Fields:
         return self.fields
 
     @property
     def needs(self) -> Needs:
-        """The files, and the folders of globs, of this machine's file system."""
-        return Needs(paths=tuple(dict.fromkeys(root for root in map(root_of, self.paths) if root)))
+        """The files and the folders of globs of this machine's file system; the stores of URIs."""
+        return needs_of_paths(self.paths, self.storage)
 
     def getCoordinator(self, txStateId: str, conf: dict, context: SpoutContext) -> FileCoordinator:
         return FileCoordinator(self, context.numPartitions())
@@ -124,6 +135,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
     def __init__(self, spout: FileSpout, partitions: int) -> None:
         self._spout = spout
         self._partitions = partitions
+        self._files = Files(spout.storage)
         self._rows: dict[SourceFile, RowPositions] = {}
         self._first: tuple[list[SourceFile], int] | None = None
         self._next: tuple[list[SourceFile], int] | None = None
@@ -155,7 +167,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
     def _begin(self) -> tuple[list[SourceFile], int]:
         """Returns the files and the first position in them; looked up once."""
         if self._first is None:
-            files = [SourceFile.of(path) for path in find_files(self._spout.paths)]
+            files = self._files.find(self._spout.paths)
             self._kind = self._spout.format_of(files)
             self._first = self._settled(files, None)
         return self._first
@@ -184,10 +196,10 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
 
     def _opened(self, file: SourceFile) -> RowPositions:
         if self._kind == "parquet":
-            return ParquetRows(file)
+            return ParquetRows(file, self._files)
         if self._kind == "csv":
-            return TextRows(file, self._spout.delimiter, self._spout.multiline)
-        return TextRows(file)
+            return TextRows(file, self._files, self._spout.delimiter, self._spout.multiline)
+        return TextRows(file, self._files)
 
     def _batch(self, txid: int, files: list[SourceFile], start: int) -> dict:
         if not self._kind and files:
@@ -195,7 +207,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         segments: list[Segment] = []
         missing, rest, at = self._spout.batchSize, files, start
         while rest and missing:
-            rest[0].check(txid)
+            self._files.check(rest[0], txid)
             end, taken = self._rows_of(rest[0]).advance(at, missing)
             segments.append(Segment(len(files) - len(rest), at, end, taken))
             missing -= taken
@@ -253,6 +265,7 @@ class FileEmitter(ITridentSpout.Emitter):
         self._spout = spout
         self._index = index
         self._partitions = partitions
+        self._files = Files(spout.storage)
         self._reader: RangeReader | None = None
 
     def emitChunks(
@@ -263,10 +276,11 @@ class FileEmitter(ITridentSpout.Emitter):
         fields = self._spout.fields if wanted is None else self._spout.fields.only(wanted)
         for ranges in coordinatorMeta["tasks"][self._index :: self._partitions]:
             for file, start, end in ranges:
-                files[file].check(tx.txid)
+                self._files.check(files[file], tx.txid)
                 if self._reader is None:
-                    self._reader = make_reader(self._spout, self._spout.format_of(files))
-                yield from self._reader.read(files[file].path, start, end, fields)
+                    self._reader = make_reader(self._spout, self._files, self._spout.format_of(files))
+                yield from self._reader.read(files[file], start, end, fields)
+                self._files.check(files[file], tx.txid)
 
     def emitBatch(self, tx: TransactionAttempt, coordinatorMeta: Any, collector: TridentCollector) -> None:
         for chunk in self.emitChunks(tx, coordinatorMeta):
@@ -278,9 +292,9 @@ class FileEmitter(ITridentSpout.Emitter):
             self._reader.close()
 
 
-def make_reader(spout: FileSpout, kind: str) -> RangeReader:
+def make_reader(spout: FileSpout, files: Files, kind: str) -> RangeReader:
     if kind == "parquet":
-        return ParquetReader()
+        return ParquetReader(files)
     if kind == "csv":
-        return CsvReader(spout.nulls, spout.delimiter, spout.multiline)
-    return JsonReader() if kind == "json" else LineReader()
+        return CsvReader(files, spout.nulls, spout.delimiter, spout.multiline)
+    return JsonReader(files) if kind == "json" else LineReader(files)

@@ -12,6 +12,7 @@ JDK, as the program that starts both is a Java source file.
 
 from __future__ import annotations
 
+import getpass
 import os
 import shutil
 from pathlib import Path
@@ -19,12 +20,13 @@ from typing import Any
 
 from ...errors import TridentError
 from .hadoop_jars import SPARK_JARS, jars
-from .service import HOST, Service, ServiceMissing
+from .service import HOST, Service, ServiceMissing, free_port
 
 __all__ = ["HdfsServer", "command"]
 
 PROGRAM = Path(__file__).parent / "jvm" / "Hdfs.java"
 READY = "ready"
+HTTP = "dfs.namenode.http-address"
 SETTINGS = {
     "dfs.replication": 1,
     "dfs.heartbeat.interval": 1,
@@ -50,6 +52,11 @@ class HdfsServer(Service):
         """``hdfs://host:port``, without a path."""
         return f"hdfs://{HOST}:{self.port}"
 
+    @property
+    def storage(self) -> dict[str, str]:
+        """Where its WebHDFS is, as ``FileSpout`` takes it."""
+        return {"port": str(self.options[HTTP]).rpartition(":")[2], "user": getpass.getuser()}
+
     def _programs(self) -> Path:
         jars("hdfs")
         return Path(_java())
@@ -57,6 +64,7 @@ class HdfsServer(Service):
     def _command(self) -> list[str]:
         assert self.folder is not None
         (self.folder / "data" / READY).unlink(missing_ok=True)
+        self.options.setdefault(HTTP, f"{HOST}:{free_port()}")
         return command(self.folder / "data", HOST, self.port, **self.options)
 
     def _answer(self) -> None:

@@ -20,7 +20,8 @@ __all__ = ["S3Server"]
 
 
 class S3Server(Service):
-    """moto's server. It holds its buckets in memory and takes any credentials; it has no ``options``."""
+    """moto's server. It holds its buckets in memory and takes any credentials; its ``options``
+    are variables of its environment (``INITIAL_NO_AUTH_ACTION_COUNT=2``: from the third request on it checks them)."""
 
     name = "S3 (moto)"
 
@@ -42,7 +43,9 @@ class S3Server(Service):
         return Path(sys.executable).parent
 
     def _command(self) -> list[str]:
-        return [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", HOST, "-p", str(self.port)]
+        variables = [f"{name}={value}" for name, value in self.options.items()]
+        where = ["-H", HOST, "-p", str(self.port)]
+        return ["env", *variables, sys.executable, "-W", "ignore", "-m", "moto.server", *where]
 
     def _answer(self) -> None:
         urllib.request.urlopen(f"{self.endpoint}/moto-api/data.json", timeout=2).close()
