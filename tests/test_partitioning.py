@@ -71,6 +71,17 @@ def test_shuffle_goes_on_where_the_chunk_before_ended() -> None:
     assert first[1][0] == ROWS[0]
 
 
+@pytest.mark.parametrize("fields", [Fields("n", "w"), Fields("n bigint", "w string")], ids=["untyped", "typed"])
+@pytest.mark.parametrize("targets", [1, 2, 128, 70_000])
+def test_rows_keep_their_order_among_few_targets_and_among_many(fields: Fields, targets: int) -> None:
+    rows = [(7919 * i % 500, f"w{i}") for i in range(1000)]
+    expected: dict[int, list] = {}
+    for row in rows:
+        expected.setdefault((31 + row[0]) % targets, []).append(row)
+    found = sent(FieldsPartition(Fields("n")), rows, fields, targets=targets)
+    assert found == expected and list(found) == sorted(found)
+
+
 def test_the_others_send_a_chunk_whole() -> None:
     assert sent(Global(), txid=5, source=2) == {0: ROWS}
     assert sent(BatchGlobal(), txid=5, source=0) == {2: ROWS}

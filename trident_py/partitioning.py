@@ -13,6 +13,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -199,14 +200,19 @@ class Custom(Partitioner):
 
 
 def _scatter(chunk: Chunk, targets: np.ndarray, count: int) -> Targets:
+    """The rows of each target, in their order. Sorts once: a look for each target would cost rows times targets."""
     if chunk.length == 0:
         return
-    for target in range(count):
-        chosen = np.flatnonzero(targets == target)
+    narrow = targets.astype(np.uint16) if count <= 1 << 16 else targets  # numpy sorts 16 bits in linear time
+    order = np.argsort(narrow, kind="stable")
+    sent = targets[order]
+    starts = np.flatnonzero(np.diff(sent, prepend=-1))
+    for start, end in pairwise([*starts.tolist(), chunk.length]):
+        chosen = order[start:end]
         if len(chosen) == chunk.length:
-            yield target, chunk
-        elif len(chosen):
-            yield target, chunk.take(chosen if _all_arrow(chunk) else chosen.tolist())
+            yield int(sent[start]), chunk
+        else:
+            yield int(sent[start]), chunk.take(chosen if _all_arrow(chunk) else chosen.tolist())
 
 
 def _all_arrow(chunk: Chunk) -> bool:

@@ -177,6 +177,11 @@ def outcome(rows: Iterable[tuple[int, Any]]) -> AttemptOutcome:
     return AttemptOutcome(list(failures.values()), reports)
 
 
+def failure_rows(block: bytes, partitions: int) -> list[Row]:
+    """The rows that tell a level of a failure: partition 0 passes it on, the others need only know of it."""
+    return [(0, FAILURE, block), *((target, FAILURE, b"") for target in range(1, partitions))]
+
+
 def descriptor_rows(descriptors: Iterable[Descriptor]) -> Iterator[Row]:
     """The rows that start level 0: a descriptor for each spout partition. The tag is the spout's number."""
     for descriptor in descriptors:

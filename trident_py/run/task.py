@@ -18,7 +18,17 @@ from ..spouts.coordination import Descriptor
 from ..tuples import TransactionAttempt
 from .checking import Checks, Twin
 from .lowering import Exchange, TaskStage
-from .program import FAILURE, REPORT, BatchInfo, NodeReport, Program, Row, encode_failure, failure_of
+from .program import (
+    FAILURE,
+    REPORT,
+    BatchInfo,
+    NodeReport,
+    Program,
+    Row,
+    encode_failure,
+    failure_of,
+    failure_rows,
+)
 from .stages import inputs_of
 
 ERROR_VALUES = "topology.error.values"
@@ -157,9 +167,9 @@ class LevelTask:
 
     def _arrive(self, tag: int, block: Any) -> None:
         if tag == FAILURE:
-            self.failed = True
             if self.partition == 0:
                 self._broadcast_failure(bytes(block))
+            self.failed = True
             return
         if tag == REPORT or (self.level > 0 and tag not in self.arriving):
             self.out.append((self.partition if tag >= 0 else 0, tag, bytes(block)))
@@ -230,14 +240,16 @@ class LevelTask:
         return False
 
     def _fail(self, node: Node, error: BaseException) -> None:
-        self.failed = True
         values = self.program.conf.get(ERROR_VALUES, True) is not False
         failure = failure_of(describe(node), self.partition, error, values)._replace(level=self.level)
         self._broadcast_failure(encode_failure(failure))
+        self.failed = True
 
     def _broadcast_failure(self, block: bytes) -> None:
-        targets = 1 if self.last_level else self.program.partitions(self.level + 1)
-        self.out += [(target, FAILURE, block) for target in range(targets)]
+        """Sends the failure towards the driver, through the partitions 0. The other tasks get an empty row, once: they
+        need to know only that they must not commit."""
+        others = 1 if self.last_level or self.failed else self.program.partitions(self.level + 1)
+        self.out += failure_rows(block, others)
 
     def _drain(self) -> Iterator[Row]:
         rows, self.out = self.out, []

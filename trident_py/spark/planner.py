@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from ..errors import FailedException
 from ..patience import back_off_seconds
 from ..run.deciding import MAX_ATTEMPTS
-from ..run.program import FAILURE, Program, Row, descriptor_rows, encode_failure, failure_of
+from ..run.program import Program, Row, descriptor_rows, encode_failure, failure_of, failure_rows
 from ..spouts.coordination import Coordination, Descriptor
 from .source import Offset, metadata_of, offset_of
 from .streaming_plan import python_spouts
@@ -139,8 +139,7 @@ class BatchPlanner:
             return self._failure_rows(error)
 
     def _failure_rows(self, error: BaseException) -> list[Row]:
-        block = encode_failure(failure_of("spout", 0, error))
-        return [(pid, FAILURE, block) for pid in range(self._program.partitions(0))]
+        return failure_rows(encode_failure(failure_of("spout", 0, error)), self._program.partitions(0))
 
     def _numbered(self, descriptor: Descriptor) -> Descriptor:
         """Renumbers a descriptor's spout: the coordination counts only Python spouts, the program all spouts."""
