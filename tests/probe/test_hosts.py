@@ -23,6 +23,16 @@ END = (
 OR_SEND = "or send an environment that has it (--archives)"
 
 
+OTHER_MINOR = """
+import sys
+
+class Version(tuple):
+    major, minor, micro = 3, 99, 0
+
+sys.version_info = Version((3, 99, 0, "final", 0))
+"""
+
+
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[ProbedHosts]:
     try:
@@ -120,6 +130,29 @@ def test_a_clock_that_is_off(hosts: ProbedHosts, shift: str, way: str) -> None:
     )
     assert 240 < seconds <= 300  # the least difference that the answer proves
     assert hosts.ask(url=SQL, spout={"fixed": [[shift]]})["error"] == []
+
+
+@pytest.mark.whole(SMOKE)
+def test_another_minor_version_of_python(hosts: ProbedHosts) -> None:
+    hosts.bad.path("/tmp/custom").mkdir()
+    hosts.bad.path("/tmp/custom/sitecustomize.py").write_text(OTHER_MINOR)
+    with hosts.other_python("true"):
+        lines = hosts.ask(url=SQL, spout={"fixed": [["d"]]})["error"]
+    own = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert lines == problems(
+        f"worker2: Python 3.99 runs there, and {own} in the driver: Spark needs the same minor version. Install it "
+        "there, or send an environment (--archives) and set spark.pyspark.python"
+    )
+
+
+@pytest.mark.whole(SMOKE)
+def test_a_python_that_is_not_there(hosts: ProbedHosts) -> None:
+    with hosts.other_python("rm /tmp/python"):
+        lines = hosts.ask(url=SQL, spout={"fixed": [["e"]]})["error"]
+    assert lines == problems(
+        "worker2: the Python /tmp/python cannot be started there: No such file or directory. Install it, or set "
+        "spark.pyspark.python to one that is there"
+    )
 
 
 @pytest.mark.whole(SMOKE)

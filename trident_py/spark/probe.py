@@ -49,7 +49,6 @@ CONNECT_SECONDS = 2.0
 WAIT_SECONDS = 60.0
 SETTLED_SECONDS = 1.0
 YOUNG_SECONDS = 10.0
-_NAMED = re.compile(r"\(TID \d+\) \((\S+) executor")
 _PYTHONS = re.compile(r"Python in worker has different version: (\S+) than that in driver: ([\d.]+)")
 _NO_PYTHON = re.compile(r'Cannot run program "([^"]+)"[^\n]*?error=\d+, ([^\n]+)')
 
@@ -173,9 +172,9 @@ def examine(
         return Health(master, None, (), tuple(found))
     wait = conf.get(Config.TOPOLOGY_START_WAIT_SECS)
     driver, reports, failed = _ask(spark, question, WAIT_SECONDS if wait is None else float(wait), again)
+    found += failed
     if driver is not None:
-        machines = [driver] if is_one_process(spark) else reports
-        found += [*failed, *between_machines(needs, driver, machines, folder)]
+        found += between_machines(needs, driver, [driver] if is_one_process(spark) else reports, folder)
     if not any(finding.level == "error" for finding in found):
         hosts = [report.host for report in reports]
         _answered.add(spark.sparkContext.applicationId, hosts, question.digest)
@@ -195,12 +194,10 @@ def _ask(
             return None, [], []
         job = _Job(spark, lambda: _reports(spark, question, asked))
         driver = _own(question, everything=again)
-        return driver, job.result(deadline), []
+        return driver, *job.result(deadline)
     except TimeoutError:
         text = f"no executor has answered in {wait:g} s: the application has none, or all are busy; the topology waits"
         return None, [], [Finding("away", "", text)]
-    except Exception as error:
-        return None, [], [_failed(failures.chain_of(error))]
 
 
 def _hosts(spark: SparkSession, deadline: float) -> list[str]:
@@ -247,10 +244,22 @@ class _Job:
             raise
 
 
-def _reports(spark: SparkSession, question: Question, hosts: Sequence[str]) -> list[Report]:
-    """The report of each machine, by one task on each."""
-    if not hosts:
-        return []
+def _reports(
+    spark: SparkSession, question: Question, hosts: Sequence[str]
+) -> tuple[list[Report], list[Finding]]:
+    """The report of each machine, and why others have none. One task that fails ends the job, and Spark does not say
+    where it was: then each machine is asked by a job of its own."""
+    try:
+        return _by_one_job(spark, question, hosts) if hosts else [], []
+    except Exception as error:
+        if len(hosts) == 1:
+            return [], [_failed(failures.chain_of(error), hosts[0])]
+    answers = [_reports(spark, question, [host]) for host in hosts]
+    return [report for one, _ in answers for report in one], [finding for _, found in answers for finding in found]
+
+
+def _by_one_job(spark: SparkSession, question: Question, hosts: Sequence[str]) -> list[Report]:
+    """The reports, by one task on each machine."""
     text, program = question.text, question.program
     report_of = worker_report.report_of
 
@@ -274,11 +283,9 @@ def _own(question: Question, everything: bool) -> Report:
     return Report(DRIVER, said, (before, time.time()))
 
 
-def _failed(texts: list[str]) -> Finding:
-    """A probe job that failed. A lost executor says nothing of the topology: Spark replaces it."""
+def _failed(texts: list[str], host: str) -> Finding:
+    """A job on one machine that failed. A lost executor says nothing of the topology: Spark replaces it."""
     text = " ".join(texts)
-    named = _NAMED.search(text)
-    host = named[1] if named else ""
     if match := _PYTHONS.search(text):
         cause = f"Python {match[1]} runs there, and {match[2]} in the driver: Spark needs the same minor version"
         step = "Install it there, or send an environment (--archives) and set spark.pyspark.python"
@@ -288,5 +295,5 @@ def _failed(texts: list[str]) -> Finding:
         return Finding("error", host, f"{cause}. Install it, or set spark.pyspark.python to one that is there")
     why = hidden(failures.innermost(texts))
     if failures.is_lost_task(texts):
-        return Finding("note", host, f"the probe was cut short: {why}; the machines were not checked")
-    return Finding("error", host, f"Spark cannot run Python there: {why}. Run the same with pyspark alone")
+        return Finding("note", host, f"it was lost while it was asked, and is not checked: {why}")
+    return Finding("error", host, f"Spark cannot run Python there: {why.rstrip('.')}. Try it with pyspark alone")
