@@ -69,6 +69,10 @@ class Player:
             rows += chunk.rows(self.infos[arrived.spout].fields)
         return rows
 
+    def payload(self, txid: int, task: int = 0) -> Any:
+        """What a task of the first spout gets to know of a batch."""
+        return self.coordination.descriptors(txid, 0, self.logged[txid])[task].payload
+
     def commit(self, txid: int, attempt: int = 0) -> None:
         self.coordination.commit(txid, attempt, self.reports)
 

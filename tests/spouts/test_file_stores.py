@@ -184,7 +184,7 @@ def test_a_file_that_changed_since_is_refused(place: Place, change: str) -> None
     with pytest.raises(SpoutError, match=told.format(2)):
         player.emit(2)
     with pytest.raises(SpoutError, match=told.format(1)):
-        player.tasks[0, 0].chunks(TransactionAttempt(1, 1), player.logged[1]["s0"]).__next__()
+        player.tasks[0, 0].chunks(TransactionAttempt(1, 1), player.payload(1)).__next__()
 
 
 @pytest.mark.parametrize("kind", SUFFIXES)
@@ -193,7 +193,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(place: Place, kind: str
     place.put(file, table(kind, range(1000, 3000)))
     player = Player(spout_of(place, "", kind, batchSize=5000))
     player.emit(1)
-    chunks = player.tasks[0, 0].chunks(TransactionAttempt(1, 1), player.logged[1]["s0"])
+    chunks = player.tasks[0, 0].chunks(TransactionAttempt(1, 1), player.payload(1))
     next(chunks)
     place.put(file, table(kind, range(3000, 5000)))
     with pytest.raises(SpoutError, match="has changed since this run first listed it"):

@@ -11,6 +11,7 @@ import pytest
 from trident_py.errors import DefinitionError, SpoutError
 from trident_py.spouts import FileSpout, filereaders, filerows, filestores
 from trident_py.spouts.emitters import make_emitter
+from trident_py.spouts.files import FileCoordinator
 from trident_py.tuples import TransactionAttempt
 
 from .harness import Player, flat
@@ -149,12 +150,50 @@ def test_metadata_holds_no_file_that_is_read_to_its_end(kind, spout_of, tmp_path
     assert [len(player.logged[txid]["s0"]["files"]) for txid in (1, 2, 3)] == [3, 2, 1]
 
 
+def test_a_task_gets_only_the_files_that_it_reads(kind, spout_of, tmp_path):
+    for name in "abcdefgh":
+        write(tmp_path / name, kind, numbers(5))
+    player = Player(spout_of(tmp_path, batchSize=20), partitions=4)
+    player.emit(1)
+    assert len(player.logged[1]["s0"]["files"]) == 8
+    payloads = [player.payload(1, task) for task in range(4)]
+    assert [[file[0][-1] for file in payload["files"]] for payload in payloads] == [["a"], ["b"], ["c"], ["d"]]
+    assert [set(payload) for payload in payloads] == [{"files", "ranges"}] * 4
+
+
+def test_a_log_written_with_more_tasks_is_shared_among_the_present_ones(kind, spout_of, tmp_path):
+    write(tmp_path / "a", kind, numbers(20))
+    write(tmp_path / "b", kind, numbers(20, 20))
+    first = Player(spout_of(tmp_path, batchSize=30), partitions=3)
+    first.emit(1)
+    again = Player(spout_of(tmp_path, batchSize=30), partitions=2, restored=first.logged)
+    assert sorted(as_numbers(again.emit(1, 1))) == numbers(30)
+    assert all(again.payload(1, task)["ranges"] for task in range(2))
+
+
+def test_the_coordinator_forgets_the_files_that_are_read(kind, spout_of, tmp_path, monkeypatch):
+    known = []
+    inner = FileCoordinator.initializeTransaction
+
+    def initialize(self, *args):
+        try:
+            return inner(self, *args)
+        finally:
+            known.append([file.path[-1] for file in self._rows])
+
+    monkeypatch.setattr(FileCoordinator, "initializeTransaction", initialize)
+    for name in "abcdefgh":
+        write(tmp_path / name, kind, numbers(5))
+    Player(spout_of(tmp_path, batchSize=10), partitions=4).to_end()
+    assert known == [["c"], ["e"], ["g"], []]
+
+
 def test_only_wanted_columns_are_read_and_none_still_counts_rows(kind, spout_of, tmp_path):
     write(tmp_path / "a", kind, numbers(9))
     player = Player(spout_of(tmp_path, batchSize=9))
     player.emit(1)
     task = make_emitter(player.infos[0], 0, {})
-    chunks = list(task.chunks(TransactionAttempt(1, 0), player.logged[1]["s0"], []))
+    chunks = list(task.chunks(TransactionAttempt(1, 0), player.payload(1), []))
     assert [chunk.columns for chunk in chunks] == [{}] * len(chunks)
     assert sum(chunk.length for chunk in chunks) == 9
 
@@ -166,7 +205,7 @@ def test_a_large_batch_is_streamed_in_chunks_and_typed_columns_are_arrow(kind, s
         pq.write_table(pa.table({"n": numbers(count)}), path)
     player = Player(spout_of(tmp_path, batchSize=count))
     player.emit(1)
-    chunks = player.tasks[0, 0].chunks(TransactionAttempt(1, 1), player.logged[1]["s0"])
+    chunks = player.tasks[0, 0].chunks(TransactionAttempt(1, 1), player.payload(1))
     assert iter(chunks) is chunks
     sizes = [chunk.length for chunk in chunks if isinstance(chunk.column("n"), pa.Array)]
     assert sum(sizes) == count
@@ -252,7 +291,7 @@ def test_a_file_that_changed_since_is_refused(kind, spout_of, tmp_path, change):
     with pytest.raises(SpoutError, match=r"a has changed since this run first listed it .*txid 2 cannot be emitted"):
         player.emit(2)
     with pytest.raises(SpoutError, match="txid 1 cannot be emitted unchanged"):
-        player.tasks[0, 0].chunks(TransactionAttempt(1, 1), player.logged[1]["s0"]).__next__()
+        player.tasks[0, 0].chunks(TransactionAttempt(1, 1), player.payload(1)).__next__()
 
 
 def test_a_file_that_is_gone_is_named(tmp_path):

@@ -6,6 +6,8 @@ straight into Arrow. The metadata of a batch, a JSON value:
     files   [[path, size, mtime, tag], ...]        the files not yet read, frozen when the run began
     tasks   [[[file, start, end], ...], ...]       the ranges of this batch, by index into files
     next    [file, position]                       where the next batch begins
+
+A task gets only its own part of it: ``files``, those that it reads, and ``ranges``, by index into these.
 """
 
 from __future__ import annotations
@@ -104,7 +106,7 @@ class FileSpout(ITridentSpout):
         return FileCoordinator(self, context.numPartitions())
 
     def getEmitter(self, txStateId: str, conf: dict, context: SpoutContext) -> FileEmitter:
-        return FileEmitter(self, context.getPartitionIndex(), context.numPartitions())
+        return FileEmitter(self)
 
     def format_of(self, files: Iterable[SourceFile]) -> str:
         """Returns the format of these files. Raises DefinitionError if the fields do not suit it."""
@@ -164,6 +166,10 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         self._next = self._after(metadata)
         return metadata
 
+    def metadataForTasks(self, metadata: Any, numTasks: int) -> list[Any]:
+        """A log written with more tasks is shared among the present ones."""
+        return [_part(metadata, metadata["tasks"][index::numTasks]) for index in range(numTasks)]
+
     def _begin(self) -> tuple[list[SourceFile], int]:
         """Returns the files and the first position in them; looked up once."""
         if self._first is None:
@@ -212,10 +218,10 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
             segments.append(Segment(len(files) - len(rest), at, end, taken))
             missing -= taken
             rest, at = self._settled(rest, end)
+        tasks = self._split(segments, files)
         used = len(files) - len(rest)
         for file in files[:used]:
             self._rows.pop(file, None)
-        tasks = self._split(segments, files)
         return {"files": [list(file) for file in files], "tasks": tasks, "next": [used, at]}
 
     def _split(self, segments: list[Segment], files: list[SourceFile]) -> list[list[list[int]]]:
@@ -248,6 +254,17 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         return cut, [Segment(first.file, end, first.end, first.rows - taken), *rest]
 
 
+def _part(metadata: Any, tasks: list[list[list[int]]]) -> dict:
+    """What a task gets to know of a batch: the ranges of these tasks of its metadata."""
+    ranges = [each for of_task in tasks for each in of_task]
+    files = sorted({file for file, _, _ in ranges})
+    places = {file: place for place, file in enumerate(files)}
+    return {
+        "files": [metadata["files"][file] for file in files],
+        "ranges": [[places[file], start, end] for file, start, end in ranges],
+    }
+
+
 def check_columns(fields: Fields, columns: list[str] | None, path: str) -> None:
     """Raises SpoutError for a column that the file lacks or has twice; lists the file's columns."""
     if columns is None:
@@ -259,12 +276,10 @@ def check_columns(fields: Fields, columns: list[str] | None, path: str) -> None:
 
 
 class FileEmitter(ITridentSpout.Emitter):
-    """Reads the ranges of its task. A log written with more tasks is shared among the present ones."""
+    """Reads the ranges of its task."""
 
-    def __init__(self, spout: FileSpout, index: int, partitions: int) -> None:
+    def __init__(self, spout: FileSpout) -> None:
         self._spout = spout
-        self._index = index
-        self._partitions = partitions
         self._files = Files(spout.storage)
         self._reader: RangeReader | None = None
 
@@ -274,13 +289,12 @@ class FileEmitter(ITridentSpout.Emitter):
         """Yields the rows as columns of at most 64k rows, reading each only when it is asked for."""
         files = [SourceFile(*values) for values in coordinatorMeta["files"]]
         fields = self._spout.fields if wanted is None else self._spout.fields.only(wanted)
-        for ranges in coordinatorMeta["tasks"][self._index :: self._partitions]:
-            for file, start, end in ranges:
-                self._files.check(files[file], tx.txid)
-                if self._reader is None:
-                    self._reader = make_reader(self._spout, self._files, self._spout.format_of(files))
-                yield from self._reader.read(files[file], start, end, fields)
-                self._files.check(files[file], tx.txid)
+        for file, start, end in coordinatorMeta["ranges"]:
+            self._files.check(files[file], tx.txid)
+            if self._reader is None:
+                self._reader = make_reader(self._spout, self._files, self._spout.format_of(files))
+            yield from self._reader.read(files[file], start, end, fields)
+            self._files.check(files[file], tx.txid)
 
     def emitBatch(self, tx: TransactionAttempt, coordinatorMeta: Any, collector: TridentCollector) -> None:
         for chunk in self.emitChunks(tx, coordinatorMeta):
