@@ -113,6 +113,7 @@ class ArrowStore:
     def __init__(self, uri: FileUri, storage: Storage) -> None:
         self.secrets = secrets_of(storage)
         self._bucket = account_of(uri, storage)[1] if uri.kind is AZURE else uri.authority
+        self._lists_files_only = uri.kind is GCS  # not the folders that stand in their names
         try:
             self._system = file_system(uri, storage)
         except (ImportError, TypeError, ValueError) as error:
@@ -122,10 +123,10 @@ class ArrowStore:
         return find_in(self, path)
 
     def identify(self, path: str) -> Version:
-        """By size and ETag: the store gives a new one to what is written again with other content."""
+        """By size and ETag (Google's also changes with labels; its generation does not), new for other content."""
         with self.open(path) as file:
             told = {_text(name).lower(): _text(value) for name, value in file.metadata().items()}
-            version = told.get("etag") or told.get("generation") or told.get("last-modified")
+            version = told.get("generation") or told.get("etag") or told.get("last-modified")
             if not version:
                 raise OSError("the store tells no ETag, so a changed file could not be found")
             return Version(file.size(), 0, version)
@@ -148,8 +149,19 @@ class ArrowStore:
     def below(self, path: str, deep: bool) -> list[Entry]:
         from pyarrow.fs import FileSelector, FileType
 
-        found = self._system.get_file_info(FileSelector(self._bucket + path, allow_not_found=True, recursive=deep))
-        return [Entry(info.path[len(self._bucket) :], info.type == FileType.File) for info in found]
+        whole = deep or self._lists_files_only
+        found = self._system.get_file_info(FileSelector(self._bucket + path, allow_not_found=True, recursive=whole))
+        entries = [Entry(info.path[len(self._bucket) :], info.type == FileType.File) for info in found]
+        if not self._lists_files_only:
+            return entries
+        entries = list(dict.fromkeys(each for entry in entries for each in (*_folders(path, entry.path), entry)))
+        return entries if deep else [entry for entry in entries if "/" not in entry.path[len(path) + 1 :]]
+
+
+def _folders(base: str, path: str) -> list[Entry]:
+    """The folders between a folder and what is somewhere below it."""
+    parts = path[len(base) + 1 :].split("/")[:-1]
+    return [Entry("/".join([base, *parts[: n + 1]]), False) for n in range(len(parts))]
 
 
 def file_system(uri: FileUri, storage: Storage) -> Any:
