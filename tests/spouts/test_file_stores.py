@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -247,6 +250,24 @@ def test_a_store_that_is_away_fails_the_batch_which_is_the_same_later(hdfs: Hdfs
         server.restart()
         assert player.emit(1, 2) == first
         assert [row[0] for row in flat(player.emit(2, 1))] == list(range(8, 16))
+
+
+@pytest.mark.whole("test_an_s3_that_is_not_there_fails_the_batch_and_shows_no_secret")
+def test_a_store_that_is_silent_fails_the_batch_which_is_the_same_later(s3: S3Server) -> None:
+    with S3Server() as server:
+        place = S3Place(server, "folder")
+        place.put("/a.parquet", table("parquet", range(20)))
+        player = Player(spout_of(place, batchSize=8), partitions=2)
+        first = player.batch(1)
+        assert server.pid is not None
+        os.kill(server.pid, signal.SIGSTOP)
+        began = time.monotonic()
+        with pytest.raises(FailedException, match=r"s3://.*/a\.parquet: the store does not answer.*too slow"):
+            player.emit(1, 1)
+        assert time.monotonic() - began < 60
+        os.kill(server.pid, signal.SIGCONT)
+        assert player.emit(1, 2) == first
+        assert [row[0] for row in flat(player.batch(2))] == list(range(8, 16))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "no-host.invalid:9000"])
