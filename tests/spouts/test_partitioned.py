@@ -273,6 +273,10 @@ def test_a_partition_that_cannot_be_a_key_is_refused_with_the_remedy():
 # Opaque
 
 
+def position(player, partition, txid):
+    return (player.store.get("s0/positions", txid) or {}).get(partition)
+
+
 @pytest.mark.parametrize("emitter", [NewEmitter, OldOpaqueEmitter])
 def test_an_opaque_replay_starts_from_the_last_committed_metadata_and_may_differ(emitter):
     player = Player(Opaque(emitter))
@@ -289,7 +293,7 @@ def test_opaque_metadata_counts_only_once_committed():
     player.emit(1)
     assert player.store.paths("") == []
     player.commit(1)
-    assert player.store.get("s0/user/a", 1) == {"start": 0, "end": 2}
+    assert position(player, "a", 1) == {"start": 0, "end": 2}
 
 
 def test_an_opaque_batch_that_was_committed_but_not_ended_is_emitted_from_the_txid_before(tmp_path):
@@ -299,7 +303,7 @@ def test_an_opaque_batch_that_was_committed_but_not_ended_is_emitted_from_the_tx
     first.commit(2)  # and the process dies before the cluster knows
     again = Player(Opaque(), store=FileMetadataStore(tmp_path), restored=first.logged, committed=1)
     assert values(again.emit(2)) == "CDuv"
-    assert again.store.get("s0/user/a", 2) is None
+    assert position(again, "a", 2) is None
     again.commit(2)
     assert values(again.batch(3)) == "EFwx"
 
@@ -319,9 +323,43 @@ def test_partitions_that_are_gone_lose_what_a_failed_commit_wrote_for_this_txid(
     del SOURCE["b"]
     player.emit(2, 1)
     player.commit(2, 1)
-    assert player.store.get("s0/user/b", 2) is None
-    assert player.store.get("s0/user/b", 1) == {"start": 0, "end": 2}
-    assert player.store.get("s0/user/a", 2) == {"start": 2, "end": 4}
+    assert position(player, "b", 2) == position(player, "b", 1) == {"start": 0, "end": 2}
+    assert position(player, "a", 2) == {"start": 2, "end": 4}
+
+
+def test_a_commit_writes_one_file_however_many_partitions_there_are(tmp_path):
+    SOURCE.update({f"p{i}": list("12345678") for i in range(30)})
+    player = Player(Opaque(), partitions=8, store=FileMetadataStore(tmp_path))
+    player.batch(1)
+    files = {file.name: file.stat().st_ino for file in tmp_path.glob("*.json")}
+    player.batch(2)
+    changed = {file.name for file in tmp_path.glob("*.json") if file.stat().st_ino != files.get(file.name)}
+    assert set(files) == changed == {"s0%2Fpositions.json"}
+    again = Player(Opaque(), partitions=8, store=FileMetadataStore(tmp_path), restored=player.logged, committed=2)
+    assert values(again.emit(3)).count("56") == 30
+
+
+def test_positions_that_an_older_version_kept_apart_are_found(tmp_path):
+    store = FileMetadataStore(tmp_path)
+    store.put("s0/user/a", 1, {"start": 0, "end": 2})
+    store.put("s0/user/a", 2, {"start": 2, "end": 4})
+    store.put("s0/user/b", 1, {"start": 0, "end": 2})
+    player = Player(Opaque(), store=store, restored={1: {"s0": ["a", "b"]}}, committed=1)
+    assert values(player.emit(2)) == "CDuv"  # batch 2 was written, but not committed
+    player.commit(2)
+    assert values(player.emit(2, 1)) == "CDuv"
+    player.commit(2, 1)
+    player.coordination.success(2)
+    assert values(player.batch(3)) == "EFwx"
+
+
+def test_a_partition_that_reports_nothing_keeps_its_position():
+    player = Player(Opaque())
+    player.batch(1)
+    gone = SOURCE.pop("b")
+    player.batch(2)
+    SOURCE["b"] = gone
+    assert values(player.batch(3)) == "EFuv"
 
 
 def test_reports_of_another_attempt_fail_the_commit():
@@ -398,4 +436,4 @@ def test_metadata_of_an_attempt_that_died_in_its_commit_is_dropped_when_the_batc
     player.commit(2)  # written, and then the driver died
     again = Player(Opaque(), store=player.store, restored=player.logged, committed=1)
     assert values(again.emit(2)) == "CDuv"
-    assert again.store.get("s0/user/a", 2) is None
+    assert position(again, "a", 2) is None

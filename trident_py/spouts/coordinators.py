@@ -316,6 +316,9 @@ class PartitionedCoordinator(_Coordinated):
         self._positions.commit(tx.txid, reports)
 
     def success(self, txid: int) -> None:
+        if self._positions is not None:
+            self._positions.success(txid)
+            return
         for path in self._store.paths(partition_path(self._id, "")):
             self._store.cleanup_before(path, txid)
 

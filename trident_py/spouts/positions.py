@@ -11,12 +11,18 @@ from .metadata import MetadataStore
 
 
 def partition_path(spout: str, partition: str) -> str:
-    """Returns the metadata path of one partition, unique to its spout. Storm: <txStateId>/user/<partition>."""
+    """Returns the metadata path of one partition of a transactional spout. Storm: <txStateId>/user/<partition>."""
     return f"{escaped('/', spout)}/user/{partition}"
 
 
+def positions_path(spout: str) -> str:
+    """Returns the metadata path of all partitions of an opaque spout."""
+    return f"{escaped('/', spout)}/positions"
+
+
 class OpaquePositions:
-    """The driver's side of an opaque spout's positions.
+    """The driver's side of an opaque spout's positions: one value with the metadata of all partitions, so that a commit
+    writes one file, however many partitions there are.
 
     A descriptor carries the last committed metadata of the partitions that its task had in the batch before, so a batch
     sends each position once. It carries all of them where the partitions may be dealt out differently: in the first
@@ -25,6 +31,7 @@ class OpaquePositions:
 
     def __init__(self, spout: str, store: MetadataStore) -> None:
         self._spout = spout
+        self._path = positions_path(spout)
         self._store = store
         self._dealt: dict[int, list[str]] = {}  # by task, as of the last commit
         self._listed: list[Any] = []  # the coordinator's list at that time, the only element
@@ -33,23 +40,37 @@ class OpaquePositions:
     def payloads(self, tx: TransactionAttempt, listed: Any, partitions: int) -> list[Any]:
         """The payloads of the tasks. Drops what an earlier attempt has written for this txid: it did not commit."""
         self._now = listed
-        prefix = partition_path(self._spout, "")
-        last = {}
-        for path in self._store.paths(prefix):
-            self._store.remove(path, tx.txid)
-            last[path.removeprefix(prefix)] = self._store.previous(path, tx.txid)
+        last = self._last(tx.txid)
         if tx.attemptId > 0 or self._listed != [listed]:
             return [{"partitions": listed, "last": last, "all": True}] * partitions
         parts = [{name: last.get(name) for name in self._dealt.get(task, ())} for task in range(partitions)]
         return [{"partitions": listed, "last": part, "all": False} for part in parts]
 
+    def _last(self, txid: int) -> dict[str, Any]:
+        """The last committed metadata by partition, also of partitions that are not listed any more."""
+        self._store.remove(self._path, txid)
+        last = self._store.previous(self._path, txid)
+        return self._kept_apart(txid) if last is None else last
+
+    def _kept_apart(self, txid: int) -> dict[str, Any]:
+        """The metadata in a checkpoint of an older version, which has a path for each partition."""
+        prefix, last = partition_path(self._spout, ""), {}
+        for path in self._store.paths(prefix):
+            self._store.remove(path, txid)
+            last[path.removeprefix(prefix)] = self._store.previous(path, txid)
+        return last
+
     def commit(self, txid: int, reports: list[dict]) -> None:
         """Writes the metadata that the tasks report. Remembers which task had which partitions."""
-        for report in reports:
-            for partition, metadata in report["metadata"].items():
-                self._store.put(partition_path(self._spout, partition), txid, metadata)
+        reported = {name: metadata for report in reports for name, metadata in report["metadata"].items()}
+        if reported:
+            self._store.put(self._path, txid, self._last(txid) | reported)
         self._dealt = {report["task"]: report["partitions"] for report in reports}
         self._listed = [self._now]
+
+    def success(self, txid: int) -> None:
+        """Drops the metadata that no restart can need."""
+        self._store.cleanup_before(self._path, txid)
 
 
 def last_metadata(spout: str, payload: dict, partition: str) -> Any:
