@@ -18,19 +18,22 @@ from ..topology import Topology
 from ..topology.topology import check_submission
 from .checkpoint import Checkpoint
 from .component import SparkComponent
+from .internals import register_source
 from .network import Homes
 from .probe import Health, check_cluster, examine
 from .runs import active_runs
 from .session import session_of
 from .source import data_source
-from .stage import import_paths
+from .travelling import driver_paths
 
 
 class SparkCluster:
     """Runs topologies on Spark. A context manager; `shutdown` stops every topology that still runs.
 
-    ``spark=None`` uses the session of this process. If there is none, it makes a ``local[*]`` session; the last cluster
-    that uses it ends it at shutdown, with its Java process. A session that trident_py did not make is left as it is.
+    ``spark=None`` uses the session of this process. If there is none, it makes one with the settings of spark-submit,
+    PYSPARK_SUBMIT_ARGS or spark-defaults.conf, on ``local[*]`` if they name no master; the last cluster that uses it
+    ends it at shutdown, with its Java process. A session that trident_py did not make is left as it is; one of Spark
+    Connect is refused with TridentError.
     ``checkpoints``: the folder of the checkpoints, by topology name. A topology submitted again under the same name
     goes on where it stopped. Without the folder nothing is kept.
     """
@@ -42,11 +45,15 @@ class SparkCluster:
             checkpoints = tempfile.mkdtemp(prefix="trident-checkpoints-")
             self._closing.callback(shutil.rmtree, checkpoints, ignore_errors=True)
         self.checkpoints = checkpoints
-        self.spark = session_of(spark, self._closing)
+        try:
+            self.spark = session_of(spark, self._closing)
+        except BaseException:
+            self._closing.close()
+            raise
         self._homes: Homes | None = Homes()
         self._source = f"trident_{uuid.uuid4().hex[:12]}"
         self._running: list[SparkRunningTopology] = []
-        self.spark.dataSource.register(data_source(self._source, self._homes.local.address, import_paths()))
+        register_source(self.spark, data_source(self._source, self._homes.local.address, driver_paths()))
 
     def __enter__(self) -> SparkCluster:
         return self

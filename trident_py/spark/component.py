@@ -27,8 +27,9 @@ from .planner import BatchPlanner
 from .runs import active_runs
 from .session import query_settings
 from .shipping import pickled
-from .stage import BATCH, RETRY, RUNS, Shipped, import_paths
+from .stage import BATCH, RETRY, RUNS, Shipped
 from .streaming_plan import python_spouts, replay_plan, streaming_plan, with_streamed_spouts
+from .travelling import by_value, import_paths
 
 LOST_ATTEMPTS = 4
 LOG_WAIT = 5.0
@@ -58,8 +59,9 @@ class SparkComponent:
         self.key = f"{run}/{program.component}"
         self.store = checkpoint.store
         self.program = replace(program, conf=with_context(program.conf, metadata=self.store))
-        sent = pickled(with_streamed_spouts(self._for_workers(program)))
-        self.shipped = Shipped(self.key, sent, import_paths())
+        with by_value(spark):
+            sent = pickled(with_streamed_spouts(self._for_workers(program)))
+        self.shipped = Shipped(self.key, sent, import_paths(spark))
         self.checkpoint = checkpoint
         self.available_now = available_now
         self.error: BaseException | None = None

@@ -41,6 +41,20 @@ _JAVA_GONE = (
     "Answer from Java side is empty",
     "Error while obtaining a new communication channel",
 )
+_MISSING = (
+    "What a topology imports must be on every executor: installed there, sent as an environment (--archives), or, your "
+    "own modules, by --py-files; see docs/deployment.md"
+)
+# what an executor lacks, and what to do about it
+_ADVICE = {
+    "No module named": _MISSING,
+    "cannot import name": _MISSING,
+    "PACKAGE_NOT_INSTALLED": _MISSING,
+    "UNSUPPORTED_PACKAGE_VERSION": _MISSING,
+    "PYTHON_VERSION_MISMATCH": "Set PYSPARK_PYTHON to a Python of the driver's version, as the executors find it",
+    "Cannot run program": "PYSPARK_PYTHON names the Python of the executors, and must be a program that they find",
+}
+_TASK_HOST = re.compile(r"\(TID \d+\) \((\S+) executor ")
 _TEXT = 20_000
 
 
@@ -92,7 +106,11 @@ def translated(texts: list[str], checkpoint: str) -> TridentError:
             "Spark's Java process is gone: it was killed, or ran out of memory (spark.driver.memory). No data of the "
             "running batch is lost: start the topology again, and it continues where it stopped"
         )
-    return TridentError(f"Spark failed: {innermost(texts)}")
+    reason = innermost(texts)
+    if advice := next((advice for mark, advice in _ADVICE.items() if mark in reason), ""):
+        host = _TASK_HOST.search(text)
+        return TridentError(f"Spark failed{f' on host {host[1]}' if host else ''}: {reason}. {advice}")
+    return TridentError(f"Spark failed: {reason}")
 
 
 def innermost(texts: list[str]) -> str:

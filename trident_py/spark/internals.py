@@ -6,17 +6,22 @@ For another version, check each function against Spark's source code, then run t
 from __future__ import annotations
 
 import json
+import os
+import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark import RDD, SparkContext
+from pyspark import RDD, SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.serializers import UTF8Deserializer
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming import StreamingQuery
 
 _CAUSES = 6
 _MAP_IN_ARROW = "MapInArrow"
+_REGISTERING = threading.Lock()
 
 
 class Interrupted(Exception):
@@ -31,6 +36,33 @@ class Interrupted(Exception):
 def active_context() -> SparkContext | None:
     """The active Spark context of this process, if any."""
     return SparkContext._active_spark_context
+
+
+def has_java() -> bool:
+    """Whether there is a Java process already: spark-submit started it, or an earlier session of this process."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None
+
+
+def launched(settings: dict[str, str]) -> dict[str, str]:
+    """Starts the Java process, unless there is one. Returns the settings of a new session in it: those of spark-submit,
+    PYSPARK_SUBMIT_ARGS, spark-defaults.conf and, if it is started here, ``settings`` where these have no other."""
+    conf = SparkConf(loadDefaults=False)
+    for key, value in settings.items():
+        conf.set(key, value)
+    SparkContext._ensure_initialized(conf=conf)
+    return dict(SparkConf().getAll())
+
+
+def register_source(spark: SparkSession, source: type[DataSource]) -> None:
+    """Registers a data source whose processes, all of them on the driver's machine, run the driver's own Python. Spark
+    would start that of the executors, which need not be there."""
+    context = spark.sparkContext
+    with _REGISTERING:
+        executors, context.pythonExec = context.pythonExec, sys.executable
+        try:
+            spark.dataSource.register(source)
+        finally:
+            context.pythonExec = executors
 
 
 def gateway_of(spark: SparkSession) -> Any:

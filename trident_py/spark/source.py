@@ -12,7 +12,8 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, SimpleDataSourceStreamReader
+from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from ..home import HomeAddress
@@ -24,7 +25,7 @@ Offset = dict[str, Any]
 def data_source(name: str, home: HomeAddress, paths: tuple[str, ...]) -> type[DataSource]:
     """The data source of one cluster. The option ``run`` names the run whose planner it calls.
 
-    Both classes are nested, so that they are pickled by value: Spark's planner process can import no module of
+    The classes are nested, so that they are pickled by value: Spark's planner process can import no module of
     trident_py before it knows the driver's import path.
     """
     address = pickle.dumps(home)
@@ -52,6 +53,13 @@ def data_source(name: str, home: HomeAddress, paths: tuple[str, ...]) -> type[Da
         def readBetweenOffsets(self, start: Offset, end: Offset) -> Iterator[tuple]:
             return iter(self.planner.again(start, end))
 
+    class OnTheDriver(_SimpleStreamReaderWrapper):
+        """Also reads the rows of a batch that is repeated after a restart here; Spark would let an executor do it."""
+
+        def getCache(self, start: Offset, end: Offset) -> Iterator[tuple]:
+            rows = super().getCache(start, end)
+            return self.simple_reader.readBetweenOffsets(start, end) if rows is None else rows
+
     class DescriptorSource(DataSource):
         @classmethod
         def name(cls) -> str:
@@ -60,8 +68,8 @@ def data_source(name: str, home: HomeAddress, paths: tuple[str, ...]) -> type[Da
         def schema(self) -> str:
             return SCHEMA
 
-        def simpleStreamReader(self, schema: Any) -> SimpleDataSourceStreamReader:
-            return DescriptorReader(self.options["run"])
+        def streamReader(self, schema: Any) -> DataSourceStreamReader:
+            return OnTheDriver(DescriptorReader(self.options["run"]))
 
     return DescriptorSource
 

@@ -1,18 +1,16 @@
 """One level of a program as a function for ``mapInArrow``, which Spark's Python workers run.
 
 Rows in and out are (pid int, tag int, block binary). The function is pickled by value and carries the program as bytes,
-because a worker can import and unpickle nothing before it has the driver's ``sys.path``.
+because a worker on the driver's machine can import and unpickle nothing before it has the driver's ``sys.path``.
 """
 
 from __future__ import annotations
 
 import json
 import pickle
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -54,11 +52,6 @@ def level_function(shipped: Shipped, level: int) -> Callable[[Iterator[pa.Record
         return execute(key, program, level, batches)
 
     return level_of_a_batch
-
-
-def import_paths() -> tuple[str, ...]:
-    """The driver's import path, for workers on the same machine."""
-    return tuple(path or str(Path.cwd()) for path in sys.path)
 
 
 def execute(key: str, program: bytes, level: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

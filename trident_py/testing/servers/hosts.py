@@ -16,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,15 +29,18 @@ from .service import HOST, ServiceMissing
 PREFIX = "10.99.0"
 NOBODY = "02:00:00:00:00:01"  # the address of no network card: what is sent to it is lost
 PATIENCE = 20
+NOTHING: Mapping[str, str] = {}
 CLONE_NEWNET = 0x40000000
 _PROGRAMS = {"ip": "iproute2", "unshare": "util-linux", "nsenter": "util-linux"}
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 # The first process of a host. It reaps the orphans; when it is killed, so is everything else on the host.
+# Its arguments: the host's name, pairs of a name and the folder that is kept under it, --, the private folders.
 _INIT = """
 set -e
 hostname "$1"; ip link set lo up; shift
 mount -t tmpfs none /mnt; touch /mnt/hosts; mount --bind /mnt/hosts /etc/hosts
+while [ "$1" != -- ]; do mkdir "/mnt/$1"; mount --bind "$2" "/mnt/$1"; shift 2; done; shift
 for folder; do mount -t tmpfs -o mode=1777 none "$folder"; done
 echo ready
 while :; do sleep 1000 & wait; done
@@ -47,15 +50,16 @@ while :; do sleep 1000 & wait; done
 class Host:
     """One host of a `Network`: made by `Network.host`, addressed by its name in every call of the network.
 
-    Its files are the machine's, but for the ``private`` folders, which are empty and its own.
+    Its files are the machine's, but for the ``private`` folders, which are empty and its own. Folders that are ``kept``
+    are under /mnt, by name, also if a private one hides them.
     """
 
-    def __init__(self, name: str, address: str, private: Sequence[str]) -> None:
+    def __init__(self, name: str, address: str, private: Sequence[str], kept: Mapping[str, str] = NOTHING) -> None:
         self.name = name
         self.address = address
         self.card = f"02:00:00:00:01:{int(address.rpartition('.')[2]):02x}"
         self.alive = False
-        self._private = private
+        self._arguments = [*(word for pair in kept.items() for word in pair), "--", *private]
         self._holder: subprocess.Popen[bytes] | None = None
         self._init = 0
         self._outside: list[subprocess.Popen[bytes]] = []
@@ -63,7 +67,7 @@ class Host:
     def boot(self) -> None:
         """Starts the host: an init process in new namespaces. Its private folders are empty."""
         command = ["unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc",
-                   "sh", "-c", _INIT, "init", self.name, *self._private]  # fmt: skip
+                   "sh", "-c", _INIT, "init", self.name, *self._arguments]  # fmt: skip
         self._holder = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=die_with_parent
         )
@@ -164,11 +168,11 @@ class Network:
         self._switch.network("link", "add", "br0", "type", "bridge")
         self._switch.network("link", "set", "br0", "up")
 
-    def host(self, name: str, private: Iterable[str] = ("/tmp",)) -> Host:
-        """Adds a host and boots it. Every host knows the others by name."""
+    def host(self, name: str, private: Iterable[str] = ("/tmp",), kept: Mapping[str, str] = NOTHING) -> Host:
+        """Adds a host and boots it; see `Host`. Every host knows the others by name."""
         if name in self.hosts or name == self._switch.name or not name.isidentifier() or len(name) > 10:
             raise DefinitionError(f"host {name!r}: give it a new name of at most 10 letters and digits")
-        host = Host(name, f"{PREFIX}.{len(self.hosts) + 10}", tuple(private))
+        host = Host(name, f"{PREFIX}.{len(self.hosts) + 10}", tuple(private), kept)
         self.hosts[name] = host
         self.boot(name)
         return host

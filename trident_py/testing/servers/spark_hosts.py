@@ -22,6 +22,7 @@ WEB_PORT = 8080
 PATIENCE = 60
 SPARK = Path(str(files("pyspark")))
 _LOG = "/tmp/daemon.log"
+_NOT_YET = (OSError, ValueError, http.client.HTTPException, TridentError)  # a page that is not there yet is no JSON
 _PASSED = ("PATH", "JAVA_HOME", "LANG", "LC_ALL")
 
 
@@ -30,14 +31,17 @@ class SparkHosts:
 
     ``hosts.submit("app.py")`` runs ``spark-submit`` on the driver's host. Each host's ``/tmp`` is its own. Everything
     that the network can do to a host (kill, cut, slow ...) is in ``hosts.network``; the methods here know Spark.
-    ``settings`` are Spark's, for every application. Raises ServiceMissing where hosts cannot be made.
+    ``settings`` are Spark's, for every application. With ``bare``, worker hosts have Java, Python and Spark, and
+    nothing that is installed beside the driver. Raises ServiceMissing where hosts cannot be made.
     """
 
     def __init__(
-        self, workers: int = 2, cores: int = 1, memory: str = "1g", settings: Mapping[str, str] | None = None
-    ) -> None:
+        self, workers: int = 2, cores: int = 1, memory: str = "1g", settings: Mapping[str, str] | None = None,
+        bare: bool = False,
+    ) -> None:  # fmt: skip
         self.cores = cores
         self.memory = memory
+        self.bare = bare
         self.settings = {"spark.executor.memory": "512m", "spark.ui.enabled": "false", **(settings or {})}
         self.worker_names = [f"worker{number + 1}" for number in range(workers)]
         self.network = Network()
@@ -57,8 +61,11 @@ class SparkHosts:
     def start(self) -> Self:
         """Boots all hosts; returns when every worker has registered with the master."""
         try:
-            for name in ("master", "driver", *self.worker_names):
+            for name in ("master", "driver"):
                 self.network.host(name)
+            for name in self.worker_names:
+                private = ["/tmp", *(_packages() if self.bare else ())]
+                self.network.host(name, private, {"spark": str(SPARK)} if self.bare else {})
             self.start_master()
             for name in self.worker_names:
                 self.start_worker(name)
@@ -91,7 +98,7 @@ class SparkHosts:
         """Runs ``spark-submit`` in client mode on a host. ``arguments``: its options, the application and its own."""
         conf = {"spark.driver.host": host, "spark.driver.bindAddress": self.network.hosts[host].address}
         pairs = {**conf, **self.settings, **(settings or {})}.items()
-        command = [_spark("spark-submit"), "--master", self.master_url, *_flags(pairs), *arguments]
+        command = [f"{SPARK}/bin/spark-submit", "--master", self.master_url, *_flags(pairs), *arguments]
         return self.run(command, host, environment, **options)
 
     def run(
@@ -108,7 +115,7 @@ class SparkHosts:
             if alive != number:
                 raise TridentError(f"the master sees {alive} of {number} workers:\n{self.log('master')[-2000:]}")
 
-        again_for(seconds, 0.2, lambda error: isinstance(error, OSError | TridentError), counted)
+        again_for(seconds, 0.2, lambda error: isinstance(error, _NOT_YET), counted)
 
     def state(self) -> dict[str, Any]:
         """What the master's page says of workers and applications. Raises TridentError or OSError before it can."""
@@ -138,16 +145,23 @@ class SparkHosts:
     def _daemon(self, host: Host, name: str, arguments: Sequence[str], **environment: str) -> None:
         """Starts a daemon of Spark on a host; its output goes to a file there."""
         with host.path(_LOG).open("ab") as log:
-            command = [_spark("spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
+            command = [f"{self._spark(host.name)}/bin/spark-class", f"org.apache.spark.deploy.{name}", *arguments]
             self.run(command, host.name, {"SPARK_DAEMON_MEMORY": "256m", **environment}, stdout=log, stderr=log)
 
+    def _spark(self, host: str) -> str:
+        return "/mnt/spark" if self.bare and host in self.worker_names else str(SPARK)
+
     def _environment(self, host: str, more: Mapping[str, str]) -> dict[str, str]:
-        own = {"SPARK_LOCAL_HOSTNAME": host, "SPARK_HOME": str(SPARK), "PYSPARK_PYTHON": sys.executable}
+        own = {"SPARK_LOCAL_HOSTNAME": host, "SPARK_HOME": self._spark(host), "PYSPARK_PYTHON": sys.executable}
         return {**{name: os.environ[name] for name in _PASSED if name in os.environ}, **own, **more}
 
 
-def _spark(program: str) -> str:
-    return str(SPARK / "bin" / program)
+def _packages() -> list[str]:
+    """The folders with the packages of this process and with our own sources; Python itself is elsewhere."""
+    folders = {Path(__file__).parents[3], SPARK.parent}
+    if sys.prefix != sys.base_prefix:
+        folders.add(Path(sys.prefix))
+    return [str(folder) for folder in folders if folders.isdisjoint(folder.parents)]
 
 
 def _flags(pairs: Iterable[tuple[str, str]]) -> list[str]:

@@ -1,0 +1,169 @@
+"""Starts Spark: its Java process, unless spark-submit has, and a session with our settings where nobody gave others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from ..errors import TridentError
+from . import connect
+from .failures import chain_of, innermost
+from .internals import has_java, launched, raised_by_spark
+
+# trident_py reports a user's error or a stop; these loggers would add Java stack traces.
+SILENCED = (
+    "org.apache.spark.sql.execution.streaming",
+    "org.apache.spark.api.python",
+    "org.apache.spark.executor.Executor",
+    "org.apache.spark.scheduler.TaskSetManager",
+    "org.apache.spark.sql.execution.datasources.v2",
+)
+_LOG = """
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}
+logger.shell.name = org.apache.spark.api.python.PythonGatewayServer
+logger.shell.level = error
+"""
+_LOG_FILES = ("log4j2.properties", "log4j2.xml", "log4j2.yaml", "log4j2.json")
+_GIVEN = "Its settings come from spark-submit, trident run, PYSPARK_SUBMIT_ARGS and spark-defaults.conf"
+_SOCKET_PATH = 60
+_JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
+_SHELL = "pyspark-shell"  # Spark's name for an application that nobody named
+_EVERYWHERE = {"spark.app.name": "trident_py", "spark.sql.session.timeZone": "UTC"}
+
+
+def start(folder: Path, asked: dict[str, str]) -> SparkSession:
+    """A new session. What spark-submit, PYSPARK_SUBMIT_ARGS or spark-defaults.conf say holds; ``asked`` precedes it.
+
+    ``folder`` gets what Spark writes on the driver's machine. Raises TridentError with cause and next step.
+    """
+    connect.refuse_environment()
+    try:
+        with temporary_files_in(folder), _java_options(folder):
+            given = launched({"spark.ui.showConsoleProgress": "false", **asked}) | asked
+            ours = _defaults(given["spark.master"], folder)
+            free = {key: value for key, value in ours.items() if given.get(key, _SHELL) == _SHELL}
+            return _session(given, free | asked)
+    except BaseException as error:
+        raise _no_spark(error) from error
+
+
+def is_alone(master: str) -> bool:
+    """Whether driver and executor are one process: ``local``, ``local[4]``, but not ``local-cluster[2,1,1024]``."""
+    return master.partition("[")[0] == "local"
+
+
+def on_this_machine(spark: SparkSession) -> bool:
+    """Whether every executor runs on the driver's machine, and so sees its files."""
+    return (spark.sparkContext.master or "").startswith("local")
+
+
+def _session(given: dict[str, str], settings: dict[str, str]) -> SparkSession:
+    _choose_python(given)
+    builder: Any = SparkSession.builder
+    for key, value in {"spark.api.mode": "classic", **settings}.items():
+        builder = builder.config(key, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # pyspark 4.3 about pandas 3, which we do not use
+        session: SparkSession = builder.getOrCreate()
+        return session
+
+
+def _choose_python(given: dict[str, str]) -> None:
+    """Which Python the executors start. On other machines it is Spark's choice: the driver's may not be there."""
+    if "spark.pyspark.python" in given:
+        os.environ.setdefault("PYSPARK_PYTHON", given["spark.pyspark.python"])
+    if given["spark.master"].startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def _defaults(master: str, folder: Path) -> dict[str, str]:
+    """Our settings where nobody gave another. On a cluster they are few: executors cannot use a folder of the driver,
+    nor reach its loopback."""
+    if not is_alone(master):
+        return _EVERYWHERE
+    return {
+        **_EVERYWHERE,
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.shuffle.partitions": str(max(2, min(8, os.cpu_count() or 2))),
+        # A worker's answer over TCP waits up to 40 ms for an acknowledgement; a socket file's path is short.
+        "spark.python.unix.domain.socket.enabled": str(len(str(folder)) < _SOCKET_PATH).lower(),
+        "spark.python.unix.domain.socket.dir": str(folder),
+    }
+
+
+@contextmanager
+def _java_options(folder: Path) -> Iterator[None]:
+    """Options for the Java process that is started inside. Not a setting of Spark, which executors would inherit; and
+    ``spark.driver.extraJavaOptions`` precedes them."""
+    before = os.environ.get(_JAVA_OPTIONS)
+    options = [before or "", f"-Djava.io.tmpdir={folder}"]
+    if not _configures_logs():
+        log = folder / "log4j2.properties"
+        log.write_text(_LOG + _silenced_lines())
+        options.append(f"-Dlog4j2.configurationFile={log.as_uri()}")
+    os.environ[_JAVA_OPTIONS] = " ".join(options).strip()
+    try:
+        yield
+    finally:
+        del os.environ[_JAVA_OPTIONS]
+        if before is not None:
+            os.environ[_JAVA_OPTIONS] = before
+
+
+def _configures_logs() -> bool:
+    """Whether Spark's logs are the user's affair: spark-submit runs, or there is a log configuration of the user's."""
+    folder = os.environ.get("SPARK_CONF_DIR") or str(Path(os.environ.get("SPARK_HOME", os.devnull)) / "conf")
+    return has_java() or any((Path(folder) / name).exists() for name in _LOG_FILES)
+
+
+def _silenced_lines() -> str:
+    return "".join(f"logger.quiet{i}.name = {name}\nlogger.quiet{i}.level = off\n" for i, name in enumerate(SILENCED))
+
+
+@contextmanager
+def temporary_files_in(folder: Path) -> Iterator[None]:
+    """Puts PySpark's temporary files for the start of Java into the folder, so that they are deleted with it."""
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
+def _no_spark(error: BaseException) -> BaseException:
+    if isinstance(error, TridentError) or not isinstance(error, Exception):
+        return error
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        return TridentError(
+            f"Spark did not start: {error}. It needs Java 17 on the PATH or in JAVA_HOME; "
+            "on Debian: apt-get install openjdk-17-jre-headless"
+        )
+    texts = chain_of(error)
+    if len(texts) > 1:  # Java runs and says why
+        return TridentError(f"Spark did not start: {innermost(texts)}. {_GIVEN}")
+    if isinstance(error, OSError) or raised_by_spark(error):
+        return TridentError(
+            f"Spark did not start: its Java process ended at once, or was killed ({error}). See its output above; it "
+            f"needs Java 17 or newer (java -version) and 1 GB of free memory. {_GIVEN}"
+        )
+    return TridentError(f"Spark did not start: {error}")

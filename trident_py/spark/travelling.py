@@ -1,0 +1,77 @@
+"""Which of the user's modules travel inside the program, because executors on other machines cannot import them."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+import zipfile
+from collections.abc import Iterator, Set
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import ModuleType
+
+import cloudpickle
+from pyspark import SparkFiles
+from pyspark.sql import SparkSession
+
+from .launching import on_this_machine
+
+_OURS = {"trident_py", "states"}
+_SPARKS = {"pyspark", "py4j"}
+_INSTALLED = {"site-packages", "dist-packages"}
+_PACKED = {".zip", ".egg", ".whl", ".jar"}
+
+
+@contextmanager
+def by_value(spark: SparkSession) -> Iterator[None]:
+    """Inside, cloudpickle takes the user's own modules by value, as it takes the main program. On one machine none do:
+    there the workers import what the driver imports."""
+    before = cloudpickle.list_registry_pickle_by_value()
+    modules = [] if on_this_machine(spark) else own_modules(sent(Path(SparkFiles.getRootDirectory())))
+    taken = [module for module in modules if module.__name__ not in before]
+    for module in taken:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in taken:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def driver_paths() -> tuple[str, ...]:
+    """The driver's import path, for Spark's processes beside it."""
+    return tuple(path or str(Path.cwd()) for path in sys.path)
+
+
+def import_paths(spark: SparkSession) -> tuple[str, ...]:
+    """What the executors add behind their own import path: that of a driver on the same machine, else nothing. On
+    another machine the same folder may hold anything, for example another version of the user's code."""
+    return driver_paths() if on_this_machine(spark) else ()
+
+
+def own_modules(known: Set[str]) -> list[ModuleType]:
+    """The imported modules that are the user's own: sources that no package manager installed, and whose top-level name
+    the executors do not know."""
+    known = known | _OURS | _SPARKS | {"__main__", "__mp_main__"} | sys.stdlib_module_names
+    modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] not in known]
+    return [module for module in modules if isinstance(module, ModuleType) and _is_own_source(module)]
+
+
+def sent(folder: Path) -> set[str]:
+    """The top-level names in files that were sent to the executors: ``--py-files``, ``SparkContext.addPyFile``."""
+    names = set()
+    for file in folder.iterdir() if folder.is_dir() else ():
+        if file.suffix == ".py":
+            names.add(file.stem)
+        elif file.suffix in _PACKED and file.is_file():
+            with suppress(zipfile.BadZipFile), zipfile.ZipFile(file) as content:
+                names |= {name.partition("/")[0].removesuffix(".py") for name in content.namelist()}
+    return names
+
+
+def _is_own_source(module: ModuleType) -> bool:
+    file = vars(module).get("__file__")
+    if not isinstance(file, str) or not file.endswith(".py") or module.__name__ not in sys.modules:
+        return False
+    standard = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+    return _INSTALLED.isdisjoint(Path(file).parts) and not file.startswith(standard)
