@@ -48,6 +48,7 @@ LAYERS = [
     {"local", "spark"},
     {"testing"},
     {"display"},
+    {"cli_spark"},
     {"cli_states", "cli_doctor"},
     {"events"},
     {"cli"},

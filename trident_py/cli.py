@@ -22,6 +22,7 @@ from typing import Any
 import click
 
 from .blame import blame, describe_error
+from .cli_spark import SparkOptions, spark_options
 from .cli_states import check, states
 from .config import Config
 from .context import with_context
@@ -61,23 +62,29 @@ trident.add_command(events)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line on stdout, no progress line.")
 @click.option("--name", metavar="NAME", help="Name of the topology; default: the module's name.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a configuration key to JSON or text.")
+@spark_options
 @click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code.")
 def run(
     target: str, local: bool, checkpoint: str | None, available_now: bool, as_json: bool, name: str | None,
-    settings: tuple[str, ...], full: bool,
+    settings: tuple[str, ...], full: bool, **spark: Any,
 ) -> None:  # fmt: skip
     """Run the topology that the function build of MODULE returns, until its spouts end, or Ctrl-C."""
-    if local and available_now:
-        raise click.UsageError("--available-now is for Spark; a run with --local ends with its spouts")
     name = name or target.partition(":")[0].rsplit(".", 1)[-1]
+    options = SparkOptions(**spark)
+    if not local:
+        options.apply(name)
+    elif available_now:
+        raise click.UsageError("--available-now is for Spark; a run with --local ends with its spouts")
+    elif options.given:
+        raise click.UsageError("--local runs without Spark, and so without its options (--master, --conf ...)")
     conf = Config(with_context(settings_of(settings), command_line=True))
 
     def body() -> int:
         topology = load(target)
         show_guarantees(topology.guarantees(conf), conf, as_json)
         with cluster_for(local, checkpoint) as cluster:
-            options = {"availableNow": True} if available_now and not local else {}
-            running = cluster.submitTopology(name, conf, topology, **options)
+            only_now = {"availableNow": True} if available_now and not local else {}
+            running = cluster.submitTopology(name, conf, topology, **only_now)
             return follow(running, JsonLines() if as_json else ProgressLine(name))
 
     with terminable():

@@ -118,7 +118,7 @@ def innermost(texts: list[str]) -> str:
     for text in reversed(texts):
         _, heading, trace = text.rpartition("Traceback (most recent call last):")
         if heading:
-            lines = [line for line in re.split(r"\n\s*at |\n\n", trace)[0].splitlines() if line.strip()]
+            lines = [line for line in re.split(r"\n\s*at |\n\n|\n\s*SQLSTATE", trace)[0].splitlines() if line.strip()]
             return lines[-1].strip()[:500] if lines else text[:500]
     root = next((text for text in reversed(texts) if text.strip()), "")
     return root.strip().splitlines()[0][:500] if root.strip() else "no reason was given"

@@ -67,11 +67,6 @@ def is_alone(master: str) -> bool:
     return master.partition("[")[0] == "local"
 
 
-def on_this_machine(spark: SparkSession) -> bool:
-    """Whether every executor runs on the driver's machine, and so sees its files."""
-    return (spark.sparkContext.master or "").startswith("local")
-
-
 def _session(given: dict[str, str], settings: dict[str, str]) -> SparkSession:
     _choose_python(given)
     builder: Any = SparkSession.builder

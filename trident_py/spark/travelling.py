@@ -14,7 +14,7 @@ import cloudpickle
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
-from .launching import on_this_machine
+from .network import on_this_machine
 
 _OURS = {"trident_py", "states"}
 _SPARKS = {"pyspark", "py4j"}

@@ -1,0 +1,62 @@
+"""What a new session takes over: the settings of PYSPARK_SUBMIT_ARGS, of spark-defaults.conf, then ours."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trident_py.spark.launching import is_alone
+
+from .test_sessions import program
+
+pytestmark = pytest.mark.spark
+ROOT = Path(__file__).parents[2]
+GIVEN = """
+import os
+from pathlib import Path
+Path("spark-defaults.conf").write_text("spark.sql.shuffle.partitions 11\\nspark.sql.session.timeZone Asia/Tokyo\\n"
+                                       "spark.driver.extraJavaOptions -Dtheirs=kept\\n")
+os.environ["SPARK_CONF_DIR"] = os.getcwd()
+os.environ["PYSPARK_SUBMIT_ARGS"] = "--master local[3] --conf spark.sql.session.timeZone=Asia/Seoul pyspark-shell"
+from trident_py import SparkCluster
+
+with SparkCluster() as cluster:
+    conf = cluster.spark.sparkContext.getConf()
+    found = {key: conf.get("spark." + key) for key in (
+        "master", "app.name", "sql.shuffle.partitions", "sql.session.timeZone", "ui.enabled", "ui.showConsoleProgress",
+        "driver.host")}
+    assert found == {
+        "master": "local[3]", "app.name": "trident_py", "sql.shuffle.partitions": "11",
+        "sql.session.timeZone": "Asia/Seoul", "ui.enabled": "false", "ui.showConsoleProgress": "false",
+        "driver.host": "127.0.0.1"}, found
+    properties = cluster.spark.sparkContext._jvm.java.lang.System.getProperty
+    assert properties("theirs") == "kept" and "trident-spark-" in properties("java.io.tmpdir")
+assert "SPARK_SUBMIT_OPTS" not in os.environ or "trident-spark-" not in os.environ["SPARK_SUBMIT_OPTS"]
+"""
+
+
+def test_settings_given_from_outside_hold_and_ours_fill_the_gaps(tmp_path: Path) -> None:
+    program(GIVEN, tmp_path)
+
+
+@pytest.mark.parametrize("setting", ["spark.driver.memory=lots", "spark.cleaner.periodicGC.interval=lots"])
+def test_a_setting_that_spark_refuses_ends_the_command_with_sparks_reason(tmp_path: Path, setting: str) -> None:
+    """Java refuses the first as it starts, Spark the second when it makes the session."""
+    command = [sys.executable, "-m", "trident_py", "run", "examples.word_count:build", "--conf", setting]
+    done = subprocess.run(command, cwd=tmp_path, env=_environment(), capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "Spark did not start" in done.stderr and "lots" in done.stderr and "trident run" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def test_a_local_cluster_is_not_one_process() -> None:
+    masters = ["local", "local[*]", "local[2,3]", "local-cluster[2,1,1024]", "spark://host:7077", "yarn"]
+    assert [is_alone(master) for master in masters] == [True, True, True, False, False, False]

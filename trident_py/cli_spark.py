@@ -1,0 +1,83 @@
+"""What the command line passes on to Spark: where to run, its settings, and the files of the executors."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+_SHELL = "pyspark-shell"
+
+
+@dataclass(frozen=True)
+class SparkOptions:
+    """The options of spark-submit that a command takes, under their names there."""
+
+    master: str | None
+    conf: tuple[str, ...]
+    py_files: str | None
+    archives: str | None
+    properties_file: str | None
+
+    def arguments(self) -> list[str]:
+        """The arguments for spark-submit. Raises click.UsageError for a setting that is none of Spark's."""
+        named = {
+            "--master": self.master,
+            "--py-files": self.py_files,
+            "--archives": self.archives,
+            "--properties-file": self.properties_file,
+        }
+        given = [word for option, value in named.items() if value is not None for word in (option, value)]
+        settings = [word for setting in self.conf for word in ("--conf", _checked(setting))]
+        return [*given, *settings]
+
+    def apply(self, name: str) -> None:
+        """Gives the options to the session that this process will make, and makes ``--py-files`` importable here too.
+        An option of the command line precedes one of PYSPARK_SUBMIT_ARGS, and this one of spark-defaults.conf."""
+        arguments = self.arguments()
+        if "PYSPARK_GATEWAY_PORT" in os.environ:
+            if self.given:
+                raise click.UsageError("spark-submit has started Spark already; give the options of Spark to it")
+            return
+        before = [word for word in shlex.split(os.environ.get(SUBMIT_ARGUMENTS, "")) if word != _SHELL]
+        named = ["--conf", f"spark.app.name={name}"]
+        os.environ[SUBMIT_ARGUMENTS] = shlex.join([*named, *before, *arguments, _SHELL])
+        for file in (self.py_files or "").split(","):
+            if file:
+                sys.path.append(str(Path(file).absolute().parent if file.endswith(".py") else Path(file).absolute()))
+
+    @property
+    def given(self) -> bool:
+        return any((self.master, self.conf, self.py_files, self.archives, self.properties_file))
+
+
+def spark_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options to a click command, which gets them as ``**spark``: the fields of a `SparkOptions`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+_OPTIONS = (
+    click.option("--master", metavar="URL", help="Where to run: spark://host:7077, yarn, k8s://..., local[4]."),
+    click.option("--conf", metavar="KEY=VALUE", multiple=True, help="A setting of Spark, as for spark-submit."),
+    click.option("--py-files", metavar="FILES", help="Your modules for the executors: .py and .zip, with commas."),
+    click.option("--archives", metavar="FILES", help="Archives for the executors, as a packed environment: F#NAME."),
+    click.option("--properties-file", metavar="FILE", help="A file with settings of Spark."),
+)
+
+
+def _checked(setting: str) -> str:
+    key, equals, _ = setting.partition("=")
+    if not equals or not key.startswith("spark."):
+        raise click.UsageError(
+            f"--conf {key}{equals and '=...'}: expected spark.KEY=VALUE; a setting of the topology goes with --set"
+        )
+    return setting
