@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from trident_py import Config
 from trident_py.blame import is_users
 from trident_py.cli import settings_of
+from trident_py.cli_spark import SparkOptions
 
 ROOT = Path(__file__).parent.parent
 
@@ -245,3 +247,31 @@ def test_a_local_run_keeps_the_checkpoint_that_it_is_given(folder: Path) -> None
 def test_an_option_that_would_do_nothing_is_refused(folder: Path) -> None:
     done = trident(folder, "run", "good:build", "--local", "--available-now")
     assert done.returncode == 2 and "--available-now is for Spark" in done.stderr
+    done = trident(folder, "run", "good:build", "--local", "--master", "local[2]")
+    assert done.returncode == 2 and "--local runs without Spark" in done.stderr
+
+
+@pytest.mark.parametrize("setting", ["spark.executor.memory", "topology.guarantee=exactly-once", "password=hidden"])
+def test_a_setting_that_is_none_of_sparks_is_refused_before_spark_starts(folder: Path, setting: str) -> None:
+    done = trident(folder, "run", "good:build", "--conf", setting)
+    assert done.returncode == 2 and "expected spark.KEY=VALUE" in done.stderr and "hidden" not in done.stderr
+    assert setting.partition("=")[0] in done.stderr and "--set" in done.stderr
+
+
+def test_options_of_spark_follow_those_of_the_environment_and_precede_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.a=1 pyspark-shell")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    spark = SparkOptions("local[3]", ("spark.b=two words", "spark.b=3"), "/x/mine.py,/y/more.zip", "e.tgz#e", "p.conf")
+    spark.apply("the name")
+    named = ["--conf", "spark.app.name=the name", "--conf", "spark.a=1"]
+    options = ["--master", "local[3]", "--py-files", "/x/mine.py,/y/more.zip", "--archives", "e.tgz#e"]
+    settings = ["--properties-file", "p.conf", "--conf", "spark.b=two words", "--conf", "spark.b=3", "pyspark-shell"]
+    assert shlex.split(os.environ["PYSPARK_SUBMIT_ARGS"]) == [*named, *options, *settings]
+    assert sys.path[-2:] == ["/x", "/y/more.zip"]
+
+
+def test_options_of_spark_are_refused_where_spark_submit_started_spark(folder: Path) -> None:
+    environment = {**os.environ, "PYSPARK_GATEWAY_PORT": "1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "trident_py", "run", "good:build", "--master", "yarn"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    assert done.returncode == 2 and "spark-submit has started Spark already" in done.stderr

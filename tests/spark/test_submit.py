@@ -94,8 +94,9 @@ def test_trident_run_takes_master_settings_and_files_as_spark_submit_does(hosts:
     """The last of two settings holds, and so does what only spark-defaults.conf says: one core for the application."""
     files(hosts, app=APP, mine=MINE, helper=HELPER)
     hosts.driver.path(f"{FOLDER}/spark-defaults.conf").write_text("spark.cores.max 1\nspark.ui.enabled false\n")
-    options = ["--master", hosts.master_url, "--conf", "spark.driver.host=driver", "--py-files", f"{FOLDER}/mine.py,{FOLDER}/helper.py",
-               "--conf", "spark.executor.memory=600m", "--conf", "spark.executor.memory=512m"]  # fmt: skip
+    settings = ["spark.driver.host=driver", "spark.executor.memory=600m", "spark.executor.memory=512m"]
+    sent = ["--py-files", f"{FOLDER}/mine.py,{FOLDER}/helper.py"]
+    options = ["--master", hosts.master_url, *(word for each in settings for word in ("--conf", each)), *sent]
     command = [sys.executable, "-m", "trident_py", "run", "app:build", "--name", "by trident run", *options]
     environment = {"SPARK_CONF_DIR": FOLDER}
     code, said = finished(hosts.run(command, environment=environment, **BOTH))
