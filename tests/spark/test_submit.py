@@ -90,6 +90,15 @@ def test_modules_of_py_files_are_imported_on_the_executors(hosts: SparkHosts) ->
 
 
 @pytest.mark.whole("test_an_application_without_a_session_runs_where_spark_submit_says")
+def test_a_module_that_an_executor_lacks_is_named_with_the_host(hosts: SparkHosts) -> None:
+    """What one module of py-files imports must be there too: it is no part of what travels by value."""
+    files(hosts, app=APP, mine=MINE, helper=HELPER)
+    code, said = finished(hosts.submit("--py-files", f"{FOLDER}/mine.py", f"{FOLDER}/app.py", **BOTH))
+    assert code == 1, said[-6000:]
+    assert re.search(r"No module named 'helper' \(host worker[12], .*--py-files.*docs/deployment\.md", said), said[-6000:]
+
+
+@pytest.mark.whole("test_an_application_without_a_session_runs_where_spark_submit_says")
 def test_trident_run_takes_master_settings_and_files_as_spark_submit_does(hosts: SparkHosts) -> None:
     """The last of two settings holds, and so does what only spark-defaults.conf says: one core for the application."""
     files(hosts, app=APP, mine=MINE, helper=HELPER)
@@ -118,7 +127,7 @@ def test_executors_that_have_nothing_but_python_say_what_they_lack(bare: SparkHo
     python = {"PYSPARK_PYTHON": NAKED, "PYSPARK_DRIVER_PYTHON": sys.executable}
     code, said = finished(bare.submit(f"{FOLDER}/app.py", environment=python, **BOTH))
     assert code == 1, said[-6000:]
-    assert re.search(r"Spark failed on host worker[12]: .*must be installed.*docs/deployment\.md", said), said[-6000:]
+    assert re.search(r"Spark failed: .*No module named 'pyarrow'.*docs/deployment\.md", said), said[-6000:]
 
 
 @pytest.mark.whole("test_an_application_without_a_session_runs_where_spark_submit_says")

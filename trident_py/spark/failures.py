@@ -54,7 +54,6 @@ _ADVICE = {
     "PYTHON_VERSION_MISMATCH": "Set PYSPARK_PYTHON to a Python of the driver's version, as the executors find it",
     "Cannot run program": "PYSPARK_PYTHON names the Python of the executors, and must be a program that they find",
 }
-_TASK_HOST = re.compile(r"\(TID \d+\) \((\S+) executor ")
 _TEXT = 20_000
 
 
@@ -108,8 +107,7 @@ def translated(texts: list[str], checkpoint: str) -> TridentError:
         )
     reason = innermost(texts)
     if advice := next((advice for mark, advice in _ADVICE.items() if mark in reason), ""):
-        host = _TASK_HOST.search(text)
-        return TridentError(f"Spark failed{f' on host {host[1]}' if host else ''}: {reason}. {advice}")
+        return TridentError(f"Spark failed: {reason}. {advice}")
     return TridentError(f"Spark failed: {reason}")
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import platform
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -47,8 +49,12 @@ def level_function(shipped: Shipped, level: int) -> Callable[[Iterator[pa.Record
         import sys
 
         sys.path.extend(path for path in paths if path not in sys.path)
-        from trident_py.spark.stage import execute
+        try:
+            from trident_py.spark.stage import execute
+        except ImportError as error:
+            import platform
 
+            raise ImportError(f"{error} (host {platform.node()}, {sys.executable})") from error
         return execute(key, program, level, batches)
 
     return level_of_a_batch
@@ -103,9 +109,12 @@ def _batch_info(text: str) -> BatchInfo:
 
 
 def _program(key: str, program: bytes) -> Program:
-    """The component's program in this worker."""
+    """The component's program in this worker. Raises ImportError, with the host, if the worker lacks a module."""
     if key not in _programs:
-        _programs[key] = pickle.loads(program)
+        try:
+            _programs[key] = pickle.loads(program)
+        except ImportError as error:
+            raise ImportError(f"{error} (host {platform.node()}, {sys.executable})") from error
     return _programs[key]
 
 
