@@ -33,6 +33,7 @@ from .travelling import by_value, import_paths
 
 LOST_ATTEMPTS = 4
 LOG_WAIT = 5.0
+DESCRIPTION = "spark.job.description"  # what Spark's UI shows for jobs and stages
 STOP_GRACE = "topology.stop.grace.secs"
 
 
@@ -57,6 +58,7 @@ class SparkComponent:
         self.running = running
         self.run_id = run
         self.key = f"{run}/{program.component}"
+        self.title = f"{program.conf['topology.name']}/{program.component}"
         self.store = checkpoint.store
         self.program = replace(program, conf=with_context(program.conf, metadata=self.store))
         with by_value(spark):
@@ -164,7 +166,7 @@ class SparkComponent:
         with query_settings(self.spark, self.checkpoint.location):
             plan = streaming_plan(self.spark, self.program, self.source, self.shipped)
             writer = plan.writeStream.foreachBatch(self._batch)
-            writer = writer.option("checkpointLocation", self.checkpoint.location).queryName(self.key)
+            writer = writer.option("checkpointLocation", self.checkpoint.location).queryName(self._query_name())
             if self.available_now:
                 writer = writer.trigger(availableNow=True)
             try:
@@ -174,6 +176,11 @@ class SparkComponent:
                 if failures.is_lost_planner(texts):
                     raise
                 raise failures.translated(texts, str(self.checkpoint.folder)) from error
+
+    def _query_name(self) -> str:
+        """Topology and component; with the run if a query of that name is active, since Spark takes a name once."""
+        active = {query.name for query in self.spark.streams.active}
+        return self.title if self.title not in active else f"{self.title} {self.run_id[:8]}"
 
     def _watch(self) -> None:
         """Stops the query when the spouts are exhausted or the run is stopped: after the current batch, or in its
@@ -264,6 +271,7 @@ class SparkComponent:
         def execute(batch: BatchInfo, descriptors: list[Descriptor] | None) -> AttemptOutcome:
             context.setLocalProperty(BATCH, batch.to_json())
             context.setLocalProperty(RUNS, active_runs.to_json())
+            context.setLocalProperty(DESCRIPTION, f"{self.title}: txid {batch.txid}, attempt {batch.attempt}")
             try:
                 plan = frame if descriptors is None else self._replay(frame.sparkSession, descriptors)
                 rows = plan.collect()

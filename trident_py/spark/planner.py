@@ -70,7 +70,7 @@ class BatchPlanner:
                 self._not_described(txid, error)
                 return [], start
             self._refusals = 0
-            return self._rows(txid, metadata), offset_of(txid, metadata)
+            return self._rows(txid, metadata), offset_of(txid, metadata, self._coordination.backlog())
 
     def _not_described(self, txid: int, error: BaseException) -> None:
         """Called when a coordinator fails. Pauses, so that Spark asks for the same txid again, or ends the run."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, SimpleDataSourceStreamReader
@@ -20,6 +20,7 @@ from ..home import HomeAddress
 from .stage import SCHEMA
 
 Offset = dict[str, Any]
+NO_BACKLOG: Mapping[str, Mapping[str, int]] = {}
 
 
 def data_source(name: str, home: HomeAddress, paths: tuple[str, ...]) -> type[DataSource]:
@@ -74,9 +75,13 @@ def data_source(name: str, home: HomeAddress, paths: tuple[str, ...]) -> type[Da
     return DescriptorSource
 
 
-def offset_of(txid: int, metadata: dict) -> Offset:
-    """The offset after this txid. The metadata is text, because Spark's offsets cannot hold lists or None."""
-    return {"txid": txid, "meta": json.dumps(metadata)}
+def offset_of(txid: int, metadata: dict, backlog: Mapping[str, Mapping[str, int]] = NO_BACKLOG) -> Offset:
+    """The offset after this txid. The metadata is text, because Spark's offsets cannot hold lists or None.
+
+    What waits behind it is there for listeners of the query, who see offsets in its progress.
+    """
+    waiting = {"backlog": sum(sum(parts.values()) for parts in backlog.values())} if backlog else {}
+    return {"txid": txid, **waiting, "meta": json.dumps(metadata)}
 
 
 def metadata_of(offset: Offset) -> dict:
