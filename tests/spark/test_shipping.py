@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,12 +36,15 @@ class Noting(BaseFunction):
         collector.emit([1])
 
 
+LOCAL: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))
+
+
 def refused(operation: Any) -> str:
     topology = TridentTopology()
     topology.newStream("s", FixedBatchSpout("n", 1, (1,))).each("n", operation, "x")
     (program,) = compile_plan(topology.build().plan, {"topology.name": "t"})
     with pytest.raises(DefinitionError) as told:
-        pickled(program)
+        pickled(program, LOCAL)
     return str(told.value)
 
 

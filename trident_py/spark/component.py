@@ -29,7 +29,8 @@ from .session import query_settings
 from .shipping import pickled
 from .stage import BATCH, RETRY, RUNS, Shipped
 from .streaming_plan import python_spouts, replay_plan, streaming_plan, with_streamed_spouts
-from .travelling import by_value, import_paths
+from .travelling import import_paths
+from .worker_logs import driver_levels
 
 LOST_ATTEMPTS = 4
 LOG_WAIT = 5.0
@@ -61,9 +62,8 @@ class SparkComponent:
         self.title = f"{program.conf['topology.name']}/{program.component}"
         self.store = checkpoint.store
         self.program = replace(program, conf=with_context(program.conf, metadata=self.store))
-        with by_value(spark):
-            sent = pickled(with_streamed_spouts(self._for_workers(program)))
-        self.shipped = Shipped(self.key, sent, import_paths(spark))
+        sent = pickled(with_streamed_spouts(self._for_workers(program)), spark)
+        self.shipped = Shipped(self.key, sent, import_paths(spark), self.title, driver_levels())
         self.checkpoint = checkpoint
         self.available_now = available_now
         self.error: BaseException | None = None

@@ -41,8 +41,8 @@ from .findings import (
 from .internals import executor_hosts, one_row_for_each
 from .session import is_local
 from .shipping import pickled
-from .stage import import_paths
 from .streaming_plan import with_streamed_spouts
+from .travelling import import_paths
 
 log = logging.getLogger("trident_py")
 CONNECT_SECONDS = 2.0
@@ -92,17 +92,19 @@ class Question:
     program: bytes
 
     @classmethod
-    def of(cls, needs: Sequence[Need], programs: Sequence[Program], checkpoint: str | None) -> Question:
+    def of(
+        cls, spark: SparkSession, needs: Sequence[Need], programs: Sequence[Program], checkpoint: str | None
+    ) -> Question:
         addresses = [server for need in needs for text in need.needs.addresses for server in split_addresses(text)]
         asked = {
-            "paths": import_paths(),
+            "paths": import_paths(spark),
             "packages": PACKAGES,
             "modules": list(dict.fromkeys([*BASE.modules, *(name for need in needs for name in need.needs.modules)])),
             "addresses": list(dict.fromkeys(addresses)),
             "files": [*needed_paths(needs), *([] if checkpoint is None else [checkpoint])],
             "seconds": CONNECT_SECONDS,
         }
-        sent = [pickled(with_streamed_spouts(program)) for program in programs]
+        sent = [pickled(with_streamed_spouts(program), spark) for program in programs]
         return cls(json.dumps(asked), pickle.dumps(sent))
 
     @property
@@ -167,7 +169,7 @@ def examine(
     found = [] if is_one_process(spark) else at_home(master, needs, folder)
     if why := network.refusal(spark, plan, conf):
         found.append(Finding("error", "", why))
-    question = Question.of(needs, compile_plan(plan, dict(conf)), folder)
+    question = Question.of(spark, needs, compile_plan(plan, dict(conf)), folder)
     if conf.get(Config.TOPOLOGY_PROBE) is False:
         return Health(master, None, (), tuple(found))
     wait = conf.get(Config.TOPOLOGY_START_WAIT_SECS)

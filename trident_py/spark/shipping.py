@@ -7,23 +7,27 @@ from collections.abc import Iterator
 from typing import Any
 
 import cloudpickle
+from pyspark.sql import SparkSession
 
 from ..errors import DefinitionError
 from ..plan import describe
 from ..run.program import Program
+from .travelling import by_value
 
 _DEPTH = 4
 
 
-def pickled(program: Program) -> bytes:
-    """The pickled program. Called on the driver before a run starts.
+def pickled(program: Program, spark: SparkSession) -> bytes:
+    """The pickled program. Called on the driver before a run starts. Executors on other machines get the user's own
+    modules inside it.
 
     Raises DefinitionError, naming the operation and the variable, if the program cannot be pickled.
     """
-    try:
-        return cloudpickle.dumps(program)
-    except Exception as error:
-        raise DefinitionError(_reason(program, error)) from error
+    with by_value(spark):
+        try:
+            return cloudpickle.dumps(program)
+        except Exception as error:
+            raise DefinitionError(_reason(program, error)) from error
 
 
 def _reason(program: Program, error: Exception) -> str:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from ..run.program import BatchInfo, Program, Row
 from ..run.worker_memory import end_run, run_level
+from .worker_logs import enter_task
 
 BATCH = "trident.batch"
 RUNS = "trident.runs"
@@ -34,16 +35,20 @@ _runs_seen = 0  # in a worker: the highest number of a list of runs
 
 @dataclass(frozen=True)
 class Shipped:
-    """One component of one run, for the workers. ``key`` is <run>/<component>."""
+    """One component of one run, for the workers. ``key`` is <run>/<component>, ``title`` names it in logs; ``levels``
+    are those of the driver's loggers."""
 
     key: str
     program: bytes
     paths: tuple[str, ...]
+    title: str
+    levels: str
 
 
 def level_function(shipped: Shipped, level: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function of one level. Nested, so that it is pickled by value and not by its module's name."""
     key, program, paths = shipped.key, shipped.program, shipped.paths
+    logs = (shipped.title, shipped.levels)
 
     def level_of_a_batch(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import sys
@@ -55,12 +60,14 @@ def level_function(shipped: Shipped, level: int) -> Callable[[Iterator[pa.Record
             import platform
 
             raise ImportError(f"{error} (host {platform.node()}, {sys.executable})") from error
-        return execute(key, program, level, batches)
+        return execute(key, program, level, batches, *logs)
 
     return level_of_a_batch
 
 
-def execute(key: str, program: bytes, level: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def execute(
+    key: str, program: bytes, level: int, batches: Iterator[pa.RecordBatch], title: str, levels: str
+) -> Iterator[pa.RecordBatch]:
     """Runs this task's partition of a level, on the executor. An exception here is never one of user code."""
     from pyspark import TaskContext
 
@@ -68,6 +75,7 @@ def execute(key: str, program: bytes, level: int, batches: Iterator[pa.RecordBat
     assert context is not None
     partition = context.partitionId()
     batch = _batch_info(context.getLocalProperty(BATCH))
+    enter_task(levels, f"{title}, txid {batch.txid}, attempt {batch.attempt}, partition {partition}")
     _drop_ended_runs(str(context.getLocalProperty(RUNS)))
     yield from leaving(run_level(_program(key, program), level, partition, batch, arriving(batches)))
     if context.attemptNumber() > 0:
