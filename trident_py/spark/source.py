@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, SimpleDataSourceStreamReader
-from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from ..home import HomeAddress
+from .internals import PrefetchingReader
 from .stage import SCHEMA
 
 Offset = dict[str, Any]
@@ -54,7 +54,7 @@ def data_source(name: str, home: HomeAddress, paths: tuple[str, ...]) -> type[Da
         def readBetweenOffsets(self, start: Offset, end: Offset) -> Iterator[tuple]:
             return iter(self.planner.again(start, end))
 
-    class OnTheDriver(_SimpleStreamReaderWrapper):
+    class OnTheDriver(PrefetchingReader):
         """Also reads the rows of a batch that is repeated after a restart here; Spark would let an executor do it."""
 
         def getCache(self, start: Offset, end: Offset) -> Iterator[tuple]:

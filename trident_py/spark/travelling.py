@@ -14,10 +14,10 @@ import cloudpickle
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
+from .internals import SPARKS_PACKAGES
 from .network import on_this_machine
 
 _OURS = {"trident_py", "states"}
-_SPARKS = {"pyspark", "py4j"}
 _INSTALLED = {"site-packages", "dist-packages"}
 _PACKED = {".zip", ".egg", ".whl", ".jar"}
 
@@ -52,7 +52,7 @@ def import_paths(spark: SparkSession) -> tuple[str, ...]:
 def own_modules(known: Set[str]) -> list[ModuleType]:
     """The imported modules that are the user's own: sources that no package manager installed, and whose top-level name
     the executors do not know."""
-    known = known | _OURS | _SPARKS | {"__main__", "__mp_main__"} | sys.stdlib_module_names
+    known = known | _OURS | SPARKS_PACKAGES | {"__main__", "__mp_main__"} | sys.stdlib_module_names
     modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] not in known]
     return [module for module in modules if isinstance(module, ModuleType) and _is_own_source(module)]
 
