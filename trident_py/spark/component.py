@@ -64,6 +64,7 @@ class SparkComponent:
         self.program = replace(program, conf=with_context(program.conf, metadata=self.store))
         sent = pickled(with_streamed_spouts(self._for_workers(program)), spark)
         self.shipped = Shipped(self.key, sent, import_paths(spark), self.title, driver_levels())
+        self._python = str(spark.sparkContext.pythonExec)
         self.checkpoint = checkpoint
         self.available_now = available_now
         self.error: BaseException | None = None
@@ -146,11 +147,11 @@ class SparkComponent:
         texts = failures.chain_of(ended_by)
         if not failures.is_lost_planner(texts) or not self._is_between():
             return False
-        txid = self.planner.last_txid + 1
+        txid, lost = self.planner.last_txid + 1, failures.lost_planner(texts, self._python)
         if (times := self._times_lost(txid)) >= LOST_ATTEMPTS:
-            self.error = TridentError(f"{failures.lost_planner(texts)}; it happened {times} times in a row")
+            self.error = TridentError(f"{lost}; it happened {times} times in a row")
             return False
-        self.running.event(self.program.component, "replay", txid, 0, str(failures.lost_planner(texts)))
+        self.running.event(self.program.component, "replay", txid, 0, str(lost))
         return True
 
     def _times_lost(self, txid: int) -> int:
@@ -299,9 +300,10 @@ class SparkComponent:
         if failures.is_cancelled(texts) and self.running.stopping.wait(2):
             raise Stopped
         if failures.is_lost_task(texts):
+            lost = failures.lost_task(texts, self._python)
             if (times := self._times_lost(batch.txid)) < LOST_ATTEMPTS:
-                return AttemptOutcome([failure_of("task", 0, failures.lost_task(texts))], [])
-            fatal = TridentError(f"{failures.lost_task(texts)}; it happened {times} times in a row")
+                return AttemptOutcome([failure_of("task", 0, lost)], [])
+            fatal = TridentError(f"{lost}; it happened {times} times in a row")
         else:
             fatal = failures.translated(texts, str(self.checkpoint.folder))
         return AttemptOutcome([failure_of("Spark", 0, fatal)], [])

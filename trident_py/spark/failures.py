@@ -10,11 +10,14 @@ import re
 from ..errors import FailedException, LineageError, TridentError, ZombieError
 from .internals import java_causes
 
-_LOST = (
-    "Python worker exited unexpectedly",
+_NEVER_CAME = (
     "Python worker failed to connect back",
     "Timed out while waiting for the Python worker to connect back",
     "failed to launch worker",
+)
+_LOST = (
+    *_NEVER_CAME,
+    "Python worker exited unexpectedly",
     "ExecutorLostFailure",
     "FetchFailed",
     "EXECUTOR_LOST",
@@ -72,9 +75,9 @@ def is_lost_planner(texts: list[str]) -> bool:
     return is_lost_task(texts) or any(mark in text for text in texts for mark in _LINE_BROKE)
 
 
-def lost_planner(texts: list[str]) -> FailedException:
-    """The failure to report before another query goes on."""
-    return FailedException(f"Spark's process that plans batches died: {innermost(texts)}")
+def lost_planner(texts: list[str], python: str) -> FailedException:
+    """The failure to report before another query goes on. ``python``: the one that Spark starts."""
+    return FailedException(f"Spark's process that plans batches died: {innermost(texts)}{_which(texts, python)}")
 
 
 def is_cancelled(texts: list[str]) -> bool:
@@ -82,9 +85,19 @@ def is_cancelled(texts: list[str]) -> bool:
     return any(mark in text for text in texts for mark in _CANCELLED)
 
 
-def lost_task(texts: list[str]) -> FailedException:
-    """The failure that replays a batch whose worker died."""
-    return FailedException(f"a worker process died: {innermost(texts)}")
+def lost_task(texts: list[str], python: str) -> FailedException:
+    """The failure that replays a batch whose worker died. ``python``: the one that Spark starts."""
+    return FailedException(f"a worker process died: {innermost(texts)}{_which(texts, python)}")
+
+
+def _which(texts: list[str], python: str) -> str:
+    """A process that starts and does not come back may be another Python than the user's."""
+    if not any(mark in text for text in texts for mark in _NEVER_CAME):
+        return ""
+    return (
+        f" (Spark starts Python as {python!r}; if that one lacks pyspark, pyarrow or trident_py, set PYSPARK_PYTHON or "
+        "spark.pyspark.python)"
+    )
 
 
 def translated(texts: list[str], checkpoint: str) -> TridentError:
