@@ -73,9 +73,10 @@ def asking(url: str) -> Iterator[Callable[[str], int]]:
 class Batches:
     """The driver and the partitions of one state, each partition in a thread of its own."""
 
-    def __init__(self, factory: StateFactory, updater: StateUpdater, partitions: int) -> None:
+    def __init__(self, factory: StateFactory, updater: StateUpdater, partitions: int, batches: int = 0) -> None:
         self.updater, self.partitions = updater, partitions
-        conf = with_context({"topology.name": "many"}, state="s", lineage="one", run="one", way="")
+        conf = with_context({"topology.name": "many"}, state="s", lineage="one", txid=batches)
+        conf = with_context(conf, run=f"after {batches}", way="")
         self.driver: Any = factory.participant()
         self.conf = with_context(conf, generation=self.driver.open(conf))
         self.states = [factory.makeState(self.conf, None, index, partitions) for index in range(partitions)]
@@ -167,3 +168,24 @@ def test_partitions_that_locked_the_fence_for_themselves_would_wait(
     ):
         batches.run(1, threading.Barrier(4, timeout=1.0))
     assert max(waits) > 0
+
+
+@pytest.mark.parametrize("roomy", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("state", [a_map, rows])
+def test_a_batch_asks_the_database_as_often_for_each_partition_and_leaves_no_mark(
+    place: tuple[str, str], state: Any
+) -> None:
+    _, url = place
+    asked = "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'QUESTIONS'"
+    statements = {}
+    with asking(url) as ask:
+        for begun, partitions in enumerate((2, 4, 8, 16)):  # each a run of its own that goes on
+            batches = Batches(*state(url), partitions, 2 * begun)
+            batches.run(2 * begun + 1, threading.Barrier(partitions, timeout=PATIENCE))  # makes the connections
+            before = ask(asked)
+            batches.run(2 * begun + 2, threading.Barrier(partitions, timeout=PATIENCE))
+            statements[partitions] = ask(asked) - before - 1
+        assert ask("SELECT count(*) FROM trident_part") == 0
+    each = (statements[4] - statements[2]) // 2
+    assert statements == {count: statements[2] + (count - 2) * each for count in statements}
+    assert each <= {a_map: 7, rows: 10}[state] and statements[2] - 2 * each <= 4
