@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import sys
 
-from . import bulk_rows, fingerprints, gateway, growth, in_process, kafka, latency, sql_maps, sqlite_updates, word_count
+from . import (
+    bulk_rows,
+    fingerprints,
+    gateway,
+    growth,
+    in_process,
+    kafka,
+    latency,
+    scale,
+    sql_maps,
+    sqlite_updates,
+    word_count,
+)
 from .measure import MeasurementFailed
 from .report import Figure, machine, print_table
 
@@ -15,6 +27,7 @@ GROUPS = {
     "rows": bulk_rows,
     "maps": sql_maps,
     "growth": growth,
+    "scale": scale,
     "local": in_process,
     "fingerprints": fingerprints,
     "gateway": gateway,
