@@ -7,9 +7,9 @@ A task has no JVM at hand, so nothing of Hadoop's Java is used.
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -68,7 +68,7 @@ class LocalStore:
         return f"current folder: {Path.cwd()}"
 
     def identify(self, path: str) -> Version:
-        stat = Path(path).stat()
+        stat = os.stat(path)  # noqa: PTH116  (three times for each range: a Path would double its cost)
         return Version(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
     def open(self, path: str) -> Any:
@@ -97,7 +97,7 @@ class Files:
         files: dict[str, None] = {}
         for path in paths:
             store, root, below = self._place(path)
-            with _explained(store, path):
+            with _Explained(store, path):
                 matches = sorted(root + found for found in store.find(below))
                 why = store.nothing_at(below) if not matches else ""
             if not matches:
@@ -114,7 +114,7 @@ class Files:
     def identify(self, path: str) -> SourceFile:
         """The file as it is now."""
         store, _, below = self._place(path)
-        with _explained(store, path):
+        with _Explained(store, path):
             return SourceFile(path, *store.identify(below))
 
     def check(self, file: SourceFile, txid: int) -> None:
@@ -131,12 +131,12 @@ class Files:
     def open(self, path: str) -> Any:
         """An open file. Read it inside of `reading`."""
         store, _, below = self._place(path)
-        with _explained(store, path):
+        with _Explained(store, path):
             return store.open(below)
 
-    def reading(self, path: str) -> Any:
+    def reading(self, path: str) -> _Explained:
         """A context in which errors of the file's store become ours."""
-        return _explained(self._place(path)[0], path)
+        return _Explained(self._place(path)[0], path)
 
     def _place(self, path: str) -> tuple[FileStore, str, str]:
         """The store, the beginning of its URIs, and the path below."""
@@ -146,13 +146,20 @@ class Files:
         return store_of(uri._replace(rest=""), self._storage), uri.root, uri.rest
 
 
-@contextmanager
-def _explained(store: FileStore, path: str) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, RuntimeError) as error:  # fsspec raises the latter for a Java exception that it does not know
-        secret = hidden(str(error), store.secrets) != str(error)
-        raise store.failure(path, error) from (None if secret else error)
+class _Explained:
+    """A context in which a store's errors become ours. A class, as it is entered several times for each range."""
+
+    __slots__ = ("_path", "_store")
+
+    def __init__(self, store: FileStore, path: str) -> None:
+        self._store, self._path = store, path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, OSError | RuntimeError):  # fsspec raises the latter for Java exceptions it does not know
+            secret = hidden(str(error), self._store.secrets) != str(error)
+            raise self._store.failure(self._path, error) from (None if secret else error)
 
 
 @lru_cache(16)
