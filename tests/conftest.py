@@ -11,10 +11,13 @@ from typing import Any, NoReturn
 import brokers
 import databases
 import pytest
+import remotes
 import tiers
 from hypothesis import HealthCheck, settings
+from remotes import Remote
 
 from states.sql.store import close_stores
+from trident_py.testing.servers import hadoop_jars
 from trident_py.testing.servers.hdfs import HdfsServer
 from trident_py.testing.servers.kafka_broker import KafkaBroker
 from trident_py.testing.servers.redis_server import RedisServer
@@ -40,10 +43,11 @@ settings.load_profile("quick")
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """The session of all Spark tests: two cores, two shuffle partitions."""
+    """The session of all Spark tests: two cores, two shuffle partitions, and Hadoop's client of S3 if it is there."""
     from trident_py.spark.session import OwnSession
 
-    own = OwnSession({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2"})
+    classes = {"spark.driver.extraClassPath": f"{hadoop_jars.folder('s3')}/*"} if hadoop_jars.there("s3") else {}
+    own = OwnSession({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "2", **classes})
     try:
         yield own.spark
     finally:
@@ -170,6 +174,21 @@ def s3() -> Iterator[S3Server]:
         _without("s3", error)
     yield server
     server.close()
+
+
+@pytest.fixture(params=["hdfs", "s3"])
+def remote(request: pytest.FixtureRequest, spark: Any) -> Iterator[Remote]:
+    """A folder of this test's own in HDFS and in S3, which the session of all Spark tests reaches."""
+    server = request.getfixturevalue(request.param)
+    try:
+        place = remotes.folder(request.param, server)
+    except ServiceMissing as error:
+        _without(request.param, error)
+    for key, value in place.settings.items():
+        spark.conf.set(key, value)
+    yield place
+    for key in place.settings:
+        spark.conf.unset(key)
 
 
 def _own_server() -> Iterator[Callable[..., Any]]:

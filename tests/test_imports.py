@@ -89,8 +89,9 @@ PUBLIC = {
 }
 # Attributes that only trident_py/spark/internals.py reads; so are those that begin with `_j`.
 INTERNALS = {
-    "_active_spark_context", "_gateway", "_jsq", "_jsc", "_jsparkSession", "_jvm", "_origin", "executedPlan",
-    "hadoopConfiguration", "internalCreateDataFrame", "java_exception", "lastExecution", "offsetLog", "streamingQuery",
+    "_active_spark_context", "_gateway", "_jsq", "_jsparkSession", "_jvm", "_origin", "executedPlan",
+    "checkpointing", "internalCreateDataFrame", "java_exception", "lastExecution",
+    "newHadoopConf", "offsetLog", "sessionState", "streamingQuery",
 }  # fmt: skip
 MODULE_LINES = 450
 BODY_LINES = 25

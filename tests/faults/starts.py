@@ -111,17 +111,17 @@ def watch() -> None:
         put(store, path, txid, value)
 
     def starting(component: Any) -> Any:
-        path_of(component.checkpoint.folder).comes("query")
+        path_of(Path(component.checkpoint.where)).comes("query")
         return start(component)
 
     def committing(component: Any, *arguments: Any) -> None:
-        path_of(component.checkpoint.folder).comes("batch")
+        path_of(Path(component.checkpoint.where)).comes("batch")
         batch(component, *arguments)
-        path_of(component.checkpoint.folder).comes("over")
+        path_of(Path(component.checkpoint.where)).comes("over")
 
     def ended(component: Any, *arguments: Any) -> Any:
         made = outcome(component, *arguments)
-        path_of(component.checkpoint.folder).comes("tasks")
+        path_of(Path(component.checkpoint.where)).comes("tasks")
         return made
 
     FileMetadataStore.put = putting  # type: ignore[method-assign]

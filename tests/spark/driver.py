@@ -1,11 +1,13 @@
-"""A driver process of its own, for tests that kill it: python -m spark.driver CHECKPOINTS OUT BATCHES [HOW].
+"""A driver process of its own, for tests that kill it: python -m spark.driver CHECKPOINTS OUT BATCHES [HOW [SETTINGS]].
 
 Prints a line for each event. HOW: "divide" fails in txid 3 with an error, "cycle" never ends, "retry" has a
 session whose tasks are tried three times, and a worker that dies once, "hostile" one with all settings at other values.
+SETTINGS are those of its session, as JSON.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -40,13 +42,14 @@ def function(how: str, out: str) -> Any:
     return {"divide": divide, "retry": die_once(Path(out) / "died")}.get(how)
 
 
-def main(checkpoints: str, out: str, batches: int, how: str = "") -> None:
+def main(checkpoints: str, out: str, batches: int, how: str = "", settings: str = "{}") -> None:
     def told(event: Any, progress: Any) -> None:
         print(event.kind, event.txid, flush=True)
 
     spout = numbers(batches * 2).setCycle(how == "cycle")
     topology = copy_topology(Path(out), spout, function(how, out))
-    own = OwnSession(SETTINGS[how]) if how in SETTINGS else None
+    wanted = {**SETTINGS.get(how, {}), **json.loads(settings)}
+    own = OwnSession(wanted) if wanted else None
     with SparkCluster(own.spark if own is not None else None, checkpoints=checkpoints) as cluster:
         running = cluster.submitTopology("t", {}, topology)
         running.addListener(told)

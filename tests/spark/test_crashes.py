@@ -3,66 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from .driving import PATIENCE, Start, exact, kill, until
 from .folder import attempts, copy_topology, numbers, written
 
 pytestmark = pytest.mark.spark
-ROOT = Path(__file__).parents[2]
-
-
-PATIENCE = 300
-Start = Callable[..., subprocess.Popen]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts driver processes; their scratch files go to a folder of the test's own."""
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    paths = [str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": str(scratch)}
-    made: list[subprocess.Popen] = []
-
-    def starts(batches: int, how: str = "") -> subprocess.Popen:
-        arguments = [str(tmp_path / "checkpoints"), str(tmp_path / "out"), str(batches), how]
-        command = [sys.executable, "-W", "error", "-m", "spark.driver", *arguments]
-        pipe = subprocess.PIPE
-        made.append(subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True))
-        return made[-1]
-
-    yield starts
-    for process in made:
-        if process.returncode is None:
-            kill(process)
-
-
-def until(process: subprocess.Popen, kind: str, count: int) -> None:
-    """Reads events until so many of a kind have come."""
-    assert process.stdout is not None
-    for line in process.stdout:
-        count -= line.startswith(kind)
-        if count <= 0:
-            return
-    raise AssertionError(f"the driver ended: {process.communicate()[1]}")
-
-
-def kill(process: subprocess.Popen) -> None:
-    """kill -9 of the driver; its Java process and workers must end by themselves."""
-    children = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
-    process.kill()
-    process.communicate()
-    _, alive = psutil.wait_procs(children, timeout=PATIENCE)
-    assert alive == []
 
 
 def torn(checkpoints: Path) -> Iterator[Path]:
@@ -74,10 +26,6 @@ def torn(checkpoints: Path) -> Iterator[Path]:
                 assert version == "v1" and [json.loads(line) for line in lines]
             except (AssertionError, ValueError):
                 yield file
-
-
-def exact(count: int) -> dict[int, list[list[int]]]:
-    return {txid: [[2 * txid - 2], [2 * txid - 1]] for txid in range(1, count + 1)}
 
 
 @pytest.mark.whole("test_at_the_end_every_row_is_that_of_an_undisturbed_run")

@@ -13,11 +13,10 @@ import pytest
 
 from trident_py.spark.session import SCRATCH
 
+from .driving import PATIENCE, Start, exact, kill, until
 from .folder import written
-from .test_crashes import PATIENCE, Start, exact, kill, start, until
 
 pytestmark = pytest.mark.spark
-__all__ = ["start"]  # the fixture
 
 TWO_CLUSTERS = """
 from pathlib import Path

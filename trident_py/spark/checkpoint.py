@@ -3,54 +3,144 @@
     <checkpoints>/<topology name>/<component>/          metadata, offsets, commits (Spark's)
     <checkpoints>/<topology name>/<component>/trident/  lineage and txid base, spout metadata that came with a commit
 
-The second is inside the first, so that a checkpoint is copied, moved and deleted as one folder.
+The second is inside the first, so that a checkpoint is copied, moved and deleted as one folder. Only the driver reads
+and writes it.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import os
+import socket
+import sys
 import uuid
 from pathlib import Path
+from typing import Any, Protocol
 from urllib.parse import quote
 
-from ..errors import LineageError, TridentError
+from pyspark.sql import SparkSession
+
+from ..errors import LineageError, ZombieError
 from ..run.agreement import BASE, Standing
 from ..run.deciding import DECIDED
 from ..run.opening import SETTLED
 from ..spouts.metadata import FileMetadataStore
+from ..spouts.versions import VersionedMetadataStore
+from .hadoop_folder import HadoopFolder
+from .session import LOCAL_CHECKPOINT
+
+log = logging.getLogger("trident_py")
+
+DRIVER = "driver"  # the checkpoint's path for the driver that has it, and what the last two batches read
+TRIES = 5
+
+
+class Place(Protocol):
+    """A folder, as far as a checkpoint reads it. ``renames``: Spark makes the files of its logs in one step there."""
+
+    @property
+    def where(self) -> str: ...
+
+    @property
+    def renames(self) -> bool: ...
+
+    def names(self, folder: str = "") -> list[str]: ...
+
+    def exists(self, name: str) -> bool: ...
+
+    def read(self, name: str) -> str | None: ...
+
+    def replace(self, name: str, text: str) -> None: ...
+
+
+class LocalFolder:
+    """A folder of this machine."""
+
+    renames = True
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.where = str(folder)
+
+    def names(self, folder: str = "") -> list[str]:
+        return [file.name for file in (self.folder / folder).glob("*")]
+
+    def exists(self, name: str) -> bool:
+        return (self.folder / name).exists()
+
+    def read(self, name: str) -> str | None:
+        return (self.folder / name).read_text() if self.exists(name) else None
+
+    def replace(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text)
+
+
+def checkpoint_of(spark: SparkSession, root: str, topology: str, component: str) -> Checkpoint:
+    """One component's checkpoint. ``root``: a local path, or a URI of a file system that Spark's Hadoop has.
+
+    Raises TridentError if it cannot be reached. Logs a warning if two drivers could not be told apart there.
+    """
+    inside = f"{quote(topology, safe=' ')}/{quote(component, safe=' ')}"
+    if (local := local_folder(root)) is not None:
+        folder = Path(local).absolute() / inside
+        return Checkpoint(
+            LocalFolder(folder), FileMetadataStore(folder / "trident"), f"file://{folder}", LOCAL_CHECKPOINT
+        )
+    place = HadoopFolder(spark, f"{root.rstrip('/')}/{inside}")
+    place.names()  # whether it can be read at all
+    if not place.exclusive:
+        log.warning(
+            "the checkpoint %s: its file system cannot make a file on the condition that it does not exist, so two "
+            "drivers that run on it at once may not notice each other. See to it that only one is started", place.where,
+        )  # fmt: skip
+    store = VersionedMetadataStore(HadoopFolder(spark, f"{place.where}/trident"))
+    return Checkpoint(place, store, place.where, place.query_settings)
+
+
+def local_folder(root: str) -> str | None:
+    """The path on this machine that ``checkpoints=`` names: a plain path or ``file://``; None for any other URI."""
+    if "://" not in root or root.startswith("file://"):
+        return root.removeprefix("file://").removeprefix("file:")
+    return None
 
 
 class Checkpoint:
-    """One component's folder. Raises TridentError if ``root`` is not a path on this machine."""
+    """One component's folder. ``location`` is its address for Spark: not escaped, as Hadoop takes the text as it is.
 
-    def __init__(self, root: str, topology: str, component: str) -> None:
-        if "://" in root and not root.startswith("file://"):
-            raise TridentError(
-                f"checkpoints={root!r} is not a local path: a checkpoint needs a folder that the driver can write, "
-                "because spout metadata is stored beside Spark's logs. Give a path"
-            )
-        plain = root.removeprefix("file://").removeprefix("file:")
-        self.folder = Path(plain).absolute() / quote(topology, safe=" ") / quote(component, safe=" ")
-        self.store = FileMetadataStore(self.folder / "trident")
+    ``settings`` are those of a query on it.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        store: FileMetadataStore | VersionedMetadataStore,
+        location: str,
+        settings: dict[str, str],
+    ) -> None:
+        self.store = store
+        self.location = location
+        self.settings = settings
+        self._place = place
+        self._driver = {"host": socket.gethostname(), "pid": os.getpid(), "id": uuid.uuid4().hex}
 
     @property
-    def location(self) -> str:
-        """The folder as a URL for Spark. Not escaped: Hadoop takes the text as it is and would keep the escapes."""
-        return f"file://{self.folder}"
+    def where(self) -> str:
+        """The folder, for messages."""
+        return self._place.where
 
     @property
     def is_new(self) -> bool:
         """Whether no query was ever started here."""
-        return not (self.folder / "metadata").exists()
+        return not self._place.exists("metadata")
 
     def last_batch(self) -> int | None:
         """The highest batch id that Spark has committed here."""
-        ids = [int(file.name) for file in self.folder.glob("commits/*") if file.name.isdigit()]
-        return max(ids, default=None)
+        return max((int(name) for name in self._place.names("commits") if name.isdigit()), default=None)
 
     def is_committed(self, batch_id: int) -> bool:
         """Whether Spark has recorded this batch as committed."""
-        return (self.folder / "commits" / str(batch_id)).exists()
+        return self._place.exists(f"commits/{batch_id}")
 
     def standing(self, topology: str) -> Standing:
         """The content of the checkpoint before this start. Raises LineageError if a part of it is missing."""
@@ -58,21 +148,69 @@ class Checkpoint:
         if record is None:
             if not self.is_new:
                 raise LineageError(
-                    f"the checkpoint {self.folder} has Spark's logs, but the file {SETTLED}.json in its folder "
+                    f"the checkpoint {self.where} has Spark's logs, but the file {SETTLED}.json in its folder "
                     "'trident' is missing, so the txids of its batches are unknown. Restore it from a copy, or move "
                     f'the whole checkpoint away and continue in a new one with {BASE} = "continue"'
                 )
-            return Standing.new(str(self.folder), topology)
+            return Standing.new(self.where, topology)
         last = self.last_batch()
         batch = 0 if last is None else last + 1
         txid = record["base"] + batch
-        begun = (self.folder / "offsets" / str(batch)).exists()
+        begun = self._place.exists(f"offsets/{batch}")
         decided = self.store.get(DECIDED, txid + 1) is not None
         lineage = record.get("lineage") or self._query_id()
-        return Standing(str(self.folder), topology, record, lineage, txid, begun, decided)
+        return Standing(self.where, topology, record, lineage, txid, begun, decided)
+
+    def take(self) -> None:
+        """Called once by a driver that has opened all states: it has the checkpoint from now on, and an older driver is
+        refused at its next `check`. Corrects offsets that an older driver has written too late.
+
+        Raises ZombieError if another driver starts at the same moment.
+        """
+        for last in reversed(range(TRIES)):
+            newest = self.store.previous(DRIVER, sys.maxsize) or {"batch": -1}
+            try:
+                self.store.put(DRIVER, newest["batch"] + 1, {**newest, "driver": self._driver})
+                break
+            except ZombieError:
+                if not last:
+                    raise
+                self.store.reread(DRIVER)
+        if not self._place.renames:
+            for batch in (newest["batch"] - 1, newest["batch"]):
+                self._correct(batch)
+
+    def check(self) -> None:
+        """Called before a batch is planned. Raises ZombieError if another driver has taken the checkpoint since."""
+        if not self.store.changed(DRIVER):
+            return
+        self.store.reread(DRIVER)
+        other = (self.store.previous(DRIVER, sys.maxsize) or {}).get("driver", {})
+        raise ZombieError(
+            f"another driver runs on the checkpoint {self.where}: process {other.get('pid')} on host "
+            f"{other.get('host')} has taken it over since this one started. Nothing more is written. Run one driver "
+            "per checkpoint, or give the other topology another name"
+        )
+
+    def begin(self, batch_id: int, offsets: Any) -> None:
+        """Called when Spark has logged a batch, before anything is emitted. ``offsets()`` is the text that it logged.
+
+        Where Spark's log is not made in one step, another driver's text may replace it at any time. The text that
+        counts is kept here, by the one driver that `VersionedMetadataStore` lets write. Raises ZombieError for others.
+        """
+        if not self._place.renames:
+            record = {"batch": batch_id, "driver": self._driver, "offsets": offsets()}
+            self.store.put(DRIVER, batch_id + 1, record)
+            self.store.cleanup_before(DRIVER, batch_id)
+
+    def _correct(self, batch_id: int) -> None:
+        """Restores the offsets of a batch that was begun, if another driver's have replaced them."""
+        offsets = (self.store.get(DRIVER, batch_id + 1) or {}).get("offsets")
+        if offsets is not None and self._place.read(f"offsets/{batch_id}") not in (None, offsets):
+            log.warning("the checkpoint %s: batch %d has the offsets of another driver; restored", self.where, batch_id)
+            self._place.replace(f"offsets/{batch_id}", offsets)
 
     def _query_id(self) -> str:
         """The lineage of a checkpoint made by an older version."""
-        if self.is_new:
-            return uuid.uuid4().hex
-        return str(json.loads((self.folder / "metadata").read_text())["id"])
+        text = self._place.read("metadata")
+        return uuid.uuid4().hex if text is None else str(json.loads(text)["id"])

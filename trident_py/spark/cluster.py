@@ -16,7 +16,7 @@ from ..run.program import Program, compile_plan
 from ..run.progress import RunningTopology
 from ..topology import Topology
 from ..topology.topology import check_submission
-from .checkpoint import Checkpoint
+from .checkpoint import checkpoint_of
 from .component import SparkComponent
 from .internals import register_source
 from .network import Homes
@@ -34,8 +34,9 @@ class SparkCluster:
     PYSPARK_SUBMIT_ARGS or spark-defaults.conf, on ``local[*]`` if they name no master; the last cluster that uses it
     ends it at shutdown, with its Java process. A session that trident_py did not make is left as it is; one of Spark
     Connect is refused with TridentError.
-    ``checkpoints``: the folder of the checkpoints, by topology name. A topology submitted again under the same name
-    goes on where it stopped. Without the folder nothing is kept.
+    ``checkpoints``: the folder of the checkpoints, by topology name: a local path, or any URI of a file system that
+    Spark's Hadoop has (docs/checkpoints.md). A topology submitted again under the same name goes on where it stopped.
+    Without the folder nothing is kept.
     """
 
     def __init__(self, spark: SparkSession | None = None, checkpoints: str | None = None) -> None:
@@ -120,7 +121,7 @@ class SparkRunningTopology(RunningTopology):
                 program,
                 self,
                 run,
-                Checkpoint(cluster.checkpoints, name, program.component),
+                checkpoint_of(cluster.spark, cluster.checkpoints, name, program.component),
                 available_now,
             )
             for program in programs

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from .. import home
 from ..context import RunContext, with_context
-from ..errors import TopologyError, TridentError
+from ..errors import TopologyError, TridentError, ZombieError
 from ..home import HomeService, Proxy
 from ..patience import Stopped
 from ..run.batch_loop import BatchLoop
@@ -22,7 +22,7 @@ from ..run.progress import RunningTopology
 from ..spouts.coordination import Coordination, Descriptor
 from . import failures
 from .checkpoint import Checkpoint
-from .internals import Interrupted, first_source_offset
+from .internals import Interrupted, first_source_offset, logged_offsets
 from .planner import BatchPlanner
 from .runs import active_runs
 from .session import query_settings
@@ -104,11 +104,13 @@ class SparkComponent:
         self.loop = BatchLoop(self.program, coordination, self.running, self.run_id)
         standing = self.checkpoint.standing(self.program.conf["topology.name"])
         at = self.loop.open(standing).txid  # before Spark writes anything
+        self.checkpoint.take()
         last = self.checkpoint.last_batch()
         self.base = at if last is None else at - last - 1
         self.planner = BatchPlanner(self.program, coordination, self.base, at, self.running.stopping)
         self.planner.on_finished = self._wake.set
         self.planner.on_refused = self._refused
+        self.planner.check = self.checkpoint.check
         self.coordination, self.nobody = coordination, nobody
         self.service.register(f"{self.key}/planner", self.planner)
         watcher = threading.Thread(target=self._watch, name=f"trident-stop-{self.program.component}", daemon=True)
@@ -164,7 +166,7 @@ class SparkComponent:
         return self._done is None or self.checkpoint.is_committed(self._done)
 
     def _start(self) -> Any:
-        with query_settings(self.spark, self.checkpoint.location):
+        with query_settings(self.spark, self.checkpoint.settings):
             plan = streaming_plan(self.spark, self.program, self.source, self.shipped)
             writer = plan.writeStream.foreachBatch(self._batch)
             writer = writer.option("checkpointLocation", self.checkpoint.location).queryName(self._query_name())
@@ -176,7 +178,7 @@ class SparkComponent:
                 texts = failures.chain_of(error)
                 if failures.is_lost_planner(texts):
                     raise
-                raise failures.translated(texts, str(self.checkpoint.folder)) from error
+                raise failures.translated(texts, self.checkpoint.where) from error
 
     def _query_name(self) -> str:
         """Topology and component; with the run if a query of that name is active, since Spark takes a name once."""
@@ -215,14 +217,15 @@ class SparkComponent:
         if isinstance(error, TopologyError):
             raise error
         if error is not None:
-            operation = "spout" if error is self.planner.fatal else "start"
+            taken = isinstance(error, ZombieError)
+            operation = "spout" if error is self.planner.fatal and not taken else "start"
             raise topology_error(failure_of(operation, 0, error), None) from error
         if self.running.stopping.is_set():
             return
         if ended_by is None and not self.available_now and not self.planner.finished.is_set():
             ended_by = TridentError("the query was stopped from outside this topology")
         if ended_by is not None:
-            raised = failures.translated(failures.chain_of(ended_by), str(self.checkpoint.folder))
+            raised = failures.translated(failures.chain_of(ended_by), self.checkpoint.where)
             raise topology_error(failure_of("Spark", 0, raised), None) from raised
 
     def _refused(self, txid: int, error: BaseException) -> None:
@@ -249,6 +252,7 @@ class SparkComponent:
 
     def _commit(self, frame: DataFrame, txid: int, batch_id: int) -> None:
         self._begun.wait()
+        self.checkpoint.begin(batch_id, lambda: logged_offsets(self.spark, self.query, batch_id))
         self.loop.coordination = self.coordination if self._has_python_spouts(txid, batch_id) else self.nobody
         self.planner.begun(txid)
         self.loop.run(txid, self._executor(frame), carried=True)
@@ -305,5 +309,5 @@ class SparkComponent:
                 return AttemptOutcome([failure_of("task", 0, lost)], [])
             fatal = TridentError(f"{lost}; it happened {times} times in a row")
         else:
-            fatal = failures.translated(texts, str(self.checkpoint.folder))
+            fatal = failures.translated(texts, self.checkpoint.where)
         return AttemptOutcome([failure_of("Spark", 0, fatal)], [])

@@ -9,6 +9,7 @@ import re
 
 from ..errors import FailedException, LineageError, TridentError, ZombieError
 from .internals import java_causes
+from .storage import is_of_storage, storage_error
 
 _NEVER_CAME = (
     "Python worker failed to connect back",
@@ -113,6 +114,8 @@ def translated(texts: list[str], checkpoint: str) -> TridentError:
             f"the checkpoint {checkpoint} has batches but no file 'metadata', so their lineage is unknown. "
             "Restore that file from a copy, or move the whole checkpoint away and start a new lineage"
         )
+    if is_of_storage(texts) and "://" in checkpoint:
+        return storage_error(texts, checkpoint)
     if any(mark in text for mark in _JAVA_GONE):
         return TridentError(
             "Spark's Java process is gone: it was killed, or ran out of memory (spark.driver.memory). No data of the "

@@ -84,12 +84,6 @@ def forget_gateway() -> None:
     SparkContext._jvm = None
 
 
-def default_file_system(spark: SparkSession) -> str:
-    """The URL against which Hadoop resolves a path without a scheme."""
-    url: str = spark.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")
-    return url
-
-
 def executor_hosts(spark: SparkSession) -> list[str]:
     """The machines that have executors now, by Spark's names for them."""
     context = spark.sparkContext
@@ -148,3 +142,30 @@ def java_causes(error: BaseException) -> list[str]:
 def raised_by_spark(error: BaseException) -> bool:
     """Whether the error comes from PySpark or from Py4J. Py4J's errors have no common base class."""
     return isinstance(error, PySparkException) or type(error).__module__.startswith("py4j")
+
+
+def java_classes(spark: SparkSession) -> Any:
+    """The classes of the Java process by their full names: those of Hadoop, and of Java itself."""
+    return spark.sparkContext._jvm
+
+
+def hadoop_settings(spark: SparkSession) -> Any:
+    """Hadoop's settings as a query that is started now would see them: the context's and the session's."""
+    return spark._jsparkSession.sessionState().newHadoopConf()
+
+
+def checkpoint_files(spark: SparkSession, path: Any, settings: Any) -> Any:
+    """Spark's manager of the files of its logs, a CheckpointFileManager, for a Hadoop path."""
+    streaming = java_classes(spark).org.apache.spark.sql.execution.streaming
+    return streaming.checkpointing.CheckpointFileManager.create(path, settings)
+
+
+def logged_offsets(spark: SparkSession, query: StreamingQuery, batch_id: int) -> str | None:
+    """The text of the file that Spark's offset log has for a batch, as this query has written it; None if none."""
+    log = query._jsq.streamingQuery().offsetLog()
+    logged = log.get(batch_id)
+    if logged.isEmpty():
+        return None
+    out = java_classes(spark).java.io.ByteArrayOutputStream()
+    log.serialize(logged.get(), out)
+    return str(out.toString("UTF-8"))

@@ -37,6 +37,7 @@ class BatchPlanner:
         self.fatal: BaseException | None = None
         self.on_finished: Callable[[], None] = lambda: None
         self.on_refused: Callable[[int, BaseException], None] = lambda txid, error: None
+        self.check: Callable[[], None] = lambda: None
         self._refusals = 0
         self._stopping = stopping
         self._program = program
@@ -65,6 +66,7 @@ class BatchPlanner:
             if not self._wait_ready(txid):
                 return [], start
             try:
+                self.check()
                 metadata = self._coordination.initialize(txid, 0, metadata_of(start))
             except BaseException as error:
                 self._not_described(txid, error)

@@ -24,6 +24,7 @@ from ..plan import Plan
 from ..run.program import Program, compile_plan
 from ..secrets import hidden
 from . import failures, network, worker_report
+from .checkpoint import local_folder
 from .findings import (
     BASE,
     DRIVER,
@@ -39,7 +40,6 @@ from .findings import (
     refusal,
 )
 from .internals import executor_hosts, one_row_for_each
-from .session import is_local
 from .shipping import pickled
 from .streaming_plan import with_streamed_spouts
 from .travelling import import_paths
@@ -165,7 +165,7 @@ def examine(
     """
     master = spark.sparkContext.master or ""
     needs = needs_in(plan)
-    folder = None if checkpoint is None or not is_local(spark, checkpoint) else checkpoint.removeprefix("file:")
+    folder = None if checkpoint is None else local_folder(checkpoint)
     found = [] if is_one_process(spark) else at_home(master, needs, folder)
     if why := network.refusal(spark, plan, conf):
         found.append(Finding("error", "", why))

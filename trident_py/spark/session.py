@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from ..leftovers import own_folder
 from . import connect
-from .internals import active_context, default_file_system, forget_gateway, gateway_of, has_java, java_process
+from .internals import active_context, forget_gateway, gateway_of, has_java, java_process
 from .launching import is_alone, start
 
 MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -136,10 +136,11 @@ def _end_python(java: int) -> None:
 
 
 @contextmanager
-def query_settings(spark: SparkSession, checkpoint: str) -> Iterator[None]:
-    """Applies our settings while a query is started inside. The query keeps a copy; the session gets its own back."""
+def query_settings(spark: SparkSession, checkpoint: dict[str, str]) -> Iterator[None]:
+    """Applies our settings and the checkpoint's while a query is started inside. The query keeps a copy; the session
+    gets its own back."""
     alone = is_alone(spark.sparkContext.master or "")
-    wanted = QUERY | (UNCHECKED if alone else CHECKED) | (LOCAL_CHECKPOINT if is_local(spark, checkpoint) else {})
+    wanted = QUERY | (UNCHECKED if alone else CHECKED) | checkpoint
     workers = spark.sparkContext.environment
     with _confs:
         before = {key: spark.conf.get(key, None) for key in wanted}
@@ -156,10 +157,3 @@ def query_settings(spark: SparkSession, checkpoint: str) -> Iterator[None]:
                     spark.conf.unset(key)
                 else:
                     spark.conf.set(key, old)
-
-
-def is_local(spark: SparkSession, checkpoint: str) -> bool:
-    """Whether the checkpoint is in a folder of this machine, and Spark sees it as one."""
-    if "://" in checkpoint or checkpoint.startswith("file:"):
-        return checkpoint.startswith("file:")
-    return default_file_system(spark).startswith("file:")

@@ -42,6 +42,14 @@ class MetadataStore(Protocol):
     def paths(self, prefix: str) -> list[str]: ...
 
 
+def taken_over(file: object) -> str:
+    """The error for a write over another driver's."""
+    return (
+        f"another driver runs on the checkpoint: it has changed {file} since this one read it. Nothing is "
+        "written. Run one driver per checkpoint, or give the other topology another name"
+    )
+
+
 def to_json(value: Any, whose: str) -> str:
     """Returns the value as JSON text. Raises SpoutError that names whose metadata cannot be written."""
     try:
@@ -124,6 +132,17 @@ class FileMetadataStore(MemoryMetadataStore):
         self._folder = Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
 
+    def reread(self, path: str) -> None:
+        """Reads the path anew at its next use: what another driver has written then counts as read."""
+        with self._lock:
+            self._entries.pop(path, None)
+
+    def changed(self, path: str) -> bool:
+        """Whether another driver has written the path since this store read or wrote it."""
+        with self._lock:
+            self._read(path)
+            return _text(self._file(path)) != self._texts.get(path)
+
     def _file(self, path: str) -> Path:
         return self._folder / (quote(path, safe="") + ".json")
 
@@ -143,10 +162,7 @@ class FileMetadataStore(MemoryMetadataStore):
         text = json.dumps({str(txid): entries[txid] for txid in sorted(entries)})
         with self._locked():
             if _text(file) != self._texts.get(path):
-                raise ZombieError(
-                    f"another driver runs on the checkpoint: it has changed {file} since this one read it. Nothing is "
-                    "written. Run one driver per checkpoint, or give the other topology another name"
-                )
+                raise ZombieError(taken_over(file))
             scratch = file.with_suffix(".tmp")
             with scratch.open("w", encoding="utf-8") as out:
                 out.write(text)

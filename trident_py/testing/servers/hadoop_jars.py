@@ -4,7 +4,7 @@
     python -m trident_py.testing.servers.hadoop_jars --there   reports by its exit code whether they exist
 
 They have the version of Hadoop that pyspark carries, and are stored in the user's cache
-(``~/.cache/trident_py/hdfs-3.5.0``, ``s3-3.5.0``).
+(``~/.cache/trident_py/hdfs-3.5.0-...``, ``s3-3.5.0-...``), one folder for each content of a pom.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from zlib import crc32
 
 from .kafka_jars import cached, fetch
 from .service import ServiceMissing
@@ -30,13 +31,13 @@ def version() -> str:
 
 def folder(kind: str) -> Path:
     """Returns the folder of the jars of ``hdfs`` (55 MB) or ``s3`` (12 MB), which may not exist yet."""
-    return cached(f"{kind}-{version()}")
+    return cached(f"{kind}-{version()}-{crc32(_pom(kind).read_bytes()):08x}")
 
 
 def jars(kind: str) -> Path:
     """Returns the folder with the jars; fetches them first if they are missing. Raises ServiceMissing."""
     wanted = folder(kind)
-    fetch(Path(__file__).parent / "jvm" / f"{kind}.xml", wanted, f"-Dhadoop.version={version()}")
+    fetch(_pom(kind), wanted, f"-Dhadoop.version={version()}")
     if not there(kind):
         raise ServiceMissing(f"{wanted} has no {KINDS[kind]}: remove the folder, and it is fetched again")
     return wanted
@@ -45,6 +46,10 @@ def jars(kind: str) -> Path:
 def there(kind: str) -> bool:
     """Whether the folder holds the jars."""
     return any(folder(kind).glob(KINDS[kind]))
+
+
+def _pom(kind: str) -> Path:
+    return Path(__file__).parent / "jvm" / f"{kind}.xml"
 
 
 if __name__ == "__main__":

@@ -37,6 +37,19 @@ class S3Server(Service):
             "secret_key": "a-secret-key",
         }  # fmt: skip
 
+    @property
+    def hadoop(self) -> dict[str, str]:
+        """The settings of Hadoop's client, for ``s3a://``. Spark takes them with ``spark.hadoop.`` before each."""
+        return {
+            "fs.s3a.endpoint": self.endpoint, "fs.s3a.endpoint.region": "us-east-1", "fs.s3a.access.key": "tester",
+            "fs.s3a.secret.key": "a-secret-key", "fs.s3a.path.style.access": "true",
+            "fs.s3a.connection.ssl.enabled": "false",
+        }  # fmt: skip
+
+    def make_bucket(self, name: str) -> None:
+        request = urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")
+        urllib.request.urlopen(request, timeout=10).close()
+
     def _programs(self) -> Path:
         if find_spec("moto") is None:
             raise ServiceMissing(missing("the S3 of the tests", "the package moto[server]", "dev"))

@@ -1,0 +1,132 @@
+"""A metadata store in a folder that cannot replace a file and compare it in one step, such as one in HDFS or S3.
+
+What such a folder can do in one step, also between machines, is make a file that did not exist. So each write of a path
+makes a new file, whose name is the next number: who has not seen the last one finds its number taken.
+
+    <folder>/<path>/7.json      the newest version; older ones are deleted
+    <folder>/<path>.json        the content before version 1, if the folder was copied from a `FileMetadataStore`
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any, Protocol
+from urllib.parse import quote, unquote
+
+from ..errors import SpoutError, TridentError, ZombieError
+from .metadata import MemoryMetadataStore, taken_over
+
+TRIES = 5
+_SUFFIX = ".json"
+
+
+class Folder(Protocol):
+    """A folder of small text files. Names are relative and may have one ``/``. Methods raise TridentError if the store
+    of the files does not answer or refuses."""
+
+    @property
+    def where(self) -> str:
+        """The folder's address, for messages."""
+
+    def names(self, folder: str = "") -> list[str]:
+        """The names in the folder or in a folder inside it; none if there is no such folder."""
+
+    def read(self, name: str) -> str | None:
+        """The text of a file; None if there is none."""
+
+    def create(self, name: str, text: str) -> bool:
+        """Makes a whole, durable file, and the folder around it. False, without a change, if it exists: of several
+        callers on several machines, one gets True."""
+
+    def delete(self, name: str) -> None:
+        """Deletes a file. It may be gone already."""
+
+
+class VersionedMetadataStore(MemoryMetadataStore):
+    """Keeps metadata in a `Folder`, a few small files per path. One write costs a listing, a file, and a deletion.
+
+    A reader sees the old entries or the new ones, also after a crash. Raises SpoutError for a damaged file, and
+    ZombieError for a write over one that another driver has made since: see `FileMetadataStore`.
+    """
+
+    def __init__(self, folder: Folder) -> None:
+        super().__init__()
+        self._folder = folder
+        self._id = uuid.uuid4().hex
+        self._versions: dict[str, int] = {}
+
+    def reread(self, path: str) -> None:
+        """Reads the path anew at its next use: what another driver has written then counts as read."""
+        with self._lock:
+            self._entries.pop(path, None)
+
+    def changed(self, path: str) -> bool:
+        """Whether another driver has written the path since this store read or wrote it."""
+        with self._lock:
+            self._read(path)
+            return max(self._stored(path), default=0) > self._versions[path]
+
+    def _read(self, path: str) -> dict[int, Any]:
+        if path not in self._entries:
+            version, text = self._newest(path)
+            try:
+                record = json.loads(text or "{}")
+                entries = record["entries"] if version else record
+                self._entries[path] = {int(txid): value for txid, value in entries.items()}
+                self._versions[path] = version
+            except (ValueError, AttributeError, KeyError, TypeError) as error:
+                name = f"{self._folder.where}/{_file(path, version)}"
+                raise SpoutError(f"spout metadata {name} is damaged: {error}; restore the file from a copy") from error
+        return self._entries[path]
+
+    def _newest(self, path: str) -> tuple[int, str | None]:
+        """The newest version and its text. It may be deleted for a newer one between the listing and the reading."""
+        for _ in range(TRIES):
+            version = max(self._stored(path), default=0)
+            text = self._folder.read(_file(path, version))
+            if text is not None or version == 0:
+                return version, text
+        raise ZombieError(taken_over(f"{self._folder.where}/{quote(path, safe='')}"))
+
+    def _write(self, path: str, entries: dict[int, Any]) -> None:
+        text = json.dumps({"by": self._id, "entries": {str(txid): entries[txid] for txid in sorted(entries)}})
+        version = self._made(path, self._versions.get(path, 0) + 1, text)
+        stored = self._stored(path)
+        if max(stored, default=version) > version:
+            # A driver that has missed several writes may find its number free again, deleted as an old one.
+            self._folder.delete(_file(path, version))
+            raise ZombieError(taken_over(f"{self._folder.where}/{_file(path, version)}"))
+        self._entries[path], self._versions[path] = entries, version
+        for old in stored:
+            if old < version:
+                self._folder.delete(_file(path, old))
+
+    def _made(self, path: str, version: int, text: str) -> int:
+        """Makes the next version and returns its number. An answer that was lost leaves a version of ours behind."""
+        for _ in range(TRIES):
+            name = _file(path, version)
+            if self._folder.create(name, text):
+                return version
+            found = self._folder.read(name)
+            if found is None:
+                continue  # two stores made it at the same moment, and this one was asked to try again
+            if found == text:
+                return version
+            if f'"by": "{self._id}"' not in found:
+                raise ZombieError(taken_over(f"{self._folder.where}/{name}"))
+            version += 1
+        raise TridentError(f"{self._folder.where}/{_file(path, version)} cannot be made, and does not exist")
+
+    def _stored(self, path: str) -> list[int]:
+        """The versions of a path, in order."""
+        names = self._folder.names(quote(path, safe=""))
+        numbers = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
+        return sorted(int(number) for number in numbers if number.isdigit())
+
+    def _all(self) -> list[str]:
+        return sorted({unquote(name.removesuffix(_SUFFIX)) for name in self._folder.names() if name[0] != "."})
+
+
+def _file(path: str, version: int) -> str:
+    return quote(path, safe="") + (f"/{version}{_SUFFIX}" if version else _SUFFIX)
