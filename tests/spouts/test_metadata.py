@@ -1,17 +1,91 @@
 """Metadata stores: small, JSON, durable."""
 
+import os
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
 from trident_py.errors import SpoutError, ZombieError
 from trident_py.spouts import FileMetadataStore, MemoryMetadataStore
+from trident_py.spouts.versions import VersionedMetadataStore
 
 
-@pytest.fixture(params=["memory", "file"])
+class LinkedFiles:
+    """A folder of this machine that makes a file as HDFS and S3 do: not if it exists."""
+
+    def __init__(self, folder):
+        self.where = str(folder)
+        self.folder = Path(folder)
+
+    def names(self, folder=""):
+        return [file.name for file in (self.folder / folder).glob("[!.]*")]
+
+    def read(self, name):
+        try:
+            return (self.folder / name).read_text()
+        except FileNotFoundError:
+            return None
+
+    def create(self, name, text):
+        file = self.folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        scratch = file.parent / f".{uuid.uuid4().hex}"
+        scratch.write_text(text)
+        try:
+            os.link(scratch, file)
+        except FileExistsError:
+            return False
+        finally:
+            scratch.unlink()
+        return True
+
+    def delete(self, name):
+        (self.folder / name).unlink(missing_ok=True)
+
+
+def in_hadoop(kind, request):
+    """Stores on one folder in HDFS or S3."""
+    import remotes
+
+    from trident_py.spark.hadoop_folder import HadoopFolder
+
+    spark = request.getfixturevalue("spark")
+    place = remotes.folder(kind, request.getfixturevalue(kind))
+    for key, value in place.settings.items():
+        spark.conf.set(key, value)
+    return lambda: VersionedMetadataStore(HadoopFolder(spark, place.uri))
+
+
+HADOOP = [
+    pytest.param(
+        kind, marks=[pytest.mark.spark, pytest.mark.whole("test_who_has_read_that_there_is_nothing_writes_over_nobody")]
+    )
+    for kind in ("hdfs", "s3")
+]
+
+
+@pytest.fixture(params=["file", "versions", *HADOOP])
+def stores(request, tmp_path):
+    """Makes stores that share one folder, as drivers do."""
+    if request.param == "file":
+        return lambda: FileMetadataStore(tmp_path / "meta")
+    if request.param == "versions":
+        return lambda: VersionedMetadataStore(LinkedFiles(tmp_path / "meta"))
+    return in_hadoop(request.param, request)
+
+
+@pytest.fixture(params=["memory", "file", "versions", *HADOOP])
 def store(request, tmp_path):
-    return MemoryMetadataStore() if request.param == "memory" else FileMetadataStore(tmp_path / "meta")
+    if request.param == "memory":
+        return MemoryMetadataStore()
+    if request.param == "file":
+        return FileMetadataStore(tmp_path / "meta")
+    if request.param == "versions":
+        return VersionedMetadataStore(LinkedFiles(tmp_path / "meta"))
+    return in_hadoop(request.param, request)()
 
 
 def test_what_was_put_is_found_under_its_txid_only(store):
@@ -71,9 +145,9 @@ def test_what_json_cannot_hold_is_refused_naming_the_path(store, value):
         store.put("s/user/p", 1, value)
 
 
-def test_a_file_store_survives_its_process(tmp_path):
-    FileMetadataStore(tmp_path).put("s/user/p", 4, {"offset": 7})
-    again = FileMetadataStore(tmp_path)
+def test_a_durable_store_survives_its_process(stores):
+    stores().put("s/user/p", 4, {"offset": 7})
+    again = stores()
     assert again.get("s/user/p", 4) == {"offset": 7}
     assert again.paths("") == ["s/user/p"]
 
@@ -87,38 +161,116 @@ def test_a_file_store_is_bounded_and_leaves_no_scratch_files(tmp_path):
     assert (tmp_path / "p.json").stat().st_size < 200
 
 
+def test_a_store_of_versions_keeps_one_file_for_a_path(tmp_path):
+    store = VersionedMetadataStore(LinkedFiles(tmp_path))
+    for txid in range(1, 50):
+        store.put("p/q", txid, {"offset": txid})
+        store.cleanup_before("p/q", txid)
+    assert [str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()] == ["p%2Fq/49.json"]
+    assert (tmp_path / "p%2Fq" / "49.json").stat().st_size < 200
+
+
 def test_a_write_that_dies_before_the_rename_changes_nothing(tmp_path):
     FileMetadataStore(tmp_path).put("p", 1, "one")
     (tmp_path / "p.tmp").write_text('{"1": "o')
     assert FileMetadataStore(tmp_path).get("p", 1) == "one"
 
 
-def test_who_has_read_that_there_is_nothing_writes_over_nobody(tmp_path):
-    late = FileMetadataStore(tmp_path)
+def test_who_has_read_that_there_is_nothing_writes_over_nobody(stores):
+    late = stores()
     assert late.get("p", 0) is None
-    FileMetadataStore(tmp_path).put("p", 0, "first")
+    stores().put("p", 0, "first")
     with pytest.raises(ZombieError, match="another driver"):
         late.put("p", 0, "late")
-    assert FileMetadataStore(tmp_path).get("p", 0) == "first"
+    assert stores().get("p", 0) == "first"
 
 
-def test_of_drivers_that_write_at_the_same_moment_one_does_and_the_others_are_told(tmp_path):
-    def counts(_):
-        done = 0
-        for _ in range(60):
-            store = FileMetadataStore(tmp_path)
+def test_who_has_missed_many_writes_writes_over_nobody_either(stores):
+    """The number that it would take next is free again."""
+    late, other = stores(), stores()
+    late.put("p", 0, "first")
+    for n in range(5):
+        other.put("p", 0, n)
+    assert late.changed("p")
+    assert not other.changed("p")
+    with pytest.raises(ZombieError, match="another driver"):
+        late.put("p", 0, "late")
+    assert stores().get("p", 0) == 4
+    other.put("p", 0, "next")
+    assert stores().get("p", 0) == "next"
+
+
+def test_what_another_driver_has_written_counts_after_it_was_read(stores):
+    late, other = stores(), stores()
+    late.put("p", 0, "first")
+    other.put("p", 0, "second")
+    late.reread("p")
+    assert not late.changed("p")
+    late.put("p", 1, "third")
+    assert (stores().get("p", 0), stores().get("p", 1)) == ("second", "third")
+
+
+def test_a_write_whose_answer_was_lost_is_not_taken_for_anothers(tmp_path):
+    class Lost(LinkedFiles):
+        lost = True
+
+        def create(self, name, text):
+            made = super().create(name, text)
+            if made and self.lost:
+                self.lost = False
+                raise ConnectionError("no answer")
+            return made
+
+    folder = Lost(tmp_path)
+    store = VersionedMetadataStore(folder)
+    with pytest.raises(ConnectionError):
+        store.put("p", 1, "one")
+    store.put("p", 2, "two")
+    folder.lost = True
+    with pytest.raises(ConnectionError):
+        store.put("p", 3, "three")
+    store.put("p", 3, "three")
+    assert [VersionedMetadataStore(folder).get("p", txid) for txid in (2, 3)] == ["two", "three"]
+
+
+def test_a_folder_that_was_copied_from_local_files_goes_on(tmp_path):
+    FileMetadataStore(tmp_path).put("s/p", 3, "three")
+    (tmp_path / "lock").unlink()
+    copied = VersionedMetadataStore(LinkedFiles(tmp_path))
+    assert copied.paths("s/") == ["s/p"]
+    assert copied.get("s/p", 3) == "three"
+    copied.put("s/p", 4, "four")
+    again = VersionedMetadataStore(LinkedFiles(tmp_path))
+    assert [again.get("s/p", txid) for txid in (3, 4)] == ["three", "four"]
+    assert again.paths("s/") == ["s/p"]
+
+
+@pytest.mark.parametrize("stores", ["file", "versions", *HADOOP[:1]], indirect=True)
+def test_of_drivers_that_write_at_the_same_moment_none_loses_what_it_wrote(stores):
+    def writes(who):
+        written = []
+        for n in range(30):
+            store = stores()
             with suppress(ZombieError):
-                store.put("p", 0, (store.get("p", 0) or 0) + 1)
-                done += 1
-        return done
+                store.put("p", 0, [*(store.get("p", 0) or []), f"{who}-{n}"])
+                written.append(f"{who}-{n}")
+        return written
 
     with ThreadPoolExecutor(8) as pool:
-        done = sum(pool.map(counts, range(8)))
-    assert FileMetadataStore(tmp_path).get("p", 0) == done
-    assert 60 <= done < 480  # each round has one that writes; not all of them could
+        written = [each for some in pool.map(writes, range(8)) for each in some]
+    stored = stores().get("p", 0)
+    assert len(set(stored)) == len(stored)
+    assert set(written) <= set(stored)
+    assert 30 <= len(written) < 240  # each round has one that writes; not all of them could
 
 
 def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "p.json").write_text("{")
     with pytest.raises(SpoutError, match=r"p\.json is damaged"):
         FileMetadataStore(tmp_path).get("p", 1)
+    with pytest.raises(SpoutError, match=r"p\.json is damaged"):
+        VersionedMetadataStore(LinkedFiles(tmp_path)).get("p", 1)
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "1.json").write_text("[]")
+    with pytest.raises(SpoutError, match=r"p/1\.json is damaged"):
+        VersionedMetadataStore(LinkedFiles(tmp_path)).get("p", 1)

@@ -47,7 +47,8 @@ class VersionedMetadataStore(MemoryMetadataStore):
     """Keeps metadata in a `Folder`, a few small files per path. One write costs a listing, a file, and a deletion.
 
     A reader sees the old entries or the new ones, also after a crash. Raises SpoutError for a damaged file, and
-    ZombieError for a write over one that another driver has made since: see `FileMetadataStore`.
+    ZombieError for a write over one that another driver has made since: see `FileMetadataStore`. Only if the other
+    writes in the same moment, it may have read what the refused one wrote.
     """
 
     def __init__(self, folder: Folder) -> None:
@@ -94,9 +95,13 @@ class VersionedMetadataStore(MemoryMetadataStore):
         version = self._made(path, self._versions.get(path, 0) + 1, text)
         stored = self._stored(path)
         if max(stored, default=version) > version:
-            # A driver that has missed several writes may find its number free again, deleted as an old one.
+            # A driver that has missed several writes may find its number free again, deleted as an old one. Or the
+            # other has read this write and gone on from it: then it counts, and ends this driver all the same.
             self._folder.delete(_file(path, version))
-            raise ZombieError(taken_over(f"{self._folder.where}/{_file(path, version)}"))
+            raise ZombieError(
+                f"another driver runs on the checkpoint: it has gone on after {self._folder.where}/"
+                f"{_file(path, version)}. Run one driver per checkpoint, or give the other topology another name"
+            )
         self._entries[path], self._versions[path] = entries, version
         for old in stored:
             if old < version:
