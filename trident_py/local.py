@@ -10,7 +10,7 @@ from typing import Any
 from . import home
 from .canonical import SET_ORDER
 from .context import with_context
-from .errors import TridentError
+from .errors import DefinitionError, TridentError
 from .guarantees.table import trusted
 from .guarantees.tracing import by_hash_seed
 from .run.agreement import Seeded, Standing
@@ -39,10 +39,16 @@ class LocalCluster:
     """Runs topologies in this process, each component in its own thread. A context manager.
 
     ``checkpoints``: a folder. If given, txids and the spouts' metadata are kept in ``<checkpoints>/<topology name>/``,
-    and a topology submitted again goes on where it stopped. Without it nothing is kept between runs.
+    and a topology submitted again goes on where it stopped. Without it nothing is kept between runs. Raises
+    DefinitionError for a URI.
     """
 
     def __init__(self, checkpoints: str | None = None) -> None:
+        if checkpoints is not None and "://" in checkpoints:
+            raise DefinitionError(
+                f"checkpoints={checkpoints!r} is no path: LocalCluster keeps them in a folder of this machine. Name "
+                "one, or use SparkCluster"
+            )
         self.checkpoints = checkpoints
         self._running: list[LocalRunningTopology] = []
 

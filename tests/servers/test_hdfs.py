@@ -20,6 +20,7 @@ def own_hdfs(hdfs: HdfsServer) -> Any:
         yield server
 
 
+@pytest.mark.whole("test_a_topology_goes_on_from_a_checkpoint_that_is_on_no_machine")
 def test_a_file_outlives_a_kill(own_hdfs: HdfsServer, spark: Any) -> None:
     url, pid = f"{own_hdfs.url}/words", own_hdfs.pid
     spark.createDataFrame([("one",), ("two",)], "word string").write.csv(url)

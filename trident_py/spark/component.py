@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -198,7 +199,8 @@ class SparkComponent:
         grace = float(self.program.conf.get(STOP_GRACE, 10))
         if self._busy.acquire(timeout=grace):
             self._busy.release()
-            self._logged_by_spark()
+            with suppress(TridentError):  # its store does not answer: then the next start may repeat the batch
+                self._logged_by_spark()
         try:
             self.query.stop()
         except Exception as error:
