@@ -22,6 +22,7 @@ from typing import Any
 import click
 
 from .blame import blame, describe_error
+from .cli_doctor import tell_health
 from .cli_spark import SparkOptions, spark_options
 from .cli_states import check, states
 from .config import Config
@@ -107,6 +108,28 @@ def explain(target: str, full: bool) -> None:
     sys.exit(guarded(body, full))
 
 
+@trident.command()
+@click.argument("target", metavar="MODULE:build")
+@click.option("--checkpoint", metavar="DIR", help="The folder that the run will store txids in; default: none.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a configuration key to JSON or text.")
+@spark_options
+@click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code.")
+def doctor(
+    target: str, checkpoint: str | None, as_json: bool, settings: tuple[str, ...], full: bool, **spark: Any
+) -> None:
+    """Check that a topology can run on a cluster: its machines' packages, files, stores and clocks. Starts nothing."""
+    SparkOptions(**spark).apply("trident doctor")
+    conf = settings_of(settings)
+
+    def body() -> int:
+        topology = load(target)
+        with cluster_on_spark(checkpoint) as cluster:
+            return tell_health(cluster.examine(conf, topology), as_json)
+
+    sys.exit(guarded(body, full))
+
+
 def show_guarantees(guarantees: Guarantees, conf: Config, as_json: bool) -> None:
     """Prints the guarantee of each state before anything starts. Raises DefinitionError if one is below the conf's."""
     require(guarantees, conf)
@@ -133,11 +156,13 @@ def settings_of(settings: tuple[str, ...]) -> Config:
 
 def cluster_for(local: bool, checkpoint: str | None) -> Any:
     """The cluster of a run. With ``local``, a checkpoint is kept only if one is named."""
-    if local:
-        return LocalCluster(checkpoint)
+    return LocalCluster(checkpoint) if local else cluster_on_spark(checkpoint or str(Path("checkpoints").absolute()))
+
+
+def cluster_on_spark(checkpoint: str | None) -> Any:
     from .spark import SparkCluster  # `--local` must not load pyspark
 
-    return SparkCluster(checkpoints=checkpoint or "checkpoints")
+    return SparkCluster(checkpoints=checkpoint)
 
 
 def load(target: str) -> Topology:

@@ -87,7 +87,8 @@ def test_relative_paths_are_refused_without_asking_anyone(monkeypatch: pytest.Mo
         "spout 'lines' needs 'logs', a relative path, which each machine looks for in another folder. Name the whole "
         f"path, such as {tmp_path}/logs, and mount it on every machine",
         "the checkpoint 'checkpoints' is a relative path of the driver's machine, so a driver started in another "
-        "folder or on another machine begins anew. Name a whole path, or a file system that all machines reach",
+        "folder or on another machine begins anew. Name a whole path (--checkpoint, checkpoints=), best on a file "
+        "system that all machines reach",
     ]
     assert texts(said(files={"logs": "No such file or directory"}), needs=Needs(paths=("logs",))) == []
 

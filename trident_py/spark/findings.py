@@ -84,7 +84,8 @@ def at_home(master: str, needs: Iterable[Need], checkpoint: str | None) -> list[
     if checkpoint is not None and not Path(checkpoint.removeprefix("file:")).is_absolute():
         found.append(
             f"the checkpoint {checkpoint!r} is a relative path of the driver's machine, so a driver started in another "
-            "folder or on another machine begins anew. Name a whole path, or a file system that all machines reach"
+            "folder or on another machine begins anew. Name a whole path (--checkpoint, checkpoints=), best on a file "
+            "system that all machines reach"
         )
     return [Finding("error", "", text) for text in found]
 
