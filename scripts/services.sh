@@ -15,6 +15,8 @@ has_postgresql() {
 
 has_redis() { [ -n "${TRIDENT_REDIS_URL:-}" ] || command -v redis-server >/dev/null 2>&1; }
 
+has_faketime() { for library in /usr/lib/*/faketime/libfaketime.so.1; do if [ -e "$library" ]; then return 0; fi; done; return 1; }
+
 kafka_jars() { [ -n "${KAFKA_BOOTSTRAP:-}" ] || .venv/bin/python -m trident_py.testing.servers.kafka_jars "$@"; }
 
 hadoop_jars() { .venv/bin/python -m trident_py.testing.servers.hadoop_jars "$@"; }
@@ -27,6 +29,7 @@ missing() {
     has_mariadb || printf 'mariadb-server '
     has_postgresql || printf 'postgresql '
     has_redis || printf 'redis-server '
+    has_faketime || printf 'libfaketime '
     has_maven || printf 'maven '
     has_jdk || printf 'openjdk-17-jdk-headless '
 }
@@ -84,7 +87,7 @@ if [ -z "$wanted" ]; then exit 0; fi
 
 echo "note: missing for the tests on real servers: $wanted" >&2
 echo "      Install:  sudo apt-get install --no-install-recommends mariadb-server postgresql redis-server maven \\" >&2
-echo "                openjdk-17-jdk-headless" >&2
+echo "                openjdk-17-jdk-headless libfaketime" >&2
 echo "      or name servers of yours (compose.yaml has some): TRIDENT_MARIADB_URL, TRIDENT_POSTGRESQL_URL," >&2
 echo "      TRIDENT_REDIS_URL, KAFKA_BOOTSTRAP" >&2
 if [ "${CI:-}" = true ]; then echo 'error: the tests of a CI run need all of them' >&2; exit 1; fi
