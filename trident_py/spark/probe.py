@@ -169,9 +169,9 @@ def examine(
     found = [] if is_one_process(spark) else at_home(master, needs, folder)
     if why := network.refusal(spark, plan, conf):
         found.append(Finding("error", "", why))
-    question = Question.of(spark, needs, compile_plan(plan, dict(conf)), folder)
     if conf.get(Config.TOPOLOGY_PROBE) is False:
         return Health(master, None, (), tuple(found))
+    question = Question.of(spark, needs, compile_plan(plan, dict(conf)), folder)
     wait = conf.get(Config.TOPOLOGY_START_WAIT_SECS)
     driver, reports, failed = _ask(spark, question, WAIT_SECONDS if wait is None else float(wait), again)
     found += failed
