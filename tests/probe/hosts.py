@@ -28,7 +28,9 @@ FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 PORT = 9099
 SECONDS = 90
 PYTHON = f"""#!/bin/sh
-if [ -e /tmp/clock ] && [ -e {FAKETIME} ]; then export LD_PRELOAD={FAKETIME} FAKETIME_TIMESTAMP_FILE=/tmp/clock FAKETIME_NO_CACHE=1; fi
+if [ -e /tmp/clock ] && [ -e {FAKETIME} ]; then
+    export LD_PRELOAD={FAKETIME} FAKETIME_TIMESTAMP_FILE=/tmp/clock FAKETIME_NO_CACHE=1
+fi
 if [ -e /tmp/custom ]; then export PYTHONPATH=/tmp/custom:$PYTHONPATH; fi
 exec {sys.executable} "$@"
 """
