@@ -47,6 +47,7 @@ from .travelling import import_paths
 log = logging.getLogger("trident_py")
 CONNECT_SECONDS = 2.0
 WAIT_SECONDS = 60.0
+LEAST_SECONDS = 10.0
 SETTLED_SECONDS = 1.0
 YOUNG_SECONDS = 10.0
 _PYTHONS = re.compile(r"Python in worker has different version: (\S+) than that in driver: ([\d.]+)")
@@ -135,9 +136,7 @@ class _Answered:
 _answered = _Answered()
 
 
-def check_cluster(
-    spark: SparkSession, plan: Plan, conf: Mapping[str, Any], checkpoint: str | None
-) -> None:
+def check_cluster(spark: SparkSession, plan: Plan, conf: Mapping[str, Any], checkpoint: str | None) -> None:
     """Checks a submission before anything is started; a local master has nothing to check.
 
     Raises DefinitionError with all findings. Notes and stores that answer nobody are logged as warnings.
@@ -173,7 +172,8 @@ def examine(
         return Health(master, None, (), tuple(found))
     question = Question.of(spark, needs, compile_plan(plan, dict(conf)), folder)
     wait = conf.get(Config.TOPOLOGY_START_WAIT_SECS)
-    driver, reports, failed = _ask(spark, question, WAIT_SECONDS if wait is None else float(wait), again)
+    patience = WAIT_SECONDS if wait is None else max(float(wait), LEAST_SECONDS)
+    driver, reports, failed = _ask(spark, question, patience, again)
     found += failed
     if driver is not None:
         found += between_machines(needs, driver, [driver] if is_one_process(spark) else reports, folder)
@@ -200,6 +200,9 @@ def _ask(
     except TimeoutError:
         text = f"no executor has answered in {wait:g} s: the application has none, or all are busy; the topology waits"
         return None, [], [Finding("away", "", text)]
+    except Exception as error:
+        why = hidden(failures.innermost(failures.chain_of(error)))
+        return None, [], [Finding("error", "", f"Spark cannot run a job: {why}. Try it with pyspark alone")]
 
 
 def _hosts(spark: SparkSession, deadline: float) -> list[str]:
@@ -246,9 +249,7 @@ class _Job:
             raise
 
 
-def _reports(
-    spark: SparkSession, question: Question, hosts: Sequence[str]
-) -> tuple[list[Report], list[Finding]]:
+def _reports(spark: SparkSession, question: Question, hosts: Sequence[str]) -> tuple[list[Report], list[Finding]]:
     """The report of each machine, and why others have none. One task that fails ends the job, and Spark does not say
     where it was: then each machine is asked by a job of its own."""
     try:
