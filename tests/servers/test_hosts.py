@@ -134,6 +134,17 @@ def test_a_name_that_is_taken_or_no_name_is_refused(network: Network) -> None:
             network.host(name)
 
 
+def test_a_host_outlives_the_thread_that_boots_it(network: Network) -> None:
+    thread = threading.Thread(target=lambda: serve(network.host("c")))
+    thread.start()
+    thread.join()
+    c = network.hosts["c"]
+    time.sleep(0.2)
+    assert runs(c.pid)
+    assert len(c.processes()) > 1
+    network.kill("c")
+
+
 def test_hosts_end_with_the_process_that_made_them() -> None:
     script = "from trident_py.testing.servers.hosts import Network as N; n = N(); h = n.host('c'); " \
              "h.run(['sleep', '300']); print(h.pid, flush=True); input()"  # fmt: skip

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,6 +34,8 @@ NOTHING: Mapping[str, str] = {}
 CLONE_NEWNET = 0x40000000
 _PROGRAMS = {"ip": "iproute2", "unshare": "util-linux", "nsenter": "util-linux"}
 _LIBC = ctypes.CDLL(None, use_errno=True)
+# "Dies with its parent" means the thread that started it, for the kernel. This one lives as long as the process.
+_STARTER = ThreadPoolExecutor(1, "starts hosts")
 
 # The first process of a host. It reaps the orphans; when it is killed, so is everything else on the host.
 # Its arguments: the host's name, pairs of a name and the folder that is kept under it, --, the private folders.
@@ -68,9 +71,7 @@ class Host:
         """Starts the host: an init process in new namespaces. Its private folders are empty."""
         command = ["unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc",
                    "sh", "-c", _INIT, "init", self.name, *self._arguments]  # fmt: skip
-        self._holder = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=die_with_parent
-        )
+        self._holder = _started(command, stdout=subprocess.PIPE)
         assert self._holder.stdout is not None
         self._outside = [self._holder]
         with self._holder.stdout as output:
@@ -86,7 +87,7 @@ class Host:
         """Starts a program on the host. ``options`` are those of `subprocess.Popen`; ``cwd`` is a folder there."""
         folder = str(options.pop("cwd", "/"))
         enter = [*self._enter("-a"), "sh", "-c", 'cd "$0" && exec "$@"', folder, *command]
-        program = subprocess.Popen(enter, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent, **options)
+        program = _started(enter, **options)
         self._outside = [one for one in self._outside if one.poll() is None] + [program]
         return program
 
@@ -275,6 +276,15 @@ class Network:
         if old is not None:
             old.close()
         self._gates[host.name, port] = CuttingProxy(HOST, port, listener=host.listen(port))
+
+
+def _started(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+    """A program that ends with this process, whichever thread asks for it."""
+
+    def start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent, **options)
+
+    return _STARTER.submit(start).result()
 
 
 def _check_possible() -> None:
