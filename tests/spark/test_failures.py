@@ -47,6 +47,14 @@ def test_a_worker_that_died_or_never_came_is_a_lost_task(text: str) -> None:
     assert failures.is_lost_planner([f"org.apache.spark.SparkException: {text} 10 s"])
 
 
+def test_descriptors_that_a_task_cannot_read_again_are_sent_anew() -> None:
+    """Spark lets the task ask the driver's loopback, which answers on the driver's machine only."""
+    refused = "HomeError: the driver process does not answer at 127.0.0.1:1 (Connection refused)"
+    text = f'Traceback (most recent call last):\n  File "s.py", line 53, in readBetweenOffsets\n{refused}'
+    assert failures.is_lost_task(["Job aborted due to stage failure", text])
+    assert str(failures.lost_task([text], "python3")) == f"Spark has lost the batch's descriptors: {refused}"
+
+
 @pytest.mark.parametrize(
     "text", ["java.lang.OutOfMemoryError", "AnalysisException: no column", "ModuleNotFoundError: No module named 'x'"]
 )

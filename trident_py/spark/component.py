@@ -272,7 +272,7 @@ class SparkComponent:
 
     def _executor(self, frame: DataFrame) -> Callable[[BatchInfo, list[Descriptor] | None], AttemptOutcome]:
         """A function that runs attempts of one batch: the first on the query's own plan, later ones on plans whose
-        source is the new descriptors."""
+        source is the new descriptors. So is the first after a restart: Spark would make a task ask the driver."""
         context = frame.sparkSession.sparkContext
 
         def execute(batch: BatchInfo, descriptors: list[Descriptor] | None) -> AttemptOutcome:
@@ -280,17 +280,18 @@ class SparkComponent:
             context.setLocalProperty(RUNS, active_runs.to_json())
             context.setLocalProperty(DESCRIPTION, f"{self.title}: txid {batch.txid}, attempt {batch.attempt}")
             try:
-                plan = frame if descriptors is None else self._replay(frame.sparkSession, descriptors)
-                rows = plan.collect()
+                rows = self._plan(frame, batch.txid, descriptors).collect()
             except Exception as error:
                 return self._engine_failed(error, batch)
             return self._outcome(batch, rows)
 
         return execute
 
-    def _replay(self, session: SparkSession, descriptors: list[Descriptor]) -> DataFrame:
-        rows = self.planner.rows_of(descriptors)
-        return replay_plan(session, self.query, self.program, self.shipped, rows)
+    def _plan(self, frame: DataFrame, txid: int, descriptors: list[Descriptor] | None) -> DataFrame:
+        rows = self.planner.rows_again(txid) if descriptors is None else self.planner.rows_of(descriptors)
+        if rows is None:
+            return frame
+        return replay_plan(frame.sparkSession, self.query, self.program, self.shipped, rows)
 
     def _outcome(self, batch: BatchInfo, rows: list[Any]) -> AttemptOutcome:
         for row in rows:

@@ -11,6 +11,8 @@ from ..errors import FailedException, LineageError, TridentError, ZombieError
 from .internals import java_causes
 from .storage import is_of_storage, storage_error
 
+# The rows of Spark's source are gone, and a task asks the driver's planner for them, which only its machine can.
+_READ_AGAIN = "in readBetweenOffsets"
 _NEVER_CAME = (
     "Python worker failed to connect back",
     "Timed out while waiting for the Python worker to connect back",
@@ -23,6 +25,7 @@ _LOST = (
     "FetchFailed",
     "EXECUTOR_LOST",
     "indeterminate output",
+    _READ_AGAIN,
 )
 _LINE_BROKE = (
     "java.io.IOException: Broken pipe",
@@ -67,7 +70,8 @@ def chain_of(error: BaseException) -> list[str]:
 
 
 def is_lost_task(texts: list[str]) -> bool:
-    """Whether a worker process or an executor died. No user code raised, so the batch can be replayed."""
+    """Whether a worker process or an executor died, or rows of Spark's source got lost. No user code raised, so the
+    batch can be replayed."""
     return any(mark in text for text in texts for mark in _LOST)
 
 
@@ -87,7 +91,10 @@ def is_cancelled(texts: list[str]) -> bool:
 
 
 def lost_task(texts: list[str], python: str) -> FailedException:
-    """The failure that replays a batch whose worker died. ``python``: the one that Spark starts."""
+    """The failure that replays a batch whose worker died, or whose descriptors got lost on the way. ``python``: the one
+    that Spark starts."""
+    if any(_READ_AGAIN in text for text in texts):
+        return FailedException(f"Spark has lost the batch's descriptors: {innermost(texts)}")
     return FailedException(f"a worker process died: {innermost(texts)}{_which(texts, python)}")
 
 

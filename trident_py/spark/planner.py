@@ -93,6 +93,11 @@ class BatchPlanner:
                 self._again = (txid, self._emit_again(txid, metadata_of(start), metadata_of(end)))
             return self._again[1]
 
+    def rows_again(self, txid: int) -> list[Row] | None:
+        """What `again` gave for this batch; None for a batch that this process has planned."""
+        with self._lock:
+            return self._again[1] if self._again is not None and self._again[0] == txid else None
+
     def _emit_again(self, txid: int, previous: dict, current: dict) -> list[Row]:
         try:
             metadata = self._coordination.initialize(txid, 0, previous, current)
