@@ -21,6 +21,8 @@ kafka_jars() { [ -n "${KAFKA_BOOTSTRAP:-}" ] || .venv/bin/python -m trident_py.t
 
 hadoop_jars() { .venv/bin/python -m trident_py.testing.servers.hadoop_jars "$@"; }
 
+has_ip() { command -v ip >/dev/null 2>&1 || [ -x /usr/sbin/ip ]; }
+
 has_maven() { { kafka_jars --there && hadoop_jars --there; } || command -v mvn >/dev/null 2>&1; }
 
 has_jdk() { command -v "${JAVA_HOME:+$JAVA_HOME/bin/}javac" >/dev/null 2>&1; }
@@ -29,6 +31,7 @@ missing() {
     has_mariadb || printf 'mariadb-server '
     has_postgresql || printf 'postgresql '
     has_redis || printf 'redis-server '
+    has_ip || printf 'iproute2 '
     has_faketime || printf 'libfaketime '
     has_maven || printf 'maven '
     has_jdk || printf 'openjdk-17-jdk-headless '
@@ -87,7 +90,7 @@ if [ -z "$wanted" ]; then exit 0; fi
 
 echo "note: missing for the tests on real servers: $wanted" >&2
 echo "      Install:  sudo apt-get install --no-install-recommends mariadb-server postgresql redis-server maven \\" >&2
-echo "                openjdk-17-jdk-headless libfaketime" >&2
+echo "                openjdk-17-jdk-headless libfaketime iproute2" >&2
 echo "      or name servers of yours (compose.yaml has some): TRIDENT_MARIADB_URL, TRIDENT_POSTGRESQL_URL," >&2
 echo "      TRIDENT_REDIS_URL, KAFKA_BOOTSTRAP" >&2
 if [ "${CI:-}" = true ]; then echo 'error: the tests of a CI run need all of them' >&2; exit 1; fi
