@@ -29,13 +29,15 @@ from .worlds import TOPOLOGY, World
 
 STATES = ("opaque", "batch")
 STEPS = (
-    "open opaque", "open batched", "keep component", "keep decided", "keep given", "query", "batch", "prepare opaque",
-    "prepare batched", "keep readings", "tasks", "keep decided in a batch", "publish batched", "publish opaque", "over",
+    "open opaque", "open batched", "keep component", "keep decided", "keep given", "keep driver", "query", "batch",
+    "prepare opaque", "prepare batched", "keep readings", "tasks", "keep decided in a batch", "publish batched",
+    "publish opaque", "over",
 )  # fmt: skip
 """All that a start writes, in the checkpoint or in a store, from the question to the first batch's end, in order.
 
     open        older drivers are shut out of the state's store
-    keep        a file of the checkpoint: what the start has settled, the decisions of a BatchState, spouts' metadata
+    keep        a file of the checkpoint: what the start has settled, the decisions of a BatchState, the driver that has
+                the checkpoint, spouts' metadata
     query       Spark's query is started, which writes the checkpoint's `metadata` and `offsets/0`
     batch       Spark's foreachBatch call has come
     prepare     the state's store belongs to this checkpoint from now on

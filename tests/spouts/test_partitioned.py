@@ -302,9 +302,10 @@ def test_an_opaque_batch_that_was_committed_but_not_ended_is_emitted_from_the_tx
     first.emit(2)
     first.commit(2)  # and the process dies before the cluster knows
     again = Player(Opaque(), store=FileMetadataStore(tmp_path), restored=first.logged, committed=1)
-    assert values(again.emit(2)) == "CDuv"
-    assert position(again, "a", 2) is None
+    SOURCE["a"][2:4] = "12"
+    assert values(again.emit(2)) == "12uv"
     again.commit(2)
+    assert position(again, "a", 2) == {"start": 2, "end": 4}
     assert values(again.batch(3)) == "EFwx"
 
 
@@ -429,11 +430,41 @@ def test_a_partition_that_moves_although_the_list_is_the_same_is_a_replay():
     Wandering.turn = 0
 
 
-def test_metadata_of_an_attempt_that_died_in_its_commit_is_dropped_when_the_batch_comes_again():
+def after_a_commit_that_nobody_heard_of():
+    """Batch 2 has written its metadata; then the driver died. Another one begins."""
     player = Player(Opaque())
     player.batch(1)
     player.emit(2)
-    player.commit(2)  # written, and then the driver died
-    again = Player(Opaque(), store=player.store, restored=player.logged, committed=1)
-    assert values(again.emit(2)) == "CDuv"
-    assert position(again, "a", 2) is None
+    player.commit(2)
+    return Player(Opaque(), store=player.store, restored=player.logged, committed=1)
+
+
+def test_a_batch_that_is_described_again_but_not_emitted_keeps_its_metadata():
+    """A state has decided it, so the driver only publishes it."""
+    player = after_a_commit_that_nobody_heard_of()
+    payloads(player, 2)
+    player.coordination.success(2)
+    assert values(player.emit(3)) == "EFwx"
+
+
+def test_a_batch_that_is_emitted_again_begins_before_the_metadata_that_its_last_try_has_written():
+    player = after_a_commit_that_nobody_heard_of()
+    SOURCE["a"] = list("AB")
+    assert values(player.batch(2)) == "uv"
+    assert position(player, "a", 2) == {"start": 2, "end": 2}
+    assert values(player.emit(3)) == "wx"
+
+
+def test_a_partition_that_the_last_try_had_and_this_one_has_not_keeps_its_place_before_the_batch():
+    player = after_a_commit_that_nobody_heard_of()
+    kept = SOURCE.pop("a")
+    assert values(player.batch(2)) == "uv"
+    SOURCE["a"] = kept
+    assert values(player.emit(3)) == "CDwx"
+
+
+def test_metadata_of_a_try_goes_if_the_next_one_has_none():
+    player = after_a_commit_that_nobody_heard_of()
+    SOURCE.clear()
+    player.batch(2)
+    assert player.store.get("s0/positions", 2) is None

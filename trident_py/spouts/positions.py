@@ -38,7 +38,8 @@ class OpaquePositions:
         self._now: Any = None
 
     def payloads(self, tx: TransactionAttempt, listed: Any, partitions: int) -> list[Any]:
-        """The payloads of the tasks. Drops what an earlier attempt has written for this txid: it did not commit."""
+        """The payloads of the tasks. Writes nothing: the batch may be one that a state has decided, which is described
+        again after a restart but not emitted again."""
         self._now = listed
         last = self._last(tx.txid)
         if tx.attemptId > 0 or self._listed != [listed]:
@@ -48,23 +49,22 @@ class OpaquePositions:
 
     def _last(self, txid: int) -> dict[str, Any]:
         """The last committed metadata by partition, also of partitions that are not listed any more."""
-        self._store.remove(self._path, txid)
         last = self._store.previous(self._path, txid)
         return self._kept_apart(txid) if last is None else last
 
     def _kept_apart(self, txid: int) -> dict[str, Any]:
         """The metadata in a checkpoint of an older version, which has a path for each partition."""
-        prefix, last = partition_path(self._spout, ""), {}
-        for path in self._store.paths(prefix):
-            self._store.remove(path, txid)
-            last[path.removeprefix(prefix)] = self._store.previous(path, txid)
-        return last
+        prefix = partition_path(self._spout, "")
+        return {path.removeprefix(prefix): self._store.previous(path, txid) for path in self._store.paths(prefix)}
 
     def commit(self, txid: int, reports: list[dict]) -> None:
-        """Writes the metadata that the tasks report. Remembers which task had which partitions."""
+        """Writes the metadata that the tasks report, over what an earlier attempt may have written for this txid.
+        Remembers which task had which partitions."""
         reported = {name: metadata for report in reports for name, metadata in report["metadata"].items()}
         if reported:
             self._store.put(self._path, txid, self._last(txid) | reported)
+        else:
+            self._store.remove(self._path, txid)
         self._dealt = {report["task"]: report["partitions"] for report in reports}
         self._listed = [self._now]
 
