@@ -1,6 +1,6 @@
 # Each target makes .venv and installs first when that is not done yet (scripts/setup.sh; a stamp keeps re-runs quick).
 .DEFAULT_GOAL := help
-.PHONY: help setup services run test test-all faults lint bench clean
+.PHONY: help setup services run test test-all faults host-faults lint bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' Makefile | sed -E 's/: .*##/\t/' | expand -t 14
@@ -22,6 +22,9 @@ test-all: services ## every case of every test: all states at all steps on all s
 
 faults: services ## random faults over every state and store, as many as you like: make faults SEED=7 ROUNDS=100
 	@PYTHONPATH=tests .venv/bin/python -m faults.rounds --seed $(or $(SEED),1) --rounds $(or $(ROUNDS),20) </dev/null
+
+host-faults: services ## hosts killed, cut off, slowed, stopped, as many as you like: make host-faults SEED=1 ROUNDS=10 (root)
+	@PYTHONPATH=tests:tests/kafka .venv/bin/python -m hosts.rounds --seed $(or $(SEED),1) --stories $(or $(ROUNDS),10) </dev/null
 
 lint: setup      ## ruff and mypy
 	@sh scripts/test.sh lint

@@ -15,10 +15,12 @@ from typing import Any, Self
 
 from ...errors import TridentError
 from ...patience import again_for
+from . import hdfs
 from .hosts import Host, Network
 
 MASTER_PORT = 7077
 WEB_PORT = 8080
+HDFS_PORT = 9000
 PATIENCE = 60
 SPARK = Path(str(files("pyspark")))
 _LOG = "/tmp/daemon.log"
@@ -31,18 +33,20 @@ class SparkHosts:
 
     ``hosts.submit("app.py")`` runs ``spark-submit`` on the driver's host. Each host's ``/tmp`` is its own. Everything
     that the network can do to a host (kill, cut, slow ...) is in ``hosts.network``; the methods here know Spark.
-    ``settings`` are Spark's, for every application. With ``bare``, worker hosts have Java, Python and Spark, and
-    nothing that is installed beside the driver. Raises ServiceMissing where hosts cannot be made.
+    ``settings`` are Spark's, for every application; ``daemons`` those of master and workers. With ``bare``, worker
+    hosts have Java, Python and Spark, and nothing that is installed beside the driver. Raises ServiceMissing where
+    hosts cannot be made.
     """
 
     def __init__(
         self, workers: int = 2, cores: int = 1, memory: str = "1g", settings: Mapping[str, str] | None = None,
-        bare: bool = False,
+        bare: bool = False, daemons: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         self.cores = cores
         self.memory = memory
         self.bare = bare
         self.settings = {"spark.executor.memory": "512m", "spark.ui.enabled": "false", **(settings or {})}
+        self.daemons = dict(daemons or {})
         self.worker_names = [f"worker{number + 1}" for number in range(workers)]
         self.network = Network()
 
@@ -85,6 +89,22 @@ class SparkHosts:
         host = self.network.hosts[name]
         options = ["--host", name, "--cores", str(self.cores), "--memory", self.memory, "--work-dir", "/tmp/work"]
         self._daemon(host, "worker.Worker", [*options, self.master_url])
+
+    def start_hdfs(self) -> str:
+        """Starts an HDFS on a host of its own, ``storage``; returns its URL. Raises ServiceMissing."""
+        host = self.network.host("storage")
+        folder = host.path("/tmp/hdfs")
+        folder.mkdir()
+        command = hdfs.command("/tmp/hdfs", host.address, HDFS_PORT)
+        with host.path(_LOG).open("ab") as log:
+            self.run(command, host.name, stdout=log, stderr=log)
+
+        def serves() -> None:
+            if not (folder / hdfs.READY).exists():
+                raise TridentError(f"HDFS does not serve:\n{self.log(host.name)[-2000:]}")
+
+        again_for(PATIENCE, 0.1, lambda error: isinstance(error, TridentError), serves)
+        return f"hdfs://{host.address}:{HDFS_PORT}"
 
     def reboot(self, name: str) -> None:
         """Boots a worker host that was killed, and starts its worker."""
@@ -146,7 +166,8 @@ class SparkHosts:
         """Starts a daemon of Spark on a host; its output goes to a file there."""
         with host.path(_LOG).open("ab") as log:
             command = [f"{self._spark(host.name)}/bin/spark-class", f"org.apache.spark.deploy.{name}", *arguments]
-            self.run(command, host.name, {"SPARK_DAEMON_MEMORY": "256m", **environment}, stdout=log, stderr=log)
+            own = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": _defined(self.daemons)}
+            self.run(command, host.name, {**own, **environment}, stdout=log, stderr=log)
 
     def _spark(self, host: str) -> str:
         return "/mnt/spark" if self.bare and host in self.worker_names else str(SPARK)
@@ -162,6 +183,10 @@ def _packages() -> list[str]:
     if sys.prefix != sys.base_prefix:
         folders.add(Path(sys.prefix))
     return [str(folder) for folder in folders if folders.isdisjoint(folder.parents)]
+
+
+def _defined(settings: Mapping[str, str]) -> str:
+    return " ".join(f"-D{key}={value}" for key, value in settings.items())
 
 
 def _flags(pairs: Iterable[tuple[str, str]]) -> list[str]:

@@ -1,0 +1,145 @@
+"""Runs on hosts of their own, on which machines die and lines are cut: compared with a fold, every row and value.
+
+`make test` lives through a few minutes of a cluster's life, `make test-all` through a story of each kind, and
+`make host-faults` through as many as you like. docs/reliability.md has what came of them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+from faults.steps import DRIVER, Fault
+
+from trident_py.testing.servers.service import ServiceMissing
+
+from .acts import ACTS
+from .hook import HOLD
+from .kinds import KINDS, PROFILES, Planned, drawn
+from .lab import Lab
+from .orders import SHAPES, order_of
+from .rounds import play
+from .story import WROTE, Story, Told
+from .table import tables
+
+
+@pytest.fixture
+def small_lab() -> Iterator[Lab]:
+    """A cluster on hosts, with one database."""
+    yield from _running("mariadb")
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    """A cluster on hosts, with the servers that the stories of this module need."""
+    yield from _running("mariadb", "postgresql", "kafka")
+
+
+def _running(*servers: str) -> Iterator[Lab]:
+    try:
+        made = Lab(servers).__enter__()
+    except ServiceMissing as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(f"NOT TESTED on hosts of their own: {error}")
+    yield made
+    made.__exit__()
+
+
+def lived_through(lab: Lab, shape: str, store: str, planned: list[Planned], last: int) -> Told:
+    order = order_of(lab, f"smoke-{shape}-{planned[0].step}", shape, store, 1, last)
+    order = order.standing(one.place for one in planned if one.place is not None)
+    story = Story(lab, order, planned, Told(order.name, 1, store, shape, "plain", last))
+    try:
+        return story.run()
+    finally:
+        print(*story.history, sep="\n")  # pytest shows it where the test fails
+
+
+@pytest.mark.spark
+def test_a_worker_host_killed_in_the_middle_of_a_commit(small_lab: Lab) -> None:
+    planned = [Planned("worker host killed", 3, Fault("written", "trans", 3, 0, "ask"), 0, 1.0, 0)]
+    told = lived_through(small_lab, "files", "mariadb", planned, 4)
+    assert [(one.kind, one.step) for one in told.happened] == [("worker host killed", "written")]
+    assert (told.differences, told.errors, told.drivers) == ([], [], 1)
+    assert told.happened[0].replays > 0
+
+
+@pytest.mark.spark
+@pytest.mark.whole("test_a_worker_host_killed_in_the_middle_of_a_commit")
+def test_a_worker_host_killed_and_a_driver_that_goes_on_elsewhere(lab: Lab) -> None:
+    planned = [
+        Planned("worker host killed", 3, Fault("written", "trans", 3, 0, "ask"), 0, 1.0, 0),
+        Planned("driver host killed", 5, Fault("publish", "batch", 5, DRIVER, "ask"), 0, 1.0, 0),
+    ]
+    told = lived_through(lab, "files", "mariadb", planned, 7)
+    assert [(one.kind, one.step) for one in told.happened] == [
+        ("worker host killed", "written"), ("driver host killed", "publish")]  # fmt: skip
+    assert (told.differences, told.errors, told.drivers) == ([], [], 2)
+
+
+@pytest.mark.spark
+@pytest.mark.whole("test_a_worker_host_killed_in_the_middle_of_a_commit")
+def test_a_task_that_was_given_up_commits_too_late(lab: Lab) -> None:
+    """Its host is cut off from driver and master, not from the store; another one has committed its batch and the
+    next one when it goes on."""
+    planned = [Planned("driver and worker cut", 3, Fault("begin", "append", 3, 0, HOLD), 0, 40.0, 3)]
+    told = lived_through(lab, "spout", "postgresql", planned, 6)
+    assert told.differences == []
+    assert "ZombieError: state 'appended'" in told.happened[0].late
+    assert "batch 3 is behind batch 4" in told.happened[0].late
+
+
+@pytest.mark.spark
+@pytest.mark.whole("test_a_worker_host_killed_in_the_middle_of_a_commit")
+def test_a_task_that_was_given_up_in_its_transaction_commits_late(lab: Lab) -> None:
+    """It holds the lock of its partition's mark: the task that runs again waits for it and finds the batch written."""
+    planned = [Planned("driver and worker cut", 3, Fault("written", "append", 3, 0, HOLD), 0, 15.0, 3)]
+    told = lived_through(lab, "spout", "postgresql", planned, 5)
+    assert told.differences == []
+    assert told.happened[0].late == WROTE
+
+
+SEEDS = [("spout", "mariadb", "plain", 1), ("files", "postgresql", "crowded", 2), ("kafka", "mariadb", "crowded", 3),
+         ("opaque", "postgresql", "plain", 4), ("spout", "postgresql", "one try", 5),
+         ("files", "mariadb", "speculation", 6)]  # fmt: skip
+
+
+@pytest.mark.spark
+@pytest.mark.whole("test_a_worker_host_killed_in_the_middle_of_a_commit")
+@pytest.mark.parametrize("shape,store,profile,seed", SEEDS)
+def test_a_story(lab: Lab, shape: str, store: str, profile: str, seed: int) -> None:
+    told = play(lab, seed, shape, store, profile, last=8)
+    assert told.differences == []
+    assert all(one.seconds >= 0 for one in told.happened)
+
+
+# -- the harness itself
+
+
+def test_a_seed_draws_the_same_faults_again() -> None:
+    first, second = (drawn(random.Random("7"), 30, SHAPES["spout"], "plain") for _ in range(2))
+    assert first == second
+    assert first != drawn(random.Random("8"), 30, SHAPES["spout"], "plain")
+    assert len({one.txid for one in first}) == len(first)  # at most one in a batch, but for the crowded ones
+    assert len(drawn(random.Random("7"), 30, SHAPES["spout"], "crowded")) > 60
+
+
+def test_every_kind_is_drawn_and_done() -> None:
+    found = {one.kind for profile in PROFILES for one in drawn(random.Random("1"), 400, SHAPES["spout"], profile)}
+    assert found == set(KINDS)
+    assert {kind.rpartition(": ")[2] for kind in KINDS} == set(ACTS)
+
+
+def test_the_published_tables_count_faults_losses_and_seconds() -> None:
+    happened = [
+        {"kind": "executor killed", "state": "rows", "seconds": 4.0, "replays": 1},
+        {"kind": "executor killed", "state": "", "seconds": 2.0, "replays": 0},
+    ]
+    story = {"seed": 3, "happened": happened, "drivers": 1, "replays": 1, "differences": [["rows", 2, 5, []]]}
+    text = tables([story, {**story, "seed": 4, "happened": [], "differences": []}])
+    assert "2 stories (seeds 3-4), 2 faults" in text
+    assert "lost 2, doubled 5" in text
+    assert "| executor killed | 2 | 2 | 5 | 3.0 | 4.0 |" in text
