@@ -50,6 +50,11 @@ def test_a_namenode_that_is_away_is_not_taken_for_sparks_java_process() -> None:
     assert gone.startswith("Spark's Java process is gone")
 
 
+def test_a_connection_that_a_task_was_refused_is_not_taken_for_sparks_java_process() -> None:
+    task = "org.apache.spark.SparkException: Job aborted: ConnectionError: [Errno 111] Connection refused (host w1)"
+    assert "Spark's Java process is gone" not in str(translated(["the query ended", task], HDFS))
+
+
 def test_a_log_that_another_driver_has_written_is_a_second_driver() -> None:
     error = translated(["[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log"], HDFS)
     assert isinstance(error, ZombieError)

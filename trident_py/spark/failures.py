@@ -123,7 +123,7 @@ def translated(texts: list[str], checkpoint: str) -> TridentError:
         )
     if is_of_storage(texts) and "://" in checkpoint:
         return storage_error(texts, checkpoint)
-    if any(mark in text for mark in _JAVA_GONE):
+    if len(texts) == 1 and any(mark in text for mark in _JAVA_GONE):  # else Java told the causes
         return TridentError(
             "Spark's Java process is gone: it was killed, or ran out of memory (spark.driver.memory). No data of the "
             "running batch is lost: start the topology again, and it continues where it stopped"
