@@ -11,7 +11,7 @@ import pytest
 from remotes import Remote
 
 from trident_py.errors import TopologyError, TridentError, ZombieError
-from trident_py.spark.checkpoint import DRIVER, checkpoint_of
+from trident_py.spark.checkpoint import DRIVER, Checkpoint, checkpoint_of
 from trident_py.spark.hadoop_folder import MANAGER, HadoopFolder
 
 from .driving import Start, exact, kill, until
@@ -58,6 +58,44 @@ def test_a_second_driver_takes_a_checkpoint_over_and_the_first_is_told(
     assert begun.wait(60)
     second.stop()
     assert second.awaitTermination(60)
+
+
+def test_an_older_driver_that_logs_a_batch_as_its_last_act_does_not_end_the_newer_one(
+    spark_cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has planned the batch before it was refused, and logs it when the newer one plans the same."""
+    assert run(spark_cluster(), tmp_path / "out", 2).txid == 2
+    (folder,) = (tmp_path / "checkpoints").glob("*/numbers/offsets")
+    check = Checkpoint.check
+
+    def after_the_older_one(checkpoint: Checkpoint) -> None:
+        if not (folder / "2").exists():
+            (folder / "2").write_text((folder / "1").read_text().replace('"txid": 2', '"txid": 3'))
+        check(checkpoint)
+
+    monkeypatch.setattr(Checkpoint, "check", after_the_older_one)
+    assert run(spark_cluster(), tmp_path / "out", 4).txid == 4
+    assert written(tmp_path / "out") == exact(4)
+
+
+def test_a_batch_that_an_older_driver_commits_during_the_start_shifts_no_txid(
+    spark_cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state here has no fence, so the older driver's third batch goes through."""
+    assert run(spark_cluster(), tmp_path / "out", 2).txid == 2
+    (folder,) = (tmp_path / "checkpoints").glob("*/numbers")
+    take = Checkpoint.take
+
+    def after_the_older_one(checkpoint: Checkpoint) -> None:
+        text = (folder / "offsets" / "1").read_text()
+        (folder / "offsets" / "2").write_text(text.replace('"txid": 2', '"txid": 3'))
+        (folder / "commits" / "2").write_text((folder / "commits" / "1").read_text())
+        take(checkpoint)
+
+    monkeypatch.setattr(Checkpoint, "take", after_the_older_one)
+    running = run(spark_cluster(), tmp_path / "out", 4)
+    assert list(running.attempts) == [4]
+    assert sorted(written(tmp_path / "out")) == [1, 2, 4]
 
 
 @pytest.mark.parametrize("remote", ["s3"], indirect=True)

@@ -35,6 +35,8 @@ from .worker_logs import driver_levels
 
 LOST_ATTEMPTS = 4
 LOG_WAIT = 5.0
+OLDER_WAIT = 15.0
+OLDER_PAUSE = 0.5
 DESCRIPTION = "spark.job.description"  # what Spark's UI shows for jobs and stages
 STOP_GRACE = "topology.stop.grace.secs"
 
@@ -76,6 +78,7 @@ class SparkComponent:
         self._busy = threading.Lock()
         self._done: int | None = None
         self._lost: tuple[int, int] = (0, 0)
+        self._older: tuple[int, float] = (0, 0.0)  # until when to wait for an older driver, before this txid
 
     def _for_workers(self, program: Program) -> Program:
         """The program whose tasks reach the metadata store here. Only transactional partitioned spouts call it."""
@@ -106,8 +109,8 @@ class SparkComponent:
         standing = self.checkpoint.standing(self.program.conf["topology.name"])
         at = self.loop.open(standing).txid  # before Spark writes anything
         self.checkpoint.take()
-        last = self.checkpoint.last_batch()
-        self.base = at if last is None else at - last - 1
+        # counted as of the standing: an older driver may still commit until it notices this one
+        self.base = at - (0 if standing.record is None else standing.committed - standing.record["base"])
         self.planner = BatchPlanner(self.program, coordination, self.base, at, self.running.stopping)
         self.planner.on_finished = self._wake.set
         self.planner.on_refused = self._refused
@@ -117,7 +120,7 @@ class SparkComponent:
         watcher = threading.Thread(target=self._watch, name=f"trident-stop-{self.program.component}", daemon=True)
         watcher.start()
         ended_by = self._one_query()
-        while self._lost_the_planner(ended_by):
+        while self._may_go_on(ended_by):
             ended_by = self._one_query()
         self._over.set()
         self._wake.set()
@@ -130,7 +133,8 @@ class SparkComponent:
         try:
             self.query = self._start()
         except Exception as error:
-            if failures.is_lost_planner(failures.chain_of(error)):
+            texts = failures.chain_of(error)
+            if failures.is_lost_planner(texts) or failures.is_second_driver(texts):
                 return error
             raise
         if not self._begun.is_set():
@@ -142,14 +146,32 @@ class SparkComponent:
             return error
         return None
 
-    def _lost_the_planner(self, ended_by: BaseException | None) -> bool:
-        """Whether another query may go on: Spark gave up this one between two batches, because its planner process died
-        or started too late. Allowed a few times in a row, as with lost tasks."""
+    def _may_go_on(self, ended_by: BaseException | None) -> bool:
+        """Whether another query may follow: Spark gave up this one between two batches, for a reason that passes."""
         if ended_by is None or self.error is not None or self.planner.fatal is not None or self._wake.is_set():
             return False
         texts = failures.chain_of(ended_by)
-        if not failures.is_lost_planner(texts) or not self._is_between():
+        if not self._is_between():
             return False
+        if failures.is_second_driver(texts):
+            return self._outlasts_the_older()
+        return failures.is_lost_planner(texts) and self._lost_the_planner(texts)
+
+    def _outlasts_the_older(self) -> bool:
+        """Whether the other driver is an older one, which ends when it notices this one: waits a moment for that."""
+        try:
+            self.checkpoint.check()
+        except ZombieError as error:
+            self.error = error
+            return False
+        txid = self.planner.last_txid + 1
+        if self._older[0] != txid:
+            self._older = txid, time.monotonic() + OLDER_WAIT
+        return time.monotonic() < self._older[1] and not self.running.stopping.wait(OLDER_PAUSE)
+
+    def _lost_the_planner(self, texts: list[str]) -> bool:
+        """Whether it is not yet too often that Spark's planner process died or started too late: a few times in a row,
+        as with lost tasks."""
         txid, lost = self.planner.last_txid + 1, failures.lost_planner(texts, self._python)
         if (times := self._times_lost(txid)) >= LOST_ATTEMPTS:
             self.error = TridentError(f"{lost}; it happened {times} times in a row")
@@ -177,7 +199,7 @@ class SparkComponent:
                 return writer.start()
             except Exception as error:
                 texts = failures.chain_of(error)
-                if failures.is_lost_planner(texts):
+                if failures.is_lost_planner(texts) or failures.is_second_driver(texts):
                     raise
                 raise failures.translated(texts, self.checkpoint.where) from error
 

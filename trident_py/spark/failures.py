@@ -80,6 +80,11 @@ def is_lost_planner(texts: list[str]) -> bool:
     return is_lost_task(texts) or any(mark in text for text in texts for mark in _LINE_BROKE)
 
 
+def is_second_driver(texts: list[str]) -> bool:
+    """Whether another query uses the checkpoint, in this session or elsewhere."""
+    return any(mark in text for text in texts for mark in _TWO_DRIVERS)
+
+
 def lost_planner(texts: list[str], python: str) -> FailedException:
     """The failure to report before another query goes on. ``python``: the one that Spark starts."""
     return FailedException(f"Spark's process that plans batches died: {innermost(texts)}{_which(texts, python)}")
@@ -111,7 +116,7 @@ def _which(texts: list[str], python: str) -> str:
 def translated(texts: list[str], checkpoint: str) -> TridentError:
     """Spark's error as an error of trident_py that names the cause and the next step."""
     text = " ".join(texts)
-    if any(mark in text for mark in _TWO_DRIVERS):
+    if is_second_driver(texts):
         return ZombieError(
             f"another driver runs on the checkpoint {checkpoint}; this one has stopped. "
             "Run one driver per checkpoint, or give the other topology another name"
