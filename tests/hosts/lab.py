@@ -45,8 +45,9 @@ SOON = {
     "spark.deploy.maxExecutorRetries": "-1",
     "spark.locality.wait": "0s",
 }
-DAEMONS = {"spark.worker.timeout": "6", "spark.deploy.maxExecutorRetries": "-1", "spark.network.timeout": "10s",
-           "spark.dead.worker.persistence": "2"}  # fmt: skip
+# The master forgets a dead worker after 15 more time-outs, and ignores it for good if it comes back later than that: no
+# pause may be so long.
+DAEMONS = {"spark.worker.timeout": "6", "spark.deploy.maxExecutorRetries": "-1", "spark.network.timeout": "10s"}
 APPLICATION = {
     "spark.cores.max": "2",
     "spark.executor.cores": "1",
