@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from trident_py.cli_doctor import clock, tell_health
-from trident_py.spark.findings import Finding
+from trident_py.spark.findings import Flaw
 from trident_py.spark.probe import Health
 
 from .test_findings import DRIVER, MASTER, SAID, said
@@ -30,14 +30,14 @@ def build():
 """
 
 
-def health(*findings: Finding) -> Health:
+def health(*findings: Flaw) -> Health:
     late = said("w2", clock=1201.0, modules={"a": "", "b": "missing"}, addresses={"db 1": ""})
     return Health(MASTER, DRIVER, (said("w1", ours="missing"), late), findings)
 
 
 def test_the_table_has_a_line_for_each_machine(capsys: pytest.CaptureFixture[str]) -> None:
-    note = Finding("note", "", "n")
-    assert tell_health(health(note, Finding("error", "w2", "e"), Finding("away", "", "a")), as_json=False) == 1
+    note = Flaw("note", "", "n")
+    assert tell_health(health(note, Flaw("error", "w2", "e"), Flaw("away", "", "a")), as_json=False) == 1
     assert capsys.readouterr().out.splitlines() == [
         "machine         Python  trident_py  pyarrow  clock   modules  addresses  files",
         "the driver (d)  3.11.7  1.0 aa      26.0.1   same    -        -          -",
@@ -49,14 +49,14 @@ def test_the_table_has_a_line_for_each_machine(capsys: pytest.CaptureFixture[str
         "note: n",
     ]
     assert tell_health(health(note), as_json=False) == 0
-    assert tell_health(health(Finding("away", "", "a")), as_json=False) == 1
+    assert tell_health(health(Flaw("away", "", "a")), as_json=False) == 1
     capsys.readouterr()
     assert tell_health(health(), as_json=False) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"nothing is wrong on {MASTER}"
 
 
 def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tell_health(health(Finding("error", "w2", "e")), as_json=True) == 1
+    assert tell_health(health(Flaw("error", "w2", "e")), as_json=True) == 1
     told = json.loads(capsys.readouterr().out)
     assert (told["master"], told["findings"]) == (MASTER, [{"level": "error", "machine": "w2", "text": "e"}])
     assert told["machines"][2] == {

@@ -17,7 +17,7 @@ from trident_py.needs import Needs
 from trident_py.operations.builtin import Count, MapGet
 from trident_py.plan import Plan
 from trident_py.spark import worker_report
-from trident_py.spark.findings import Finding, Need, Report, at_home, between_machines, described, needs_in, refusal
+from trident_py.spark.findings import Flaw, Need, Survey, at_home, between_machines, described, needs_in, refusal
 from trident_py.spouts import FileSpout, FixedBatchSpout
 from trident_py.testing import MemoryMapState
 
@@ -28,14 +28,14 @@ SAID: dict[str, Any] = {
     "versions": {"trident-py": "1.0", "pyarrow": "26.0.1", "cloudpickle": "3"}, "program": ["", ""], "addresses": {},
     "clock": 1000.5,
 }  # fmt: skip
-DRIVER = Report("the driver", {**SAID, "host": "d"}, (1000.0, 1001.0))
+DRIVER = Survey("the driver", {**SAID, "host": "d"}, (1000.0, 1001.0))
 
 
-def said(host: str = "w1", **more: Any) -> Report:
-    return Report(host, {**SAID, "host": host, **more}, (1000.0, 1001.0))
+def said(host: str = "w1", **more: Any) -> Survey:
+    return Survey(host, {**SAID, "host": host, **more}, (1000.0, 1001.0))
 
 
-def texts(*reports: Report, needs: Needs | None = None, driver: Report = DRIVER) -> list[str]:
+def texts(*reports: Survey, needs: Needs | None = None, driver: Survey = DRIVER) -> list[str]:
     asked = [Need("state 'counts'", needs or Needs())]
     return described(between_machines(asked, driver, reports, None))
 
@@ -54,7 +54,7 @@ def test_machines_like_the_driver_have_no_finding() -> None:
 def test_a_sqlite_state_is_refused_where_executors_are_other_machines() -> None:
     plan = plan_of(FixedBatchSpout("word string", 1, [["a"]]), AppendState(SQLITE, "words", ["word string"]))
     assert at_home(MASTER, needs_in(plan), None) == [
-        Finding("error", "", "state 'words' works on one machine only: it is the SQLite file /data/c.db, and each "
+        Flaw("error", "", "state 'words' works on one machine only: it is the SQLite file /data/c.db, and each "
                 "machine would write a file of its own. The executors of spark://master:7077 are other machines. Use a "
                 "server (mysql+pymysql://, postgresql+psycopg://) or a topic, or run on one machine: --master local[*]")
     ]  # fmt: skip
@@ -118,14 +118,14 @@ def test_another_trident_py_is_known_by_its_sources_or_else_by_its_version(
 @pytest.mark.parametrize(
     ("version", "found"),
     [
-        ("17.0.0", [Finding("error", "w1", "pyarrow 17.0.0 is there. Install pyarrow 26.0.1 for /env/python there, or "
+        ("17.0.0", [Flaw("error", "w1", "pyarrow 17.0.0 is there. Install pyarrow 26.0.1 for /env/python there, or "
                             "send an environment that has it (--archives)")]),
-        ("18.0.0", [Finding("note", "w1", "pyarrow 18.0.0 is there, and 26.0.1 on the driver: trident_py works with "
+        ("18.0.0", [Flaw("note", "w1", "pyarrow 18.0.0 is there, and 26.0.1 on the driver: trident_py works with "
                             "both, but a function of yours may compute other values in a replay there")]),
         ("26.1.0", []), ("", []),
     ],
 )  # fmt: skip
-def test_an_old_pyarrow_is_refused_and_another_one_noted(version: str, found: list[Finding]) -> None:
+def test_an_old_pyarrow_is_refused_and_another_one_noted(version: str, found: list[Flaw]) -> None:
     assert between_machines([], DRIVER, [said(versions={**SAID["versions"], "pyarrow": version})], None) == found
 
 
@@ -163,7 +163,7 @@ def addresses(*answers: str) -> dict[str, str]:
 
 
 def test_an_address_that_others_reach_is_told_for_the_machine_that_does_not() -> None:
-    driver = Report("the driver", {**DRIVER.said, "addresses": addresses("")}, DRIVER.between)
+    driver = Survey("the driver", {**DRIVER.said, "addresses": addresses("")}, DRIVER.between)
     lost = said("w2", addresses=addresses("no answer in 2 s"))
     assert texts(said(addresses=addresses("")), lost, needs=Needs(addresses=("a:1",)), driver=driver) == [
         "w2: state 'counts' needs a:1, which is not reached from there: no answer in 2 s; the driver reaches it. Open "
@@ -173,22 +173,22 @@ def test_an_address_that_others_reach_is_told_for_the_machine_that_does_not() ->
 
 def test_a_store_that_nobody_reaches_is_left_to_the_wait_of_the_start() -> None:
     away = addresses("Connection refused")
-    driver = Report("the driver", {**DRIVER.said, "addresses": away}, DRIVER.between)
+    driver = Survey("the driver", {**DRIVER.said, "addresses": away}, DRIVER.between)
     needs = [Need("state 'counts'", Needs(addresses=("a:1",)))]
     assert between_machines(needs, driver, [said(addresses=away)], None) == [
-        Finding("away", "", "state 'counts' needs a:1, which no machine reaches, not even the driver (Connection "
+        Flaw("away", "", "state 'counts' needs a:1, which no machine reaches, not even the driver (Connection "
                 "refused). Start it, or correct the address")
     ]  # fmt: skip
 
 
 def test_one_of_several_brokers_is_enough() -> None:
-    driver = Report("the driver", {**DRIVER.said, "addresses": addresses("", "")}, DRIVER.between)
+    driver = Survey("the driver", {**DRIVER.said, "addresses": addresses("", "")}, DRIVER.between)
     half = said(addresses=addresses("no answer in 2 s", ""))
     assert texts(half, needs=Needs(addresses=("a:1,b:1",)), driver=driver) == []
 
 
 def test_an_address_of_the_loopback_is_explained() -> None:
-    driver = Report("the driver", {**DRIVER.said, "addresses": {"127.0.0.1 1": ""}}, DRIVER.between)
+    driver = Survey("the driver", {**DRIVER.said, "addresses": {"127.0.0.1 1": ""}}, DRIVER.between)
     here = said(addresses={"127.0.0.1 1": "Connection refused"})
     assert texts(here, needs=Needs(addresses=("127.0.0.1:1",)), driver=driver)[0].endswith(
         "On each machine this address means that machine: name the server instead"
@@ -198,7 +198,7 @@ def test_an_address_of_the_loopback_is_explained() -> None:
 def test_a_checkpoint_of_the_drivers_machine_is_a_note() -> None:
     found = between_machines([], DRIVER, [said(files={"/c": "No such file or directory"})], "/c")
     assert found == [
-        Finding("note", "", "the checkpoint /c is a folder of the driver's machine, and is lost with it. A file system "
+        Flaw("note", "", "the checkpoint /c is a folder of the driver's machine, and is lost with it. A file system "
                 "that all machines reach outlives them (hdfs://, s3a://)")
     ]  # fmt: skip
 
@@ -209,7 +209,7 @@ def test_a_machine_is_shown_with_its_own_name_too() -> None:
 
 
 def test_a_refusal_lists_the_errors_only() -> None:
-    error = refusal(MASTER, [Finding("note", "", "n"), Finding("error", "w1", "e"), Finding("error", "w2", "e")])
+    error = refusal(MASTER, [Flaw("note", "", "n"), Flaw("error", "w1", "e"), Flaw("error", "w2", "e")])
     assert isinstance(error, DefinitionError)
     assert str(error) == (
         "the topology cannot run on spark://master:7077: 1 problem, nothing was started\n- w1, w2: e\n"

@@ -26,7 +26,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Finding:
+class Flaw:
     """What is wrong, with the cause and the next step. ``host``: the machine that has it, "" for the topology."""
 
     level: Literal["error", "away", "note"]
@@ -41,7 +41,7 @@ class Need(NamedTuple):
     needs: Needs
 
 
-class Report(NamedTuple):
+class Survey(NamedTuple):
     """What a machine said (`worker_report`). ``host``: its name in Spark. ``between``: the driver's clock before it was
     asked, and after it had answered."""
 
@@ -65,7 +65,7 @@ def needs_in(plan: Plan) -> list[Need]:
     return [need for need in found.values() if need.needs]
 
 
-def at_home(master: str, needs: Iterable[Need], checkpoint: str | None) -> list[Finding]:
+def at_home(master: str, needs: Iterable[Need], checkpoint: str | None) -> list[Flaw]:
     """What the driver sees alone. ``checkpoint``: its folder, if it is one of this machine and the user named it."""
     found = []
     one = [need for need in needs if need.needs.one_machine] if not master.startswith("local") else []
@@ -87,14 +87,14 @@ def at_home(master: str, needs: Iterable[Need], checkpoint: str | None) -> list[
             "folder or on another machine begins anew. Name a whole path (--checkpoint, checkpoints=), best on a file "
             "system that all machines reach"
         )
-    return [Finding("error", "", text) for text in found]
+    return [Flaw("error", "", text) for text in found]
 
 
 def between_machines(
-    needs: Sequence[Need], driver: Report, reports: Sequence[Report], checkpoint: str | None
-) -> list[Finding]:
+    needs: Sequence[Need], driver: Survey, reports: Sequence[Survey], checkpoint: str | None
+) -> list[Flaw]:
     """What is wrong on the machines that answered. The driver's own report is what they are compared with."""
-    found: list[Finding] = []
+    found: list[Flaw] = []
     for report in reports:
         found += _versions(report, driver)
         found += _modules(report, [Need("every topology", BASE), *needs])
@@ -112,7 +112,7 @@ def needed_paths(needs: Iterable[Need]) -> list[str]:
     return list(dict.fromkeys(path for need in needs for path in need.needs.paths))
 
 
-def _versions(report: Report, driver: Report) -> Iterator[Finding]:
+def _versions(report: Survey, driver: Survey) -> Iterator[Flaw]:
     there, here = report.said, driver.said
     if there["ours"] == "missing":
         what = f"trident-py {here['versions']['trident-py']}".strip()
@@ -125,7 +125,7 @@ def _versions(report: Report, driver: Report) -> Iterator[Finding]:
     yield from _program(report)
 
 
-def _program(report: Report) -> Iterator[Finding]:
+def _program(report: Survey) -> Iterator[Flaw]:
     missing, why = report.said["program"]
     if missing:
         text = f"the topology's code needs the module {missing!r}, which is missing there"
@@ -135,7 +135,7 @@ def _program(report: Report) -> Iterator[Finding]:
         yield _error(report, f"{text}. {_install('what the driver has', report)}")
 
 
-def _install(what: str, report: Report) -> str:
+def _install(what: str, report: Survey) -> str:
     return f"Install {what} for {report.said['executable']} there, or send an environment that has it (--archives)"
 
 
@@ -150,12 +150,12 @@ def _version(said: Mapping[str, Any]) -> str:
     return f"version {said['versions']['trident-py'] or 'unknown'}, sources {said['ours'] or 'unknown'}"
 
 
-def _arrow(report: Report, there: str, here: str) -> Iterator[Finding]:
+def _arrow(report: Survey, there: str, here: str) -> Iterator[Flaw]:
     """All versions from the least on read what the others write (docs/decisions.md); a user's code may differ."""
     if there and _major(there) < ARROW:
         yield _error(report, f"pyarrow {there} is there. {_install(f'pyarrow {here}', report)}")
     elif there and here and _major(there) != _major(here):
-        yield Finding("note", report.shown, f"pyarrow {there} is there, and {here} on the driver: trident_py works "
+        yield Flaw("note", report.shown, f"pyarrow {there} is there, and {here} on the driver: trident_py works "
                       "with both, but a function of yours may compute other values in a replay there")  # fmt: skip
 
 
@@ -163,7 +163,7 @@ def _major(version: str) -> int:
     return int(version.partition(".")[0])
 
 
-def _modules(report: Report, needs: Sequence[Need]) -> Iterator[Finding]:
+def _modules(report: Survey, needs: Sequence[Need]) -> Iterator[Flaw]:
     for who, need in needs:
         for module in need.modules:
             why = report.said["modules"].get(module, "")
@@ -172,7 +172,7 @@ def _modules(report: Report, needs: Sequence[Need]) -> Iterator[Finding]:
                 yield _error(report, f"{text}. {_install(need.install or module, report)}")
 
 
-def _files(report: Report, needs: Sequence[Need]) -> Iterator[Finding]:
+def _files(report: Survey, needs: Sequence[Need]) -> Iterator[Flaw]:
     for who, need in needs:
         for path in need.paths:
             why = report.said["files"].get(path, "")
@@ -181,7 +181,7 @@ def _files(report: Report, needs: Sequence[Need]) -> Iterator[Finding]:
                 yield _error(report, f"{text}. Mount it under the same path on every machine")
 
 
-def _clock(report: Report) -> Iterator[Finding]:
+def _clock(report: Survey) -> Iterator[Flaw]:
     """The machine read its clock between two readings of the driver's, so the least difference is certain."""
     (before, after), there = report.between, report.said["clock"]
     off = max(there - after, before - there)
@@ -191,13 +191,13 @@ def _clock(report: Report) -> Iterator[Finding]:
         yield _error(report, f"{text}. Let NTP set it (chrony, systemd-timesyncd)")
 
 
-def _reach(who: str, text: str, driver: Report, reports: Sequence[Report]) -> Iterator[Finding]:
+def _reach(who: str, text: str, driver: Survey, reports: Sequence[Survey]) -> Iterator[Flaw]:
     """Findings for one address, or for several of which one must answer."""
     servers = split_addresses(text)
     answers = [[_answer(report, server) for server in servers] for report in (driver, *reports)]
     if not any("" in reasons for reasons in answers):
         why = f"{who} needs {text}, which no machine reaches, not even the driver ({answers[0][0]})"
-        yield Finding("away", "", f"{why}. Start it, or correct the address")
+        yield Flaw("away", "", f"{why}. Start it, or correct the address")
         return
     reached = DRIVER if "" in answers[0] else "another machine"
     step = "Open the way (firewall, route), or name an address that is valid there"
@@ -209,22 +209,22 @@ def _reach(who: str, text: str, driver: Report, reports: Sequence[Report]) -> It
             yield _error(report, f"{why}. {step}")
 
 
-def _answer(report: Report, server: tuple[str, int]) -> str:
+def _answer(report: Survey, server: tuple[str, int]) -> str:
     answers: Mapping[str, str] = report.said["addresses"]
     return answers.get(f"{server[0]} {server[1]}", "not asked")
 
 
-def _checkpoint(checkpoint: str, reports: Sequence[Report]) -> Iterator[Finding]:
+def _checkpoint(checkpoint: str, reports: Sequence[Survey]) -> Iterator[Flaw]:
     if any(report.said["files"].get(checkpoint) for report in reports):
         text = f"the checkpoint {checkpoint} is a folder of the driver's machine, and is lost with it"
-        yield Finding("note", "", f"{text}. A file system that all machines reach outlives them (hdfs://, s3a://)")
+        yield Flaw("note", "", f"{text}. A file system that all machines reach outlives them (hdfs://, s3a://)")
 
 
-def _error(report: Report, text: str) -> Finding:
-    return Finding("error", report.shown, text)
+def _error(report: Survey, text: str) -> Flaw:
+    return Flaw("error", report.shown, text)
 
 
-def described(findings: Iterable[Finding]) -> list[str]:
+def described(findings: Iterable[Flaw]) -> list[str]:
     """One line for each text, with the machines that it is true for."""
     hosts: dict[str, list[str]] = {}
     for finding in findings:
@@ -238,7 +238,7 @@ def _names(hosts: Sequence[str]) -> str:
     return f"{', '.join(named[:_SHOWN])}{more}: " if named else ""
 
 
-def refusal(master: str, findings: Sequence[Finding]) -> DefinitionError:
+def refusal(master: str, findings: Sequence[Flaw]) -> DefinitionError:
     """The error of a start that findings stop."""
     lines = described(finding for finding in findings if finding.level == "error")
     problems = "1 problem" if len(lines) == 1 else f"{len(lines)} problems"

@@ -29,9 +29,9 @@ from .findings import (
     BASE,
     DRIVER,
     PACKAGES,
-    Finding,
+    Flaw,
     Need,
-    Report,
+    Survey,
     at_home,
     between_machines,
     described,
@@ -62,12 +62,12 @@ class Health:
     """What a check found: the machines' reports, the driver's among them, and the findings."""
 
     master: str
-    driver: Report | None
-    reports: tuple[Report, ...]
-    findings: tuple[Finding, ...]
+    driver: Survey | None
+    reports: tuple[Survey, ...]
+    findings: tuple[Flaw, ...]
 
     @property
-    def machines(self) -> list[Report]:
+    def machines(self) -> list[Survey]:
         return [*([] if self.driver is None else [self.driver]), *self.reports]
 
     @property
@@ -167,7 +167,7 @@ def examine(
     folder = None if checkpoint is None else local_folder(checkpoint)
     found = [] if is_one_process(spark) else at_home(master, needs, folder)
     if why := network.refusal(spark, plan, conf):
-        found.append(Finding("error", "", why))
+        found.append(Flaw("error", "", why))
     if conf.get(Config.TOPOLOGY_PROBE) is False:
         return Health(master, None, (), tuple(found))
     question = Question.of(spark, needs, compile_plan(plan, dict(conf)), folder)
@@ -185,7 +185,7 @@ def examine(
 
 def _ask(
     spark: SparkSession, question: Question, wait: float, again: bool
-) -> tuple[Report | None, list[Report], list[Finding]]:
+) -> tuple[Survey | None, list[Survey], list[Flaw]]:
     """The driver's report, those of the machines that had to be asked, and what kept them from answering. No driver's
     report: there was nobody to ask."""
     deadline = time.monotonic() + wait
@@ -199,10 +199,10 @@ def _ask(
         return driver, *job.result(deadline)
     except TimeoutError:
         text = f"no executor has answered in {wait:g} s: the application has none, or all are busy; the topology waits"
-        return None, [], [Finding("away", "", text)]
+        return None, [], [Flaw("away", "", text)]
     except Exception as error:
         why = hidden(failures.innermost(failures.chain_of(error)))
-        return None, [], [Finding("error", "", f"Spark cannot run a job: {why}. Try it with pyspark alone")]
+        return None, [], [Flaw("error", "", f"Spark cannot run a job: {why}. Try it with pyspark alone")]
 
 
 def _hosts(spark: SparkSession, deadline: float) -> list[str]:
@@ -249,7 +249,7 @@ class _Job:
             raise
 
 
-def _reports(spark: SparkSession, question: Question, hosts: Sequence[str]) -> tuple[list[Report], list[Finding]]:
+def _reports(spark: SparkSession, question: Question, hosts: Sequence[str]) -> tuple[list[Survey], list[Flaw]]:
     """The report of each machine, and why others have none. One task that fails ends the job, and Spark does not say
     where it was: then each machine is asked by a job of its own."""
     try:
@@ -261,7 +261,7 @@ def _reports(spark: SparkSession, question: Question, hosts: Sequence[str]) -> t
     return [report for one, _ in answers for report in one], [finding for _, found in answers for finding in found]
 
 
-def _by_one_job(spark: SparkSession, question: Question, hosts: Sequence[str]) -> list[Report]:
+def _by_one_job(spark: SparkSession, question: Question, hosts: Sequence[str]) -> list[Survey]:
     """The reports, by one task on each machine."""
     text, program = question.text, question.program
     report_of = worker_report.report_of
@@ -273,30 +273,30 @@ def _by_one_job(spark: SparkSession, question: Question, hosts: Sequence[str]) -
     before = time.time()
     said = one_row_for_each(spark, hosts).mapPartitions(answers).collect()
     between = (before, time.time())
-    reports = [Report(host, json.loads(report), between) for host, report in said]
+    reports = [Survey(host, json.loads(report), between) for host, report in said]
     if len({report.said["host"] for report in reports}) < len(hosts):
         log.warning("the probe did not reach all of the machines %s: their executors were busy", ", ".join(hosts))
     return reports
 
 
-def _own(question: Question, everything: bool) -> Report:
+def _own(question: Question, everything: bool) -> Survey:
     """The driver's report. At a start it imports nothing: what it lacks has ended the topology's definition."""
     before, asked = time.time(), json.loads(question.text) | {"paths": []} | ({} if everything else {"modules": []})
     said = json.loads(worker_report.report_of(json.dumps(asked)))
-    return Report(DRIVER, said, (before, time.time()))
+    return Survey(DRIVER, said, (before, time.time()))
 
 
-def _failed(texts: list[str], host: str) -> Finding:
+def _failed(texts: list[str], host: str) -> Flaw:
     """A job on one machine that failed. A lost executor says nothing of the topology: Spark replaces it."""
     text = " ".join(texts)
     if match := _PYTHONS.search(text):
         cause = f"Python {match[1]} runs there, and {match[2]} in the driver: Spark needs the same minor version"
         step = "Install it there, or send an environment (--archives) and set spark.pyspark.python"
-        return Finding("error", host, f"{cause}. {step}")
+        return Flaw("error", host, f"{cause}. {step}")
     if match := _NO_PYTHON.search(text):
         cause = f"the Python {match[1]} cannot be started there: {match[2].strip()}"
-        return Finding("error", host, f"{cause}. Install it, or set spark.pyspark.python to one that is there")
+        return Flaw("error", host, f"{cause}. Install it, or set spark.pyspark.python to one that is there")
     why = hidden(failures.innermost(texts))
     if failures.is_lost_task(texts):
-        return Finding("note", host, f"it was lost while it was asked, and is not checked: {why}")
-    return Finding("error", host, f"Spark cannot run Python there: {why.rstrip('.')}. Try it with pyspark alone")
+        return Flaw("note", host, f"it was lost while it was asked, and is not checked: {why}")
+    return Flaw("error", host, f"Spark cannot run Python there: {why.rstrip('.')}. Try it with pyspark alone")

@@ -28,7 +28,7 @@ _REFUSED = re.compile(
 )
 
 
-class Entry(NamedTuple):
+class StoredFile(NamedTuple):
     """A file or a folder of a store; the path below the store begins with a slash."""
 
     path: str
@@ -38,10 +38,10 @@ class Entry(NamedTuple):
 class Tree(Protocol):
     """What `find_in` asks a store. Paths begin with a slash; that of the store itself is empty."""
 
-    def entry(self, path: str) -> Entry | None:
+    def entry(self, path: str) -> StoredFile | None:
         """The file or folder at a path; None if there is none."""
 
-    def below(self, path: str, deep: bool) -> list[Entry]:
+    def below(self, path: str, deep: bool) -> list[StoredFile]:
         """What is in a folder, ``deep``: also in its folders. Nothing if there is no such folder."""
 
 
@@ -56,11 +56,11 @@ def find_in(tree: Tree, path: str) -> list[str]:
         return [file for file in files if not any(part[0] in "._" for part in file[len(path) :].split("/") if part)]
     if not glob.has_magic(path):
         return []
-    matches = dict.fromkeys(_matches(tree, Entry("", False), path.split("/")[1:]))
+    matches = dict.fromkeys(_matches(tree, StoredFile("", False), path.split("/")[1:]))
     return [match.path for match in matches if match.is_file]
 
 
-def _matches(tree: Tree, at: Entry, parts: list[str]) -> Iterator[Entry]:
+def _matches(tree: Tree, at: StoredFile, parts: list[str]) -> Iterator[StoredFile]:
     """As Python's ``glob``: a pattern matches no name that begins with a dot, ``**`` any number of folders."""
     if not parts:
         yield at
@@ -77,7 +77,7 @@ def _matches(tree: Tree, at: Entry, parts: list[str]) -> Iterator[Entry]:
             if fnmatchcase(name, first) and (name[0] != "." or first[0] == ".") and (not below.is_file or not rest):
                 yield from _matches(tree, below, rest)
     elif any(map(glob.has_magic, rest)):
-        yield from _matches(tree, Entry(f"{at.path}/{first}", False), rest)
+        yield from _matches(tree, StoredFile(f"{at.path}/{first}", False), rest)
     else:
         found = tree.entry("/".join([at.path, *parts]))
         yield from [found] if found is not None else []
@@ -140,28 +140,28 @@ class ArrowStore:
     def nothing_at(self, path: str) -> str:
         return "" if self.entry("") is not None else f"there is no bucket or container {self._bucket!r}"
 
-    def entry(self, path: str) -> Entry | None:
+    def entry(self, path: str) -> StoredFile | None:
         from pyarrow.fs import FileType
 
         kind = self._system.get_file_info(self._bucket + path).type
-        return None if kind == FileType.NotFound else Entry(path, kind == FileType.File)
+        return None if kind == FileType.NotFound else StoredFile(path, kind == FileType.File)
 
-    def below(self, path: str, deep: bool) -> list[Entry]:
+    def below(self, path: str, deep: bool) -> list[StoredFile]:
         from pyarrow.fs import FileSelector, FileType
 
         whole = deep or self._lists_files_only
         found = self._system.get_file_info(FileSelector(self._bucket + path, allow_not_found=True, recursive=whole))
-        entries = [Entry(info.path[len(self._bucket) :], info.type == FileType.File) for info in found]
+        entries = [StoredFile(info.path[len(self._bucket) :], info.type == FileType.File) for info in found]
         if not self._lists_files_only:
             return entries
         entries = list(dict.fromkeys(each for entry in entries for each in (*_folders(path, entry.path), entry)))
         return entries if deep else [entry for entry in entries if "/" not in entry.path[len(path) + 1 :]]
 
 
-def _folders(base: str, path: str) -> list[Entry]:
+def _folders(base: str, path: str) -> list[StoredFile]:
     """The folders between a folder and what is somewhere below it."""
     parts = path[len(base) + 1 :].split("/")[:-1]
-    return [Entry("/".join([base, *parts[: n + 1]]), False) for n in range(len(parts))]
+    return [StoredFile("/".join([base, *parts[: n + 1]]), False) for n in range(len(parts))]
 
 
 def file_system(uri: FileUri, storage: Storage) -> Any:

@@ -9,7 +9,7 @@ from ..errors import DefinitionError, FailedException, TridentError, missing
 from ..secrets import hidden
 from .filelist import Version
 from .fileuris import FileUri, Storage, http_address, secrets_of
-from .remotestores import Entry, find_in, meaning, unusable
+from .remotestores import StoredFile, find_in, meaning, unusable
 
 CONNECT_SECONDS, READ_SECONDS = 5, 60
 BLOCK = 4 << 20
@@ -52,20 +52,20 @@ class WebHdfsStore:
     def nothing_at(self, path: str) -> str:
         return ""
 
-    def entry(self, path: str) -> Entry | None:
+    def entry(self, path: str) -> StoredFile | None:
         try:
-            return Entry(path, self._client.info(path or "/")["type"] == "file")
+            return StoredFile(path, self._client.info(path or "/")["type"] == "file")
         except FileNotFoundError:
             return None
 
-    def below(self, path: str, deep: bool) -> list[Entry]:
+    def below(self, path: str, deep: bool) -> list[StoredFile]:
         try:
             found = self._client.ls(path or "/", detail=True)
         except FileNotFoundError:
             return []
         if [info["pathSuffix"] for info in found] == [""]:  # of a file: itself
             return []
-        entries = [Entry(f"{path}/{info['pathSuffix']}", info["type"] == "file") for info in found]
+        entries = [StoredFile(f"{path}/{info['pathSuffix']}", info["type"] == "file") for info in found]
         folders = [entry.path for entry in entries if not entry.is_file] if deep else []
         return entries + [entry for folder in folders for entry in self.below(folder, deep)]
 
