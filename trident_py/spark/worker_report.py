@@ -74,12 +74,12 @@ def _our_sources() -> str:
     ours = _origin(OURS)
     if ours is None:
         return "missing"
-    for origin in filter(None, (ours, _origin("states"))):
-        folder = Path(origin).parent
-        if not folder.is_dir():
-            return ""  # in a zip file
-        for path in sorted(folder.rglob("*.py")):
-            digest.update(str(path.relative_to(folder)).encode() + path.read_bytes())
+    folder = Path(ours).parent
+    if not folder.is_dir():
+        return ""  # in a zip file
+    for package in (folder, folder.parent / "states"):  # beside it, whatever else is called states on this path
+        for path in sorted(package.rglob("*.py")):
+            digest.update(str(path.relative_to(package)).encode() + path.read_bytes())
     return digest.hexdigest()
 
 
