@@ -244,3 +244,14 @@ def test_the_sources_of_another_folder_differ(tmp_path: Path) -> None:
     one, same, other = (reported(bare, paths=[str(tmp_path / name)])["ours"] for name in ("one", "one", "other"))
     assert one == same != other
     assert len(one) == 8
+
+
+def test_another_package_called_states_does_not_change_the_digest_of_our_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = worker_report._our_sources()
+    (tmp_path / "states").mkdir()
+    (tmp_path / "states" / "__init__.py").write_text("somebody = 'else'")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "states")
+    assert worker_report._our_sources() == ours and len(ours) == 8
