@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -154,11 +155,12 @@ class Acts:
             self.story.over.wait(planned.lasts)
 
     def taken_away(self, planned: Planned, caller: Caller | None) -> None:
-        """Somebody waits for so long that Spark takes the idle executors away."""
-        before = self._executors()
-        self.story.over.wait(planned.lasts)
-        if self._executors() >= before:
-            self.story.spared(planned)
+        """Somebody waits until Spark has taken an idle executor away."""
+        before, until = self._executors(), time.monotonic() + planned.lasts
+        while self._executors() >= before:
+            if time.monotonic() > until or self.story.over.wait(0.2):
+                self.story.spared(planned)
+                return
 
     def decommissioned(self, planned: Planned, caller: Caller | None) -> None:
         host = self._worker(planned, caller)

@@ -65,7 +65,7 @@ KINDS: dict[str, Kind] = {
     "one try: Python worker killed": Kind(TASK, under=("one try",), weight=3),
     "one try: executor killed": Kind((*TASK, ANY_TIME), under=("one try",)),
     "straggler": Kind(("begin", "half", "written"), (3, 15), under=("speculation",)),
-    "executors taken away": Kind(("begin", "written", "over"), (3, 5), under=("allocation",)),
+    "executors taken away": Kind(("begin", "written", "over"), (10, 20), under=("allocation",)),
     "worker decommissioned": Kind((*TASK, ANY_TIME), (2, 5), under=("decommission",)),
 }
 

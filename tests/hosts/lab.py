@@ -46,8 +46,13 @@ SOON = {
     "spark.locality.wait": "0s",
 }
 # The master forgets a dead worker after 15 more time-outs, and ignores it for good if it comes back later than that: no
-# pause may be so long.
-DAEMONS = {"spark.worker.timeout": "6", "spark.deploy.maxExecutorRetries": "-1", "spark.network.timeout": "10s"}
+# pause may be so long. A worker takes SIGPWR for its decommissioning only if it was started so; else it just ends.
+DAEMONS = {
+    "spark.worker.timeout": "6",
+    "spark.deploy.maxExecutorRetries": "-1",
+    "spark.network.timeout": "10s",
+    "spark.decommission.enabled": "true",
+}
 APPLICATION = {
     "spark.cores.max": "2",
     "spark.executor.cores": "1",

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import os
 import random
+import threading
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 from faults.steps import DRIVER, Fault
@@ -18,10 +23,10 @@ from trident_py.testing.servers.service import ServiceMissing
 from .acts import ACTS
 from .hook import HOLD
 from .kinds import KINDS, PROFILES, Planned, drawn
-from .lab import Lab
+from .lab import Driver, Lab
 from .orders import SHAPES, order_of
 from .rounds import play
-from .story import WROTE, Story, Told
+from .story import WROTE, Hung, Story, Told
 from .table import tables
 
 
@@ -48,10 +53,10 @@ def _running(*servers: str) -> Iterator[Lab]:
     made.__exit__()
 
 
-def lived_through(lab: Lab, shape: str, store: str, planned: list[Planned], last: int) -> Told:
+def lived_through(lab: Lab, shape: str, store: str, planned: list[Planned], last: int, profile: str = "plain") -> Told:
     order = order_of(lab, f"smoke-{shape}-{planned[0].step}", shape, store, 1, last)
     order = order.standing(one.place for one in planned if one.place is not None)
-    story = Story(lab, order, planned, Told(order.name, 1, store, shape, "plain", last))
+    story = Story(lab, order, planned, Told(order.name, 1, store, shape, profile, last))
     try:
         return story.run()
     finally:
@@ -102,6 +107,15 @@ def test_a_task_that_was_given_up_in_its_transaction_commits_late(lab: Lab) -> N
     assert told.happened[0].late == WROTE
 
 
+@pytest.mark.spark
+@pytest.mark.whole("test_a_worker_host_killed_in_the_middle_of_a_commit")
+def test_a_worker_that_is_decommissioned_tells_the_master_and_does_not_just_end(lab: Lab) -> None:
+    planned = [Planned("worker decommissioned", 3, Fault("written", "trans", 3, 0, "ask"), 0, 5.0, 0)]
+    told = lived_through(lab, "files", "mariadb", planned, 5, "decommission")
+    assert (told.differences, told.errors, told.drivers) == ([], [], 1)
+    assert "Telling app of decommission executors" in lab.hosts.log("master")
+
+
 SEEDS = [("spout", "mariadb", "plain", 1), ("files", "postgresql", "crowded", 2), ("kafka", "mariadb", "crowded", 3),
          ("opaque", "postgresql", "plain", 4), ("spout", "postgresql", "one try", 5),
          ("files", "mariadb", "speculation", 6)]  # fmt: skip
@@ -131,6 +145,40 @@ def test_every_kind_is_drawn_and_done() -> None:
     found = {one.kind for profile in PROFILES for one in drawn(random.Random("1"), 400, SHAPES["spout"], profile)}
     assert found == set(KINDS)
     assert {kind.rpartition(": ")[2] for kind in KINDS} == set(ACTS)
+
+
+@dataclass
+class SlowLab:
+    """A lab whose drivers take long to come up, and then soon tell their end, or say nothing."""
+
+    seconds: float
+    words: tuple
+    network: Any = None
+    folder: Path = Path()
+
+    def driver_for(self, profile: str, settings: dict[str, str], not_on: str) -> Driver:
+        time.sleep(self.seconds)
+        driver = Driver("driver", self.folder)
+        driver.connection = self
+        return driver
+
+    def send(self, order: Any) -> None:
+        if self.words:
+            threading.Timer(0.7, lambda: self.story._heard(("told", self.story.driver, *self.words))).start()
+
+    def begun(self) -> Story:
+        self.story: Story = Story(self, None, [], Told("", 1, "", "", "plain", 3))  # type: ignore[arg-type]
+        self.story._next_driver()
+        return self.story
+
+
+def test_only_silence_is_a_hang_not_the_start_of_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hosts.story.GAP", 1.0)
+    slow = SlowLab(0.8, ("done", 3)).begun()
+    slow._watch()
+    assert slow._over()
+    with pytest.raises(Hung, match="no batch for 1 s"):
+        SlowLab(0.0, ()).begun()._watch()
 
 
 def test_the_published_tables_count_faults_losses_and_seconds() -> None:

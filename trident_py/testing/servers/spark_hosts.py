@@ -21,7 +21,7 @@ from .hosts import Host, Network
 MASTER_PORT = 7077
 WEB_PORT = 8080
 HDFS_PORT = 9000
-PATIENCE = 60
+PATIENCE = 120
 SPARK = Path(str(files("pyspark")))
 _LOG = "/tmp/daemon.log"
 _NOT_YET = (OSError, ValueError, http.client.HTTPException, TridentError)  # a page that is not there yet is no JSON
