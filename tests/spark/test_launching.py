@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trident_py.spark.launching import is_alone
+from trident_py.spark.launching import is_alone, is_one_machine
 
 from .test_sessions import program
 
@@ -57,6 +57,7 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-def test_a_local_cluster_is_not_one_process() -> None:
+def test_a_local_cluster_is_one_machine_and_not_one_process() -> None:
     masters = ["local", "local[*]", "local[2,3]", "local-cluster[2,1,1024]", "spark://host:7077", "yarn"]
     assert [is_alone(master) for master in masters] == [True, True, True, False, False, False]
+    assert [is_one_machine(master) for master in masters] == [True, True, True, True, False, False]

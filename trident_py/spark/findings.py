@@ -15,6 +15,7 @@ from ..errors import DefinitionError
 from ..needs import Needs, needs_of, split_addresses
 from ..plan import Plan, ProcessorNode, SpoutNode
 from ..secrets import hidden
+from .launching import is_one_machine
 
 CLOCK_SECONDS = 60
 ARROW = 18
@@ -68,7 +69,7 @@ def needs_in(plan: Plan) -> list[Need]:
 def at_home(master: str, needs: Iterable[Need], checkpoint: str | None) -> list[Flaw]:
     """What the driver sees alone. ``checkpoint``: its folder, if it is one of this machine and the user named it."""
     found = []
-    one = [need for need in needs if need.needs.one_machine] if not master.startswith("local") else []
+    one = [need for need in needs if need.needs.one_machine] if not is_one_machine(master) else []
     for who, need in one:
         found.append(
             f"{who} works on one machine only: {need.one_machine}. The executors of {master} are other machines. Use "

@@ -62,9 +62,19 @@ def start(folder: Path, asked: dict[str, str]) -> SparkSession:
         raise _no_spark(error) from error
 
 
+def master_of(spark: SparkSession) -> str:
+    """The master that a session runs on, such as ``local[2]`` or ``spark://host:7077``."""
+    return spark.sparkContext.master or ""
+
+
 def is_alone(master: str) -> bool:
     """Whether driver and executor are one process: ``local``, ``local[4]``, but not ``local-cluster[2,1,1024]``."""
     return master.partition("[")[0] == "local"
+
+
+def is_one_machine(master: str) -> bool:
+    """Whether every executor runs on the driver's machine: also ``local-cluster[2,1,1024]``."""
+    return master.startswith("local")
 
 
 def _session(given: dict[str, str], settings: dict[str, str]) -> SparkSession:
@@ -82,7 +92,7 @@ def _choose_python(given: dict[str, str]) -> None:
     """Which Python the executors start. On other machines it is Spark's choice: the driver's may not be there."""
     if "spark.pyspark.python" in given:
         os.environ.setdefault("PYSPARK_PYTHON", given["spark.pyspark.python"])
-    if given["spark.master"].startswith("local"):
+    if is_one_machine(given["spark.master"]):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 

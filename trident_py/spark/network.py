@@ -19,6 +19,7 @@ from ..home import HomeAddress, HomeService
 from ..needs import needs_of
 from ..plan import Plan, ProcessorNode, SpoutNode
 from ..spouts import IPartitionedTridentSpout
+from .launching import is_one_machine, master_of
 
 AUTHENTICATE = "spark.authenticate"
 _ANY = ("", "0.0.0.0", "::", "[::]")
@@ -37,7 +38,7 @@ class Homes:
         Raises DefinitionError if executors are on other machines, the topology has something that lives in the driver,
         and the user has not allowed the network.
         """
-        users = [] if on_this_machine(spark) else list(home_users(plan))
+        users = [] if is_one_machine(master_of(spark)) else list(home_users(plan))
         if not users:
             return self.local.address
         if why := refusal(spark, plan, conf):
@@ -50,11 +51,6 @@ class Homes:
         for service in (self.local, self._network):
             if service is not None:
                 service.close()
-
-
-def on_this_machine(spark: SparkSession) -> bool:
-    """Whether every executor runs on the driver's machine."""
-    return (spark.sparkContext.master or "").startswith("local")
 
 
 def home_users(plan: Plan) -> Iterator[str]:
@@ -81,7 +77,7 @@ def allowed(spark: SparkSession, conf: Mapping[str, Any]) -> bool:
 
 def refusal(spark: SparkSession, plan: Plan, conf: Mapping[str, Any]) -> str:
     """Why the topology may not run on this cluster; "" if it may."""
-    users = [] if on_this_machine(spark) or allowed(spark, conf) else list(home_users(plan))
+    users = [] if is_one_machine(master_of(spark)) or allowed(spark, conf) else list(home_users(plan))
     return "" if not users else (
         f"{'; '.join(users)}. The executors of {spark.sparkContext.master} are on other machines, so their tasks would "
         "call the driver over the network, authenticated but not encrypted. Use a state on a server and a spout that "

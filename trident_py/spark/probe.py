@@ -40,6 +40,7 @@ from .findings import (
     refusal,
 )
 from .internals import executor_hosts, one_row_for_each
+from .launching import is_alone, master_of
 from .shipping import pickled
 from .streaming_plan import with_streamed_spouts
 from .travelling import import_paths
@@ -141,18 +142,13 @@ def check_cluster(spark: SparkSession, plan: Plan, conf: Mapping[str, Any], chec
 
     Raises DefinitionError with all findings. Notes and stores that answer nobody are logged as warnings.
     """
-    if is_one_process(spark):
+    if is_alone(master_of(spark)):
         return
     health = examine(spark, plan, conf, checkpoint)
     for text in described(finding for finding in health.findings if finding.level != "error"):
         log.warning("%s", text)
     if any(finding.level == "error" for finding in health.findings):
         raise refusal(health.master, health.findings)
-
-
-def is_one_process(spark: SparkSession) -> bool:
-    """Whether the executor is the driver's own process: ``local``, ``local[2]``."""
-    return (spark.sparkContext.master or "").partition("[")[0] == "local"
 
 
 def examine(
@@ -162,10 +158,10 @@ def examine(
 
     ``again``: asks also those machines that have answered the same question in this session.
     """
-    master = spark.sparkContext.master or ""
+    master = master_of(spark)
     needs = needs_in(plan)
     folder = None if checkpoint is None else local_folder(checkpoint)
-    found = [] if is_one_process(spark) else at_home(master, needs, folder)
+    found = [] if is_alone(master) else at_home(master, needs, folder)
     if why := network.refusal(spark, plan, conf):
         found.append(Flaw("error", "", why))
     if conf.get(Config.TOPOLOGY_PROBE) is False:
@@ -176,7 +172,7 @@ def examine(
     driver, reports, failed = _ask(spark, question, patience, again)
     found += failed
     if driver is not None:
-        found += between_machines(needs, driver, [driver] if is_one_process(spark) else reports, folder)
+        found += between_machines(needs, driver, [driver] if is_alone(master) else reports, folder)
     if not any(finding.level == "error" for finding in found):
         hosts = [report.host for report in reports]
         _answered.add(spark.sparkContext.applicationId, hosts, question.digest)
@@ -207,7 +203,7 @@ def _ask(
 
 def _hosts(spark: SparkSession, deadline: float) -> list[str]:
     """The machines with executors; waits for the first one, and in a young session until no more come."""
-    if is_one_process(spark):
+    if is_alone(master_of(spark)):
         return []
     if not executor_hosts(spark):
         _Job(spark, lambda: spark.range(1, numPartitions=1).count()).result(deadline)  # dynamic allocation needs a job

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from ..leftovers import own_folder
 from . import connect
 from .internals import active_context, forget_gateway, gateway_of, has_java, java_process
-from .launching import is_alone, start
+from .launching import is_alone, master_of, start
 
 MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 RAW_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
@@ -139,7 +139,7 @@ def _end_python(java: int) -> None:
 def query_settings(spark: SparkSession, checkpoint: dict[str, str]) -> Iterator[None]:
     """Applies our settings and the checkpoint's while a query is started inside. The query keeps a copy; the session
     gets its own back."""
-    alone = is_alone(spark.sparkContext.master or "")
+    alone = is_alone(master_of(spark))
     wanted = QUERY | (UNCHECKED if alone else CHECKED) | checkpoint
     workers = spark.sparkContext.environment
     with _confs:

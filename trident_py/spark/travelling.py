@@ -15,7 +15,7 @@ from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 from .internals import SPARKS_PACKAGES
-from .network import on_this_machine
+from .launching import is_one_machine, master_of
 
 _OURS = {"trident_py", "states"}
 _INSTALLED = {"site-packages", "dist-packages"}
@@ -27,7 +27,7 @@ def by_value(spark: SparkSession) -> Iterator[None]:
     """Inside, cloudpickle takes the user's own modules by value, as it takes the main program. On one machine none do:
     there the workers import what the driver imports."""
     before = cloudpickle.list_registry_pickle_by_value()
-    modules = [] if on_this_machine(spark) else own_modules(sent(Path(SparkFiles.getRootDirectory())))
+    modules = [] if is_one_machine(master_of(spark)) else own_modules(sent(Path(SparkFiles.getRootDirectory())))
     taken = [module for module in modules if module.__name__ not in before]
     for module in taken:
         cloudpickle.register_pickle_by_value(module)
@@ -46,7 +46,7 @@ def driver_paths() -> tuple[str, ...]:
 def import_paths(spark: SparkSession) -> tuple[str, ...]:
     """What the executors add behind their own import path: that of a driver on the same machine, else nothing. On
     another machine the same folder may hold anything, for example another version of the user's code."""
-    return driver_paths() if on_this_machine(spark) else ()
+    return driver_paths() if is_one_machine(master_of(spark)) else ()
 
 
 def own_modules(known: Set[str]) -> list[ModuleType]:
