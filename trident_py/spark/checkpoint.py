@@ -25,7 +25,7 @@ from ..errors import LineageError, ZombieError
 from ..run.agreement import BASE, Standing
 from ..run.deciding import DECIDED
 from ..run.opening import SETTLED
-from ..spouts.metadata import FileMetadataStore
+from ..spouts.metadata import FileMetadataStore, SharedMetadataStore, other_driver
 from ..spouts.versions import VersionedMetadataStore
 from .hadoop_folder import HadoopFolder
 from .session import LOCAL_CHECKPOINT
@@ -111,13 +111,7 @@ class Checkpoint:
     ``settings`` are those of a query on it.
     """
 
-    def __init__(
-        self,
-        place: Place,
-        store: FileMetadataStore | VersionedMetadataStore,
-        location: str,
-        settings: dict[str, str],
-    ) -> None:
+    def __init__(self, place: Place, store: SharedMetadataStore, location: str, settings: dict[str, str]) -> None:
         self.store = store
         self.location = location
         self.settings = settings
@@ -186,10 +180,9 @@ class Checkpoint:
             return
         self.store.reread(DRIVER)
         other = (self.store.previous(DRIVER, sys.maxsize) or {}).get("driver", {})
-        raise ZombieError(
-            f"another driver runs on the checkpoint {self.where}: process {other.get('pid')} on host "
-            f"{other.get('host')} has taken it over since this one started. Nothing more is written. Run one driver "
-            "per checkpoint, or give the other topology another name"
+        raise other_driver(
+            f" {self.where}: process {other.get('pid')} on host {other.get('host')} has taken it over since this one "
+            "started. Nothing more is written"
         )
 
     def begin(self, batch_id: int, offsets: Any) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from ..errors import FailedException, LineageError, TridentError, ZombieError
+from ..errors import FailedException, LineageError, TridentError
+from ..spouts.metadata import other_driver
 from .internals import java_causes
 from .storage import is_of_storage, storage_error
 
@@ -117,10 +118,7 @@ def translated(texts: list[str], checkpoint: str) -> TridentError:
     """Spark's error as an error of trident_py that names the cause and the next step."""
     text = " ".join(texts)
     if is_second_driver(texts):
-        return ZombieError(
-            f"another driver runs on the checkpoint {checkpoint}; this one has stopped. "
-            "Run one driver per checkpoint, or give the other topology another name"
-        )
+        return other_driver(f" {checkpoint}; this one has stopped")
     if "STREAMING_CHECKPOINT_MISSING_METADATA_FILE" in text:
         return LineageError(
             f"the checkpoint {checkpoint} has batches but no file 'metadata', so their lineage is unknown. "

@@ -107,16 +107,10 @@ class _Emitting(SpoutCoordinator):
 
     info: SpoutNodeInfo
 
-    def parts(self, metadata: Any, partitions: int) -> list[Any]:
-        """What each task gets to know of the description."""
-        return [metadata] * partitions
-
     def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
         raise NotImplementedError
 
     def payloads(self, tx: TransactionAttempt, metadata: Any, partitions: int) -> list[Any]:
-        if not self.home:
-            return self.parts(metadata, partitions)
         return [Chunk.of_rows(self.info.fields, rows).encode() for rows in self.emit(tx, metadata)]
 
 
@@ -245,10 +239,12 @@ class TridentSpoutCoordinator(_Coordinated, _Emitting):
         self._active[tx.txid] = tx
         return rows
 
-    def parts(self, metadata: Any, partitions: int) -> list[Any]:
+    def payloads(self, tx: TransactionAttempt, metadata: Any, partitions: int) -> list[Any]:
+        if self.home:
+            return super().payloads(tx, metadata, partitions)
         deal = method_of(self._coordinator, "metadataForTasks")
         if deal is None:
-            return super().parts(metadata, partitions)
+            return [metadata] * partitions
         dealt = list(deal(metadata, len(self._tasks.contexts)))
         return dealt + [None] * (partitions - len(dealt))  # fewer if the spout limits its tasks
 

@@ -42,12 +42,17 @@ class MetadataStore(Protocol):
     def paths(self, prefix: str) -> list[str]: ...
 
 
-def taken_over(file: object) -> str:
-    """The error for a write over another driver's."""
-    return (
-        f"another driver runs on the checkpoint: it has changed {file} since this one read it. Nothing is "
-        "written. Run one driver per checkpoint, or give the other topology another name"
+def other_driver(seen: str) -> ZombieError:
+    """The error for a driver that is not alone on its checkpoint. ``seen``: which checkpoint, and what tells so."""
+    return ZombieError(
+        f"another driver runs on the checkpoint{seen}. Run one driver per checkpoint, or give the other topology "
+        "another name"
     )
+
+
+def taken_over(file: object) -> ZombieError:
+    """The error for a write over another driver's."""
+    return other_driver(f": it has changed {file} since this one read it. Nothing is written")
 
 
 def to_json(value: Any, whose: str) -> str:
@@ -118,7 +123,26 @@ class MemoryMetadataStore:
         return list(self._entries)
 
 
-class FileMetadataStore(MemoryMetadataStore):
+class SharedMetadataStore(MemoryMetadataStore):
+    """Keeps metadata where another driver may write too: a write over what that one has written is refused."""
+
+    def reread(self, path: str) -> None:
+        """Reads the path anew at its next use: what another driver has written then counts as read."""
+        with self._lock:
+            self._entries.pop(path, None)
+
+    def changed(self, path: str) -> bool:
+        """Whether another driver has written the path since this store read or wrote it."""
+        with self._lock:
+            self._read(path)
+            return self._differs(path)
+
+    def _differs(self, path: str) -> bool:
+        """Whether what is stored is not what was read."""
+        raise NotImplementedError
+
+
+class FileMetadataStore(SharedMetadataStore):
     """Keeps metadata in a folder, a small file per path. A write syncs a new file and renames it over the old one.
 
     A reader sees the old entries or the new ones, also after a crash. Raises SpoutError for a damaged file, and
@@ -132,16 +156,8 @@ class FileMetadataStore(MemoryMetadataStore):
         self._folder = Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
 
-    def reread(self, path: str) -> None:
-        """Reads the path anew at its next use: what another driver has written then counts as read."""
-        with self._lock:
-            self._entries.pop(path, None)
-
-    def changed(self, path: str) -> bool:
-        """Whether another driver has written the path since this store read or wrote it."""
-        with self._lock:
-            self._read(path)
-            return _text(self._file(path)) != self._texts.get(path)
+    def _differs(self, path: str) -> bool:
+        return _text(self._file(path)) != self._texts.get(path)
 
     def _file(self, path: str) -> Path:
         return self._folder / (quote(path, safe="") + ".json")
@@ -161,8 +177,8 @@ class FileMetadataStore(MemoryMetadataStore):
         file = self._file(path)
         text = json.dumps({str(txid): entries[txid] for txid in sorted(entries)})
         with self._locked():
-            if _text(file) != self._texts.get(path):
-                raise ZombieError(taken_over(file))
+            if self._differs(path):
+                raise taken_over(file)
             scratch = file.with_suffix(".tmp")
             with scratch.open("w", encoding="utf-8") as out:
                 out.write(text)

@@ -14,8 +14,8 @@ import uuid
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
-from ..errors import SpoutError, TridentError, ZombieError
-from .metadata import MemoryMetadataStore, taken_over
+from ..errors import SpoutError, TridentError
+from .metadata import SharedMetadataStore, other_driver, taken_over
 
 TRIES = 5
 _SUFFIX = ".json"
@@ -43,7 +43,7 @@ class Folder(Protocol):
         """Deletes a file. It may be gone already."""
 
 
-class VersionedMetadataStore(MemoryMetadataStore):
+class VersionedMetadataStore(SharedMetadataStore):
     """Keeps metadata in a `Folder`, a few small files per path. One write costs a listing, a file, and a deletion.
 
     A reader sees the old entries or the new ones, also after a crash. Raises SpoutError for a damaged file, and
@@ -57,16 +57,8 @@ class VersionedMetadataStore(MemoryMetadataStore):
         self._id = uuid.uuid4().hex
         self._versions: dict[str, int] = {}
 
-    def reread(self, path: str) -> None:
-        """Reads the path anew at its next use: what another driver has written then counts as read."""
-        with self._lock:
-            self._entries.pop(path, None)
-
-    def changed(self, path: str) -> bool:
-        """Whether another driver has written the path since this store read or wrote it."""
-        with self._lock:
-            self._read(path)
-            return max(self._stored(path), default=0) > self._versions[path]
+    def _differs(self, path: str) -> bool:
+        return max(self._stored(path), default=0) > self._versions[path]
 
     def _read(self, path: str) -> dict[int, Any]:
         if path not in self._entries:
@@ -88,7 +80,7 @@ class VersionedMetadataStore(MemoryMetadataStore):
             text = self._folder.read(_file(path, version))
             if text is not None or version == 0:
                 return version, text
-        raise ZombieError(taken_over(f"{self._folder.where}/{quote(path, safe='')}"))
+        raise taken_over(f"{self._folder.where}/{quote(path, safe='')}")
 
     def _write(self, path: str, entries: dict[int, Any]) -> None:
         text = json.dumps({"by": self._id, "entries": {str(txid): entries[txid] for txid in sorted(entries)}})
@@ -98,10 +90,7 @@ class VersionedMetadataStore(MemoryMetadataStore):
             # A driver that has missed several writes may find its number free again, deleted as an old one. Or the
             # other has read this write and gone on from it: then it counts, and ends this driver all the same.
             self._folder.delete(_file(path, version))
-            raise ZombieError(
-                f"another driver runs on the checkpoint: it has gone on after {self._folder.where}/"
-                f"{_file(path, version)}. Run one driver per checkpoint, or give the other topology another name"
-            )
+            raise other_driver(f": it has gone on after {self._folder.where}/{_file(path, version)}")
         self._entries[path], self._versions[path] = entries, version
         for old in stored:
             if old < version:
@@ -119,7 +108,7 @@ class VersionedMetadataStore(MemoryMetadataStore):
             if found == text:
                 return version
             if f'"by": "{self._id}"' not in found:
-                raise ZombieError(taken_over(f"{self._folder.where}/{name}"))
+                raise taken_over(f"{self._folder.where}/{name}")
             version += 1
         raise TridentError(f"{self._folder.where}/{_file(path, version)} cannot be made, and does not exist")
 
