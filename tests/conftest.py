@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import brokers
 import databases
@@ -14,6 +14,7 @@ import pytest
 import remotes
 import tiers
 from hypothesis import HealthCheck, settings
+from needed import missing, needed
 from remotes import Remote
 
 from states.sql.store import close_stores
@@ -22,9 +23,6 @@ from trident_py.testing.servers.hdfs import HdfsServer
 from trident_py.testing.servers.kafka_broker import KafkaBroker
 from trident_py.testing.servers.redis_server import RedisServer
 from trident_py.testing.servers.s3 import S3Server
-from trident_py.testing.servers.sql_servers import ServiceMissing
-
-_missing: dict[str, str] = {}
 
 # Tests start Java dozens of times, each for a few seconds: its second compiler would cost more than it gives.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -94,12 +92,7 @@ def kafka() -> Iterator[Any]:
 
     Leave it running; a test that kills has ``own_kafka``.
     """
-    try:
-        broker = brokers.serve()
-    except ServiceMissing as error:
-        _without("kafka", error)
-    yield broker
-    broker.close()
+    yield from _served("kafka")
 
 
 @pytest.fixture(scope="session")
@@ -109,24 +102,14 @@ def redis() -> Iterator[str]:
     if given:
         yield given
         return
-    try:
-        server = RedisServer().start()
-    except ServiceMissing as error:
-        _without("redis", error)
-    yield server.url
-    server.close()
+    for server in _started("redis", RedisServer()):
+        yield server.url
 
 
 @pytest.fixture(scope="session")
 def hdfs() -> Iterator[HdfsServer]:
     """The HDFS of all tests. Leave it running; a test that kills starts its own."""
-    server = HdfsServer()
-    try:
-        server.start()
-    except ServiceMissing as error:
-        _without("hdfs", error)
-    yield server
-    server.close()
+    yield from _started("hdfs", HdfsServer())
 
 
 def _own_kafka() -> Iterator[Callable[..., Any]]:
@@ -135,10 +118,8 @@ def _own_kafka() -> Iterator[Callable[..., Any]]:
 
     def start(**options: Any) -> Any:
         made.append(KafkaBroker(**options))
-        try:
+        with needed("kafka"):
             return made[-1].start()
-        except ServiceMissing as error:
-            _without("kafka", error)
 
     yield start
     for broker in made:
@@ -167,23 +148,15 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
     """The S3 of all tests. Leave it running; a test that kills makes its own."""
-    server = S3Server()
-    try:
-        server.start()
-    except ServiceMissing as error:
-        _without("s3", error)
-    yield server
-    server.close()
+    yield from _started("s3", S3Server())
 
 
 @pytest.fixture(params=["hdfs", "s3"])
 def remote(request: pytest.FixtureRequest, spark: Any) -> Iterator[Remote]:
     """A folder of this test's own in HDFS and in S3, which the session of all Spark tests reaches."""
     server = request.getfixturevalue(request.param)
-    try:
+    with needed(request.param):
         place = remotes.folder(request.param, server)
-    except ServiceMissing as error:
-        _without(request.param, error)
     for key, value in place.settings.items():
         spark.conf.set(key, value)
     yield place
@@ -198,10 +171,8 @@ def _own_server() -> Iterator[Callable[..., Any]]:
 
     def start(kind: str, **options: Any) -> Any:
         made.append(RedisServer(**options) if kind == "redis" else databases.OWN[kind](**options))
-        try:
+        with needed(kind):
             return made[-1].start()
-        except ServiceMissing as error:
-            _without(kind, error)
 
     yield start
     for server in made:
@@ -213,26 +184,22 @@ own_server_of_module = pytest.fixture(scope="module")(_own_server)
 
 
 def _served(kind: str) -> Iterator[Any]:
-    try:
-        server = databases.serve(kind)
-    except ServiceMissing as error:
-        _without(kind, error)
+    """A server named by URL, or one started here."""
+    with needed(kind):
+        server = brokers.serve() if kind == "kafka" else databases.serve(kind)
     yield server
     server.close()
 
 
-def _without(kind: str, error: ServiceMissing) -> NoReturn:
-    """No database, no test: loud here, an error where a run must be complete."""
-    variable = brokers.VARIABLE if kind == "kafka" else databases.variable(kind)
-    other = "" if kind in ("hdfs", "s3") else f"; or name a server: {variable}"
-    _missing[kind] = f"NOT TESTED on {kind}: {error}{other}"
-    if os.environ.get("CI") == "true":
-        pytest.fail(_missing[kind], pytrace=False)
-    pytest.skip(_missing[kind])
+def _started(kind: str, server: Any) -> Iterator[Any]:
+    with needed(kind):
+        server.start()
+    yield server
+    server.close()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    for line in _missing.values():
+    for line in missing.values():
         terminalreporter.write_line(line, red=True, bold=True)
 
 

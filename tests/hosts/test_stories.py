@@ -6,19 +6,18 @@
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from faults.steps import DRIVER, Fault
-
-from trident_py.testing.servers.service import ServiceMissing
+from needed import HOSTS, needed
 
 from .acts import ACTS
 from .hook import HOLD
@@ -43,14 +42,10 @@ def lab() -> Iterator[Lab]:
 
 
 def _running(*servers: str) -> Iterator[Lab]:
-    try:
-        made = Lab(servers).__enter__()
-    except ServiceMissing as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"NOT TESTED on hosts of their own: {error}")
-    yield made
-    made.__exit__()
+    with ExitStack() as stack:
+        with needed(HOSTS):
+            lab = stack.enter_context(Lab(servers))
+        yield lab
 
 
 def lived_through(lab: Lab, shape: str, store: str, planned: list[Planned], last: int, profile: str = "plain") -> Told:

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-
-from trident_py.testing.servers.service import ServiceMissing
+from needed import HOSTS, needed
 
 from .hosts import FAKETIME, PORT, ROOT, SITE, ProbedHosts
 
@@ -35,12 +34,8 @@ sys.version_info = Version((3, 99, 0, "final", 0))
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[ProbedHosts]:
-    try:
+    with needed(HOSTS):
         hosts = ProbedHosts()
-    except ServiceMissing as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"NOT TESTED: {error}")
     yield hosts
     hosts.close()
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
+from needed import HOSTS, needed
 
-from trident_py.testing.servers.service import ServiceMissing
 from trident_py.testing.servers.spark_hosts import SparkHosts
 
 from .folder import written
@@ -22,13 +20,9 @@ FOLDER = "/tmp/app"
 
 @contextmanager
 def started(**options: Any) -> Iterator[SparkHosts]:
-    """Hosts for the tests of a module. Without root no test, loudly; in CI an error."""
-    try:
+    """Hosts for the tests of a module. They need root."""
+    with needed(HOSTS):
         hosts = SparkHosts(**options)
-    except ServiceMissing as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"NOT TESTED: {error}")
     with hosts:
         yield hosts
 

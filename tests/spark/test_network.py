@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -19,9 +18,9 @@ from trident_py.spark import network
 from trident_py.spark.network import Homes
 from trident_py.state import MemoryMapState
 from trident_py.testing import FixedBatchSpout, LoggingBackingMap
-from trident_py.testing.servers.service import ServiceMissing
 from trident_py.testing.servers.spark_hosts import SparkHosts
 
+from .clusters import started
 from .home_app import OpaqueNumbers, TransactionalNumbers
 
 ROOT = Path(__file__).parents[2]
@@ -109,14 +108,8 @@ def test_an_address_of_another_machine_is_refused_with_the_settings(homes: Homes
 
 @pytest.fixture(scope="module")
 def hosts() -> Iterator[SparkHosts]:
-    try:
-        started = SparkHosts().start()
-    except ServiceMissing as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"NOT TESTED: {error}")
-    yield started
-    started.close()
+    with started() as hosts:
+        yield hosts
 
 
 NUMBERS = [{str(txid): [[part, txid - 1] for part in "abc"] for txid in (1, 2, 3)}, {"1": 1, "2": 2, "3": 0}]

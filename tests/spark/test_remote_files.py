@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import uuid
@@ -17,8 +16,9 @@ from file_places import HdfsPlace, S3Place, table
 from trident_py import TridentTopology
 from trident_py.spouts import FileSpout
 from trident_py.testing import collect, failing
-from trident_py.testing.servers.service import ServiceMissing
 from trident_py.testing.servers.spark_hosts import SparkHosts
+
+from .clusters import started
 
 ROOT = Path(__file__).parents[2]
 APP = Path(__file__).with_name("files_app.py")
@@ -48,17 +48,11 @@ def test_spark_reads_what_a_uri_names_and_again_after_a_failure(
 @pytest.fixture
 def hosts() -> Iterator[SparkHosts]:
     """Two workers, and an S3 on a host of its own."""
-    try:
-        started = SparkHosts().start()
-    except ServiceMissing as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"NOT TESTED: {error}")
-    host = started.network.host("s3")
-    command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", host.address, "-p", str(S3_PORT)]
-    host.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    yield started
-    started.close()
+    with started() as hosts:
+        host = hosts.network.host("s3")
+        command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", host.address, "-p", str(S3_PORT)]
+        host.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        yield hosts
 
 
 @pytest.mark.spark
