@@ -1,6 +1,6 @@
 # Each target makes .venv and installs first when that is not done yet (scripts/setup.sh; a stamp keeps re-runs quick).
 .DEFAULT_GOAL := help
-.PHONY: help setup services run test test-all faults host-faults lint bench clean
+.PHONY: help setup services run cluster test test-all faults host-faults lint bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' Makefile | sed -E 's/: .*##/\t/' | expand -t 14
@@ -13,6 +13,9 @@ services: setup  ## mariadb, postgresql, redis, kafka for the tests, fetched whe
 
 run: setup       ## the main job: 26,115 weather readings into SQLite on Spark, twice; the second run changes nothing
 	@sh scripts/run.sh
+
+cluster: services ## the main job from spark-submit on six hosts with HDFS and MariaDB; two of the hosts are killed meanwhile (root)
+	@.venv/bin/python -m examples.weather_cluster </dev/null
 
 test: services   ## lint, types, and a test of every promise on every store and on Spark; examples, documentation snippets
 	@sh scripts/test.sh test

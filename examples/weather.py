@@ -4,6 +4,8 @@
     python -m examples.weather --crash-at 13     die by SIGKILL in batch 13; run it again: it continues
     TRIDENT_DB=mysql+pymysql://... python -m examples.weather --states examples/weather.yaml
                                                  the same states from a file: another database, no other code
+    spark-submit --master spark://... examples/weather.py --input hdfs://... --checkpoints hdfs://... --states ...
+                                                 on a cluster; examples/weather_cluster.py kills its machines meanwhile
 
 Each reading becomes one row of the table `reading`, under a key that is the same on every replay: station and
 UTC hour. The *local* hour (origin, year, month, day, hour) would not do: when the clocks went back on
@@ -46,6 +48,7 @@ from trident_py.testing import Crashing
 
 BATCH = 1_000
 READINGS = 26_115
+TOLD = "weather: "
 COLUMNS = Fields("origin string", "time_hour string", "month int", "temp double", "precip double")
 READING = Fields("origin string", "time_hour string", "month int", "temperature int", "rain int")
 STATION = Fields("readings bigint", "measured bigint", "total bigint", "lowest bigint", "highest bigint")
@@ -111,31 +114,51 @@ def tables(url: str = "sqlite:///weather.sqlite") -> dict[str, Any]:
 
 
 def build(
-    named: Mapping[str, Any] | None = None, batch: int = BATCH, crash_at: int | None = None
-) -> TridentTopology:
-    """The topology over the states of `tables`, or others with the same names. Creates missing tables."""
+    named: Mapping[str, Any] | None = None, batch: int = BATCH, crash_at: int | None = None, readings: str = "",
+    parallelism: int = 1,
+) -> TridentTopology:  # fmt: skip
+    """The topology over the states of `tables`, or others with the same names. Creates missing tables.
+
+    ``readings``: path or URI of weather.csv; by default the one of `csv_file`. ``parallelism``: the partitions of the
+    stream and of each state; the tables are the same with any number.
+    """
     named = tables() if named is None else named
     topology = TridentTopology()
-    readings = (
-        topology.newStream("weather", FileSpout(csv_file(), COLUMNS, batchSize=batch))
+    measured = (
+        topology.newStream("weather", FileSpout(readings or csv_file(), COLUMNS, batchSize=batch))
         .each("temp", lambda temp: [hundredths(temp)], Fields("temperature int"))
         .each("precip", lambda precip: [hundredths(precip)], Fields("rain int"))
+        .parallelismHint(parallelism)
     )
-    readings.partitionPersist(named["reading"], READING, InsertIgnoreUpdater())
+    measured.partitionPersist(named["reading"], READING, InsertIgnoreUpdater())
     # The crash comes when these rows are committed and not yet reported: the hardest moment to survive.
     crashing = Crashing(named["station"], at="afterCommit", when=KillDriver(crash_at))
-    readings.groupBy("origin").persistentAggregate(crashing, "temperature", Summary(), "summary")
-    readings.groupBy(["origin", "month"]).persistentAggregate(named["rain"], "rain", Sum(), "total")
+    stations = measured.groupBy("origin").persistentAggregate(crashing, "temperature", Summary(), "summary")
+    rain = measured.groupBy(["origin", "month"]).persistentAggregate(named["rain"], "rain", Sum(), "total")
+    for state in (stations, rain):
+        state.parallelismHint(parallelism)
     return topology
 
 
-def run(topology: TridentTopology, checkpoints: Path, local: bool, batches: int) -> None:
-    """Runs to the end of the file, with a bar on stderr."""
+def tell(event: Any, progress: Any) -> None:
+    """A listener that prints a line for each event of a run, as a log wants it."""
+    behind = "behind " if event.kind == "started" else ""  # the last batch that was there before this run
+    batch = f": {behind}batch {event.txid}" if event.txid else ""
+    reason = f": {' '.join(event.reason.split())[:200]}" if event.reason else ""
+    print(f"{TOLD}{event.kind}{batch}{reason}", flush=True)
+
+
+def run(
+    topology: TridentTopology, checkpoints: Path | str, local: bool, batches: int, lines: bool = False
+) -> None:
+    """Runs to the end of the file, with a bar on stderr or with lines on stdout."""
     columns = (TextColumn("batch"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     cluster = LocalCluster() if local else trident_py.SparkCluster(checkpoints=str(checkpoints))
-    with Progress(*columns, console=Console(stderr=True)) as progress, cluster:
+    with Progress(*columns, console=Console(stderr=True), disable=lines) as progress, cluster:
         bar = progress.add_task("batch", total=batches)
         running = cluster.submitTopology("weather", {}, topology.build())
+        if lines:
+            running.addListener(tell)
         while not running.awaitTermination(timeout=0.2):
             progress.update(bar, completed=running.txid or 0)
         progress.update(bar, completed=running.txid or batches)
@@ -198,16 +221,21 @@ def plot(named: Mapping[str, Any], png: Path) -> None:
     "--states", "file", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="FILE",
     help="States from a YAML file with reading, station and rain, instead of SQLite in --out.",
 )
+@click.option("--input", "readings", default="", metavar="URI", help="weather.csv, if elsewhere.")
+@click.option("--checkpoints", default="", metavar="URI", help="Where batches are recorded, instead of --out.")
 @click.option("--batch", default=BATCH, show_default=True, help="Readings per batch.")
+@click.option("--parallelism", default=1, show_default=True, help="Partitions of the stream and of each state.")
 @click.option(
     "--local", is_flag=True, help="Use LocalCluster instead of Spark; every run starts from the beginning."
 )
 @click.option("--crash-at", type=int, metavar="TXID", help="Die by SIGKILL in the middle of this batch.")
 @click.option("--digest", "only_digest", is_flag=True, help="Print only the digest of the tables.")
 @click.option("--quiet", is_flag=True, help="Show no table and no plot.")
+@click.option("--lines", is_flag=True, help="Print a line for each batch, instead of a bar.")
 def main(
-    out: Path, file: Path | None, batch: int, local: bool, crash_at: int | None, only_digest: bool, quiet: bool
-) -> None:
+    out: Path, file: Path | None, readings: str, checkpoints: str, batch: int, parallelism: int, local: bool,
+    crash_at: int | None, only_digest: bool, quiet: bool, lines: bool,
+) -> None:  # fmt: skip
     database = out / "weather.sqlite"
     named: Mapping[str, Any] = states.load(file) if file else tables(f"sqlite:///{database.absolute()}")
     if missing := [name for name in tables() if name not in named]:
@@ -216,8 +244,9 @@ def main(
         print(digest(named))
         return
     out.mkdir(parents=True, exist_ok=True)
+    topology = build(named, batch, crash_at, readings, parallelism)
     try:
-        run(build(named, batch, crash_at), out / "checkpoints", local, batches=-(-READINGS // batch))
+        run(topology, checkpoints or out / "checkpoints", local, batches=-(-READINGS // batch), lines=lines)
     except TopologyError as error:
         raise click.ClickException(str(error)) from error
     if not quiet:

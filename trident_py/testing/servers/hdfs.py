@@ -27,6 +27,7 @@ __all__ = ["HdfsServer", "command"]
 PROGRAM = Path(__file__).parent / "jvm" / "Hdfs.java"
 READY = "ready"
 HTTP = "dfs.namenode.http-address"
+HTTP_PORT = 9870  # Hadoop's default
 SETTINGS = {
     "dfs.replication": 1,
     "dfs.heartbeat.interval": 1,

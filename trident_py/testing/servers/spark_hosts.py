@@ -91,11 +91,15 @@ class SparkHosts:
         self._daemon(host, "worker.Worker", [*options, self.master_url])
 
     def start_hdfs(self) -> str:
-        """Starts an HDFS on a host of its own, ``storage``; returns its URL. Raises ServiceMissing."""
+        """Starts an HDFS on a host of its own, ``storage``; returns its URL. Raises ServiceMissing.
+
+        Its WebHDFS is at the usual port, where ``FileSpout`` looks for it.
+        """
         host = self.network.host("storage")
         folder = host.path("/tmp/hdfs")
         folder.mkdir()
-        command = hdfs.command("/tmp/hdfs", host.address, HDFS_PORT)
+        web = {hdfs.HTTP: f"{host.address}:{hdfs.HTTP_PORT}"}
+        command = hdfs.command("/tmp/hdfs", host.address, HDFS_PORT, **web)
         with host.path(_LOG).open("ab") as log:
             self.run(command, host.name, stdout=log, stderr=log)
 
