@@ -29,6 +29,7 @@ from typing import Any
 import click
 import sqlalchemy as sa
 
+from trident_py import TridentError
 from trident_py.testing.servers.service import ServiceMissing
 from trident_py.testing.servers.spark_hosts import SPARK, SparkHosts
 from trident_py.testing.servers.sql_servers import MariaDb
@@ -259,7 +260,7 @@ def main(out: Path) -> None:
         old.unlink()
     try:
         judge(*run(out))
-    except ServiceMissing as error:
+    except TridentError as error:
         raise Failed(str(error)) from error
 
 
