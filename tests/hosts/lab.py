@@ -47,10 +47,13 @@ SOON = {
 }
 # The master forgets a dead worker after 15 more time-outs, and ignores it for good if it comes back later than that: no
 # pause may be so long. A worker takes SIGPWR for its decommissioning only if it was started so; else it just ends.
+# A master asks itself a question when it starts, and ends if the answer takes longer than the time-out for questions,
+# which is `spark.network.timeout` where nothing else is said: on a busy machine 10 s are too few.
 DAEMONS = {
     "spark.worker.timeout": "6",
     "spark.deploy.maxExecutorRetries": "-1",
     "spark.network.timeout": "10s",
+    "spark.rpc.askTimeout": "120s",
     "spark.decommission.enabled": "true",
 }
 APPLICATION = {

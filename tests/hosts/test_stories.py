@@ -49,7 +49,7 @@ def _running(*servers: str) -> Iterator[Lab]:
 
 
 def lived_through(lab: Lab, shape: str, store: str, planned: list[Planned], last: int, profile: str = "plain") -> Told:
-    order = order_of(lab, f"smoke-{shape}-{planned[0].step}", shape, store, 1, last)
+    order = order_of(lab, f"smoke-{shape}-{planned[0].step}-{profile}", shape, store, 1, last)
     order = order.standing(one.place for one in planned if one.place is not None)
     story = Story(lab, order, planned, Told(order.name, 1, store, shape, profile, last))
     try:

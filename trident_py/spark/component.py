@@ -23,7 +23,7 @@ from ..run.progress import RunningTopology
 from ..spouts.coordination import Coordination, Descriptor
 from . import failures
 from .checkpoint import Checkpoint
-from .internals import Interrupted, first_source_offset, logged_offsets
+from .internals import Interrupted, first_source_offset, java_answers, logged_offsets
 from .planner import BatchPlanner
 from .runs import active_runs
 from .session import query_settings
@@ -151,11 +151,10 @@ class SparkComponent:
         if ended_by is None or self.error is not None or self.planner.fatal is not None or self._wake.is_set():
             return False
         texts = failures.chain_of(ended_by)
-        if not self._is_between():
+        second = failures.is_second_driver(texts)
+        if not (second or failures.is_lost_planner(texts)) or not self._is_between():
             return False
-        if failures.is_second_driver(texts):
-            return self._outlasts_the_older()
-        return failures.is_lost_planner(texts) and self._lost_the_planner(texts)
+        return self._outlasts_the_older() if second else self._lost_the_planner(texts)
 
     def _outlasts_the_older(self) -> bool:
         """Whether the other driver is an older one, which ends when it notices this one: waits a moment for that."""
@@ -241,6 +240,7 @@ class SparkComponent:
         if isinstance(error, TopologyError):
             raise error
         if error is not None:
+            self._raise_if_java_is_gone(error)
             taken = isinstance(error, ZombieError)
             operation = "spout" if error is self.planner.fatal and not taken else "start"
             raise topology_error(failure_of(operation, 0, error), None) from error
@@ -251,6 +251,12 @@ class SparkComponent:
         if ended_by is not None:
             raised = failures.translated(failures.chain_of(ended_by), self.checkpoint.where)
             raise topology_error(failure_of("Spark", 0, raised), None) from raised
+
+    def _raise_if_java_is_gone(self, error: BaseException) -> None:
+        """Whatever asked Java first says only that nobody answered."""
+        if not isinstance(error, TridentError) and not java_answers(self.spark):
+            gone = failures.java_is_gone()
+            raise topology_error(failure_of("Spark", 0, gone), None) from gone
 
     def _refused(self, txid: int, error: BaseException) -> None:
         reason = f"spout failed before the batch began: {error}"

@@ -114,6 +114,14 @@ def _which(texts: list[str], python: str) -> str:
     )
 
 
+def java_is_gone() -> TridentError:
+    """The error of a run whose Java process has ended."""
+    return TridentError(
+        "Spark's Java process is gone: it was killed, or ran out of memory (spark.driver.memory). No data of the "
+        "running batch is lost: start the topology again, and it continues where it stopped"
+    )
+
+
 def translated(texts: list[str], checkpoint: str) -> TridentError:
     """Spark's error as an error of trident_py that names the cause and the next step."""
     text = " ".join(texts)
@@ -127,10 +135,7 @@ def translated(texts: list[str], checkpoint: str) -> TridentError:
     if is_of_storage(texts) and "://" in checkpoint:
         return storage_error(texts, checkpoint)
     if len(texts) == 1 and any(mark in text for mark in _JAVA_GONE):  # else Java told the causes
-        return TridentError(
-            "Spark's Java process is gone: it was killed, or ran out of memory (spark.driver.memory). No data of the "
-            "running batch is lost: start the topology again, and it continues where it stopped"
-        )
+        return java_is_gone()
     reason = innermost(texts)
     if advice := next((advice for mark, advice in _ADVICE.items() if mark in reason), ""):
         return TridentError(f"Spark failed: {reason}. {advice}")

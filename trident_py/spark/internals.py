@@ -149,6 +149,15 @@ def java_classes(spark: SparkSession) -> Any:
     return spark.sparkContext._jvm
 
 
+def java_answers(spark: SparkSession) -> bool:
+    """Whether the Java process is there and answers."""
+    try:
+        java_classes(spark).java.lang.System.nanoTime()
+    except Exception:
+        return False
+    return True
+
+
 def hadoop_settings(spark: SparkSession) -> Any:
     """Hadoop's settings as a query that is started now would see them: the context's and the session's."""
     return spark._jsparkSession.sessionState().newHadoopConf()
