@@ -234,7 +234,7 @@ def run(folder: Path) -> tuple[str, str]:
     try:
         cluster = Cluster(folder)
     except ServiceMissing as error:
-        raise Failed(f"{error}. On Linux, run it as root: sudo make cluster") from error
+        raise Failed(f"{error}. Next: sudo make cluster") from error
     with cluster:
         expected = on_one_machine(folder)
         cluster.start()

@@ -68,7 +68,7 @@ def test_without_root_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     done = CliRunner().invoke(weather_cluster.main, ["--out", str(tmp_path / "out")])
     assert done.exit_code == 1
-    assert "need root on Linux. On Linux, run it as root: sudo make cluster" in done.output
+    assert "need root on Linux. Next: sudo make cluster" in done.output
 
 
 def test_tables_that_differ_are_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
