@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 SITE = Path(pymysql.__file__).parents[1]
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 PORT = 9099
-SECONDS = 90
+SECONDS = 180
 PYTHON = f"""#!/bin/sh
 if [ -e /tmp/clock ] && [ -e {FAKETIME} ]; then
     export LD_PRELOAD={FAKETIME} FAKETIME_TIMESTAMP_FILE=/tmp/clock FAKETIME_NO_CACHE=1

@@ -17,10 +17,8 @@ from pyspark.errors import PySparkException
 from pyspark.serializers import UTF8Deserializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
-from pyspark.sql.datasource_internal import _SimpleStreamReaderWrapper
 from pyspark.sql.streaming import StreamingQuery
 
-PrefetchingReader = _SimpleStreamReaderWrapper  # how Spark's planner process wraps a simple reader
 SPARKS_PACKAGES = {"pyspark", "py4j"}  # executors have them
 _CAUSES = 6
 _MAP_IN_ARROW = "MapInArrow"

@@ -12,11 +12,10 @@ import pickle
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, SimpleDataSourceStreamReader
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from ..home import HomeAddress
-from .internals import PrefetchingReader
 from .stage import SCHEMA
 
 Offset = dict[str, Any]
@@ -54,13 +53,6 @@ def data_source(name: str, home: HomeAddress, paths: tuple[str, ...]) -> type[Da
         def readBetweenOffsets(self, start: Offset, end: Offset) -> Iterator[tuple]:
             return iter(self.planner.again(start, end))
 
-    class OnTheDriver(PrefetchingReader):
-        """Also reads the rows of a batch that is repeated after a restart here; Spark would let an executor do it."""
-
-        def getCache(self, start: Offset, end: Offset) -> Iterator[tuple]:
-            rows = super().getCache(start, end)
-            return self.simple_reader.readBetweenOffsets(start, end) if rows is None else rows
-
     class DescriptorSource(DataSource):
         @classmethod
         def name(cls) -> str:
@@ -69,8 +61,8 @@ def data_source(name: str, home: HomeAddress, paths: tuple[str, ...]) -> type[Da
         def schema(self) -> str:
             return SCHEMA
 
-        def streamReader(self, schema: Any) -> DataSourceStreamReader:
-            return OnTheDriver(DescriptorReader(self.options["run"]))
+        def simpleStreamReader(self, schema: Any) -> SimpleDataSourceStreamReader:
+            return DescriptorReader(self.options["run"])
 
     return DescriptorSource
 
