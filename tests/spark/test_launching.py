@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trident_py.spark.launching import is_alone, is_one_machine
+from trident_py.spark.launching import defaults, is_alone, is_one_machine
 
 from .test_sessions import program
 
@@ -61,3 +61,12 @@ def test_a_local_cluster_is_one_machine_and_not_one_process() -> None:
     masters = ["local", "local[*]", "local[2,3]", "local-cluster[2,1,1024]", "spark://host:7077", "yarn"]
     assert [is_alone(master) for master in masters] == [True, True, True, False, False, False]
     assert [is_one_machine(master) for master in masters] == [True, True, True, True, False, False]
+
+
+def test_on_a_cluster_no_setting_names_the_driver_and_an_exchange_writes_few_files(tmp_path: Path) -> None:
+    assert defaults("spark://host:7077", tmp_path) == {
+        "spark.app.name": "trident_py",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.shuffle.sort.bypassMergeThreshold": "1",
+    }
+    assert "spark.shuffle.sort.bypassMergeThreshold" not in defaults("local[*]", tmp_path)

@@ -44,6 +44,8 @@ _SOCKET_PATH = 60
 _JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
 _SHELL = "pyspark-shell"  # Spark's name for an application that nobody named
 _EVERYWHERE = {"spark.app.name": "trident_py", "spark.sql.session.timeZone": "UTC"}
+# By Spark's default a task of an exchange opens a file for each of up to 200 targets (docs/scale.md).
+_ON_CLUSTERS = {"spark.shuffle.sort.bypassMergeThreshold": "1"}
 
 
 def start(folder: Path, asked: dict[str, str]) -> SparkSession:
@@ -55,7 +57,7 @@ def start(folder: Path, asked: dict[str, str]) -> SparkSession:
     try:
         with temporary_files_in(folder), _java_options(folder):
             given = launched({"spark.ui.showConsoleProgress": "false", **asked}) | asked
-            ours = _defaults(given["spark.master"], folder)
+            ours = defaults(given["spark.master"], folder)
             free = {key: value for key, value in ours.items() if given.get(key, _SHELL) == _SHELL}
             return _session(given, free | asked)
     except BaseException as error:
@@ -97,11 +99,11 @@ def _choose_python(given: dict[str, str]) -> None:
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
-def _defaults(master: str, folder: Path) -> dict[str, str]:
+def defaults(master: str, folder: Path) -> dict[str, str]:
     """Our settings where nobody gave another. On a cluster they are few: executors cannot use a folder of the driver,
     nor reach its loopback."""
     if not is_alone(master):
-        return _EVERYWHERE
+        return _EVERYWHERE | _ON_CLUSTERS
     return {
         **_EVERYWHERE,
         "spark.ui.enabled": "false",
