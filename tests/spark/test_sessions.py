@@ -122,7 +122,8 @@ def test_what_a_killed_driver_leaves_is_swept_by_the_next_one(start: Start, tmp_
     until(living, "committed", 1)
     assert not left[0].exists()
     (own,) = folders.iterdir()
-    other = start(2, "divide")
+    other = start(2, "divide", str(tmp_path / "other checkpoints"))  # on the same one it would end the living driver
     other.communicate(timeout=PATIENCE)
+    assert living.poll() is None
     assert own.exists(), "the folder of a process that lives"
     kill(living)
