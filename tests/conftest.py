@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,28 +103,20 @@ def redis() -> Iterator[str]:
     if given:
         yield given
         return
-    for server in _started("redis", RedisServer()):
+    for server in _running("redis", RedisServer().start):
         yield server.url
 
 
 @pytest.fixture(scope="session")
 def hdfs() -> Iterator[HdfsServer]:
     """The HDFS of all tests. Leave it running; a test that kills starts its own."""
-    yield from _started("hdfs", HdfsServer())
+    yield from _running("hdfs", HdfsServer().start)
 
 
 def _own_kafka() -> Iterator[Callable[..., Any]]:
     """``own_kafka(**options)``: a broker of this test (or module) alone, to be killed and restarted at will."""
-    made: list[Any] = []
-
-    def start(**options: Any) -> Any:
-        made.append(KafkaBroker(**options))
-        with needed("kafka"):
-            return made[-1].start()
-
-    yield start
-    for broker in made:
-        broker.close()
+    for start in _own_server():
+        yield partial(start, "kafka")
 
 
 own_kafka = pytest.fixture(_own_kafka)
@@ -148,7 +141,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3Server]:
     """The S3 of all tests. Leave it running; a test that kills makes its own."""
-    yield from _started("s3", S3Server())
+    yield from _running("s3", S3Server().start)
 
 
 @pytest.fixture(params=["hdfs", "s3"])
@@ -170,7 +163,7 @@ def _own_server() -> Iterator[Callable[..., Any]]:
     made: list[Any] = []
 
     def start(kind: str, **options: Any) -> Any:
-        made.append(RedisServer(**options) if kind == "redis" else databases.OWN[kind](**options))
+        made.append({**databases.OWN, "kafka": KafkaBroker, "redis": RedisServer}[kind](**options))
         with needed(kind):
             return made[-1].start()
 
@@ -185,15 +178,12 @@ own_server_of_module = pytest.fixture(scope="module")(_own_server)
 
 def _served(kind: str) -> Iterator[Any]:
     """A server named by URL, or one started here."""
-    with needed(kind):
-        server = brokers.serve() if kind == "kafka" else databases.serve(kind)
-    yield server
-    server.close()
+    yield from _running(kind, brokers.serve if kind == "kafka" else partial(databases.serve, kind))
 
 
-def _started(kind: str, server: Any) -> Iterator[Any]:
+def _running(kind: str, start: Callable[[], Any]) -> Iterator[Any]:
     with needed(kind):
-        server.start()
+        server = start()
     yield server
     server.close()
 

@@ -104,8 +104,7 @@ def test_a_translator_that_reads_such_a_time_has_a_bad_record(kafka: Any, play: 
 def test_whether_a_time_is_bad_does_not_depend_on_who_looks(kafka: Any, play: Any, topic: str) -> None:
     write(kafka, topic, [(None, b"a", [], MICROSECONDS), (None, b"b", [], 1)])
     player = play(topic, fields=["value", "timestamp"], onBadRecord="skip")
-    metadata = player.coordination.initialize(1, 0, None, None)
-    payload = player.coordination.descriptors(1, 0, metadata)[0].payload
+    payload = player.describe(1)[0].payload
     chunks = player.tasks[0, 0].chunks(TransactionAttempt(1, 0), payload, ["value"])
     assert [chunk.length for chunk in chunks] == [1]
 

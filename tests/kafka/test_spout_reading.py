@@ -77,8 +77,7 @@ def test_typed_fields_are_arrow_columns(kafka: Any, play: Any) -> None:
     produce(kafka, topic, ['{"n": 1}'], key=b"k")
     fields = ["topic", "partition", "offset", "key", "value", "timestamp"]
     player = play(topic, fields=fields, value=Json("n bigint"))
-    metadata = player.coordination.initialize(1, 0, None, None)
-    payload = player.coordination.descriptors(1, 0, metadata)[0].payload
+    payload = player.describe(1)[0].payload
     (chunk,) = player.tasks[0, 0].chunks(TransactionAttempt(1, 0), payload)
     assert {name: column.type for name, column in chunk.columns.items()} == {
         "topic": pa.string(), "partition": pa.int32(), "offset": pa.int64(), "key": pa.binary(), "n": pa.int64(),
@@ -185,8 +184,7 @@ def test_which_records_are_bad_does_not_depend_on_the_fields_that_are_read(kafka
     topic = kafka.create_topic()
     produce(kafka, topic, ["nonsense", '{"n": 1}'])
     player = play(topic, value=Json("n bigint"), onBadRecord="skip")
-    metadata = player.coordination.initialize(1, 0, None, None)
-    payload = player.coordination.descriptors(1, 0, metadata)[0].payload
+    payload = player.describe(1)[0].payload
     assert [c.length for c in player.tasks[0, 0].chunks(TransactionAttempt(1, 0), payload, [])] == [1]
 
 

@@ -84,8 +84,7 @@ def test_a_chunk_of_heavy_records_has_few_of_them(kafka: Any, play: Any, monkeyp
     for partition in range(2):
         produce(kafka, topic, ["x" * size for size in sizes], partition)
     player = play(topic)
-    metadata = player.coordination.initialize(1, 0, None, None)
-    payload = player.coordination.descriptors(1, 0, metadata)[0].payload
+    payload = player.describe(1)[0].payload
     for attempt in range(2):
         chunks = player.tasks[0, 0].chunks(_attempt(attempt), payload)
         got = [[len(value) for (value,) in chunk.rows(["value"])] for chunk in chunks]

@@ -49,11 +49,15 @@ class Player:
         }
         self.reports: list[Any] = []
 
-    def emit(self, txid: int, attempt: int = 0) -> list[list[tuple]]:
-        """One attempt up to its commit. For each spout partition in turn the rows it emitted."""
+    def describe(self, txid: int, attempt: int = 0) -> list[Descriptor]:
+        """What the tasks of an attempt get, for each spout partition in turn."""
         metadata = self.coordination.initialize(txid, attempt, self.logged.get(txid - 1), self.logged.get(txid))
         self.logged[txid] = metadata
-        descriptors = self.coordination.descriptors(txid, attempt, metadata)
+        return self.coordination.descriptors(txid, attempt, metadata)
+
+    def emit(self, txid: int, attempt: int = 0) -> list[list[tuple]]:
+        """One attempt up to its commit. For each spout partition in turn the rows it emitted."""
+        descriptors = self.describe(txid, attempt)
         self.reports = []
         return [self._emit(d, TransactionAttempt(txid, attempt)) for d in descriptors]
 

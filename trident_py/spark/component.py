@@ -134,7 +134,7 @@ class SparkComponent:
             self.query = self._start()
         except Exception as error:
             texts = failures.chain_of(error)
-            if failures.is_lost_planner(texts) or failures.is_second_driver(texts):
+            if failures.passes(texts):
                 return error
             raise
         if not self._begun.is_set():
@@ -151,10 +151,9 @@ class SparkComponent:
         if ended_by is None or self.error is not None or self.planner.fatal is not None or self._wake.is_set():
             return False
         texts = failures.chain_of(ended_by)
-        second = failures.is_second_driver(texts)
-        if not (second or failures.is_lost_planner(texts)) or not self._is_between():
+        if not failures.passes(texts) or not self._is_between():
             return False
-        return self._outlasts_the_older() if second else self._lost_the_planner(texts)
+        return self._outlasts_the_older() if failures.is_second_driver(texts) else self._lost_the_planner(texts)
 
     def _outlasts_the_older(self) -> bool:
         """Whether the other driver is an older one, which ends when it notices this one: waits a moment for that."""
@@ -198,7 +197,7 @@ class SparkComponent:
                 return writer.start()
             except Exception as error:
                 texts = failures.chain_of(error)
-                if failures.is_lost_planner(texts) or failures.is_second_driver(texts):
+                if failures.passes(texts):
                     raise
                 raise failures.translated(texts, self.checkpoint.where) from error
 

@@ -86,6 +86,11 @@ def is_second_driver(texts: list[str]) -> bool:
     return any(mark in text for text in texts for mark in _TWO_DRIVERS)
 
 
+def passes(texts: list[str]) -> bool:
+    """Whether another query may go on: the planner process is lost, or another driver uses the checkpoint."""
+    return is_lost_planner(texts) or is_second_driver(texts)
+
+
 def lost_planner(texts: list[str], python: str) -> FailedException:
     """The failure to report before another query goes on. ``python``: the one that Spark starts."""
     return FailedException(f"Spark's process that plans batches died: {innermost(texts)}{_which(texts, python)}")
