@@ -22,7 +22,7 @@ LAYERS = [
     {"errors", "calls", "channel", "context", "leftovers", "secrets", "neighbour"},
     {"canonical"},
     {"config"},
-    {"tuples", "patience", "sessions", "sqlcodes", "names", "needs"},
+    {"tuples", "patience", "sessions", "sqlcodes", "names", "needs", "metrics"},
     {"blame"},
     {"chunks", "home", "documents"},
     {"operations"},

@@ -89,6 +89,8 @@ class JsonLines:
             record |= {"persisted": progress.persisted, "seconds": progress.seconds}
             if progress.backlog:
                 record["backlog"] = progress.backlog
+            if progress.metrics:
+                record["metrics"] = progress.metrics
         print(json.dumps(record, default=str), flush=True)
 
 

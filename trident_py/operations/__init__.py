@@ -1,5 +1,6 @@
 """Operations: the user code between spouts and states."""
 
+from ..metrics import IMetricsContext
 from .base import (
     Aggregator,
     Assembly,
@@ -10,6 +11,7 @@ from .base import (
     BaseOperation,
     CombinerAggregator,
     Consumer,
+    EachOperation,
     Filter,
     FlatMapFunction,
     Function,
@@ -17,8 +19,12 @@ from .base import (
     MapFunction,
     MultiReducer,
     Operation,
+    OperationAwareFlatMapFunction,
+    OperationAwareMapFunction,
+    ProjectionFactory,
     ReducerAggregator,
     TridentCollector,
+    TridentMultiReducerContext,
     TridentOperationContext,
 )
 from .determinism import deterministic, nondeterministic
@@ -33,15 +39,21 @@ __all__ = [
     "BaseOperation",
     "CombinerAggregator",
     "Consumer",
+    "EachOperation",
     "Filter",
     "FlatMapFunction",
     "Function",
     "GroupedMultiReducer",
+    "IMetricsContext",
     "MapFunction",
     "MultiReducer",
     "Operation",
+    "OperationAwareFlatMapFunction",
+    "OperationAwareMapFunction",
+    "ProjectionFactory",
     "ReducerAggregator",
     "TridentCollector",
+    "TridentMultiReducerContext",
     "TridentOperationContext",
     "deterministic",
     "nondeterministic",

@@ -15,7 +15,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from ..tuples import TransactionAttempt, TridentTuple
+from ..errors import DefinitionError
+from ..metrics import IMetricsContext
+from ..tuples import Fields, FieldsLike, TransactionAttempt, TridentTuple
 
 
 def name_of(operation: Any) -> str:
@@ -45,22 +47,73 @@ class TridentCollector:
         """Does nothing; a transport hint in Storm."""
 
 
-class TridentOperationContext:
-    """The index of the partition that an operation serves, and the number of partitions; passed to `prepare`.
+class ProjectionFactory:
+    """Makes tuples of some fields. ``create(parent)`` takes a tuple that has these fields."""
 
-    ``transaction`` is the running attempt, during every call of user code.
-    """
+    def __init__(self, parent: Fields, fields: FieldsLike) -> None:
+        self.fields = Fields.of(fields)
+        missing = [name for name in self.fields if name not in parent]
+        if missing:
+            raise DefinitionError(f"makeProjectionFactory: the input has no field {missing[0]!r}; it has {parent}")
+
+    def create(self, parent: TridentTuple) -> TridentTuple:
+        return parent.select(self.fields)
+
+
+class _PartitionContext(IMetricsContext):
+    """The partition that an operation serves, and the running attempt, which all operations of a task share."""
 
     def __init__(self, partitionIndex: int, numPartitions: int) -> None:
+        super().__init__()
         self._index = partitionIndex
         self._count = numPartitions
-        self.transaction: TransactionAttempt | None = None
+        self._attempt: list[TransactionAttempt | None] = [None]
+
+    @property
+    def transaction(self) -> TransactionAttempt | None:
+        return self._attempt[0]
+
+    @transaction.setter
+    def transaction(self, attempt: TransactionAttempt | None) -> None:
+        self._attempt[0] = attempt
 
     def getPartitionIndex(self) -> int:
         return self._index
 
     def numPartitions(self) -> int:
         return self._count
+
+
+class TridentOperationContext(_PartitionContext):
+    """The index of the partition that an operation serves, and the number of partitions; passed to `prepare`.
+
+    ``transaction`` is the running attempt, during every call of user code. Its ``register...`` methods take metrics of
+    the operation (`trident_py.metrics`), which ``running.progress`` shows.
+    """
+
+    _inputs: Fields = Fields()
+
+    def serving(self, inputs: tuple[Fields, ...], several: bool = False) -> TridentOperationContext:
+        """The context of one operation of the same task. ``inputs``: what its tuples have, by stream if ``several``."""
+        kind = TridentMultiReducerContext if several else TridentOperationContext
+        context: Any = kind(self._index, self._count)
+        context._attempt = self._attempt
+        context._inputs = inputs if several else Fields([name for fields in inputs for name in fields])
+        return context
+
+    def makeProjectionFactory(self, fields: FieldsLike) -> ProjectionFactory:
+        """Makes tuples of some of the operation's input fields. Raises DefinitionError for a field it has not."""
+        return ProjectionFactory(self._inputs, fields)
+
+
+class TridentMultiReducerContext(_PartitionContext):
+    """The context of a MultiReducer: a TridentOperationContext, but for projections of several streams."""
+
+    _inputs: tuple[Fields, ...] = ()
+
+    def makeProjectionFactory(self, streamIndex: int, fields: FieldsLike) -> ProjectionFactory:
+        """Makes tuples of some of the fields that the reducer reads of a stream."""
+        return ProjectionFactory(self._inputs[streamIndex], fields)
 
 
 class Operation:
@@ -74,6 +127,7 @@ class Operation:
 
 
 BaseOperation = Operation
+EachOperation = Operation
 
 
 class Function(Operation):
@@ -109,6 +163,11 @@ class FlatMapFunction(Operation):
     @abstractmethod
     def execute(self, tuple: TridentTuple) -> Iterable[Any]:
         raise NotImplementedError
+
+
+# A MapFunction here may have `prepare` and `cleanup`, so that it needs no second interface as in Storm.
+OperationAwareMapFunction = MapFunction
+OperationAwareFlatMapFunction = FlatMapFunction
 
 
 class Consumer(Operation):
@@ -193,8 +252,11 @@ class ReducerAggregator:
 class MultiReducer(Operation):
     """Sees the tuples of several streams, of one partition and batch; streamIndex tells the streams apart.
 
-    `execute` may return the new state (None keeps the old one).
+    `execute` may return the new state (None keeps the old one). `prepare` gets a TridentMultiReducerContext.
     """
+
+    def prepare(self, conf: dict, context: Any) -> None:
+        """Called once per partition, where the tuples are, before the first batch."""
 
     @abstractmethod
     def init(self, collector: TridentCollector) -> Any:
@@ -211,6 +273,9 @@ class MultiReducer(Operation):
 
 class GroupedMultiReducer(Operation):
     """A MultiReducer that runs once per group of several streams with the same grouping."""
+
+    def prepare(self, conf: dict, context: Any) -> None:
+        """As `MultiReducer.prepare`."""
 
     @abstractmethod
     def init(self, collector: TridentCollector, group: TridentTuple) -> Any:

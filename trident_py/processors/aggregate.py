@@ -114,7 +114,8 @@ class AggregateProcessor(Processor):
         super().__init__(context)
         self.spec = spec
         self.aggregators = [
-            context.prepare(as_aggregator(part.aggregator, merge=spec.phase == "merge")) for part in spec.parts
+            context.prepare(as_aggregator(part.aggregator, merge=spec.phase == "merge"), spec.inputs_of(part))
+            for part in spec.parts
         ]
         self.inputs = [spec.inputs_of(part) for part in spec.parts]
         self.attempt = TransactionAttempt(0, 0)

@@ -14,7 +14,8 @@ from typing import Any
 
 from ..chunks import Chunk
 from ..errors import TridentError
-from ..operations.base import TridentOperationContext
+from ..metrics import IMetricsContext
+from ..operations.base import GroupedMultiReducer, MultiReducer, TridentOperationContext
 from ..operations.roles import CleansUp, Prepares
 from ..tuples import Fields, TransactionAttempt
 
@@ -45,18 +46,24 @@ class NodeContext:
         self.consumed = consumed
         self.state = state
         self.report = report
+        self.metrics: list[IMetricsContext] = []
         self._prepared: list[Any] = []
 
     def kept(self, names: Iterable[str]) -> list[str]:
         """The names that a later node reads, in the given order."""
         return [name for name in names if name in self.wanted]
 
-    def prepare(self, operation: Any) -> Any:
-        """Returns this partition's own copy of an operation, prepared. A plain callable is returned as it is."""
+    def prepare(self, operation: Any, *inputs: Fields) -> Any:
+        """Returns this partition's own copy of an operation, prepared. A plain callable is returned as it is.
+
+        ``inputs``: the fields of the tuples that it gets, of each stream.
+        """
         prepared = operation
         if isinstance(operation, Prepares):
             prepared = copy.copy(operation)
-            prepared.prepare(self.conf, self.operations)
+            context = self.operations.serving(inputs, isinstance(operation, MultiReducer | GroupedMultiReducer))
+            prepared.prepare(self.conf, context)
+            self.metrics.append(context)
         self._prepared.append(prepared)
         return prepared
 

@@ -49,7 +49,7 @@ class FunctionProcessor(Processor):
     def __init__(self, spec: Each, context: NodeContext) -> None:
         super().__init__(context)
         self.spec = spec
-        self.function = context.prepare(spec.function)
+        self.function = context.prepare(spec.function, spec.inputs)
         self.carried = context.kept(context.inputs[0])
         self.collector = TridentCollector(lambda values: None, context.report_error)
 
@@ -204,7 +204,7 @@ class FilterProcessor(Processor):
     def __init__(self, spec: Keep, context: NodeContext) -> None:
         super().__init__(context)
         self.spec = spec
-        self.filter = context.prepare(spec.filter)
+        self.filter = context.prepare(spec.filter, spec.inputs)
         self.carried = context.kept(context.inputs[0])
 
     def execute(self, port: int, chunk: Chunk) -> None:
@@ -262,7 +262,7 @@ class ReplaceProcessor(Processor):
     def __init__(self, spec: Replace, context: NodeContext) -> None:
         super().__init__(context)
         self.spec = spec
-        self.function = context.prepare(spec.function)
+        self.function = context.prepare(spec.function, spec.inputs)
         self.call: Callable[[Any], Any] = self.function.execute if isinstance(self.function, Maps) else self.function
 
     def execute(self, port: int, chunk: Chunk) -> None:
@@ -299,7 +299,7 @@ class PeekProcessor(Processor):
     def __init__(self, spec: Peek, context: NodeContext) -> None:
         super().__init__(context)
         self.spec = spec
-        self.consumer = context.prepare(spec.consumer)
+        self.consumer = context.prepare(spec.consumer, spec.inputs)
         accepts = isinstance(self.consumer, Accepts)
         self.accept: Callable[[Any], Any] = self.consumer.accept if accepts else self.consumer
 

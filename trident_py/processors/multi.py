@@ -79,7 +79,7 @@ class MultiReduceProcessor(Processor):
     def __init__(self, spec: MultiReduce, context: NodeContext) -> None:
         super().__init__(context)
         self.spec = spec
-        self.reducer = context.prepare(spec.reducer)
+        self.reducer = context.prepare(spec.reducer, *spec.inputs)
         self.rows: list[Any] = []
         self.collector = TridentCollector(self.rows.append, context.report_error)
         self.state: Any = None

@@ -37,6 +37,7 @@ class SpoutProcessor(Processor):
         if self.emitter is None:
             self.emitter = make_emitter(self.info, self.partition, self.conf())
             self.emitter.report_to(self.context.report_error)
+            self.context.metrics.extend(self.emitter.contexts)
         chunks = self.emitter.chunks(self.attempt, payload, self.context.kept(self.info.fields))
         if chunks is not None:
             for chunk in chunks:

@@ -45,7 +45,7 @@ class PersistProcessor(Processor):
     def __init__(self, spec: PartitionPersist, context: NodeContext) -> None:
         super().__init__(context)
         self.spec = spec
-        self.updater = context.prepare(spec.updater)
+        self.updater = context.prepare(spec.updater, spec.inputs)
         self.attempt = TransactionAttempt(0, 0)
         self.buffer = TupleList(spec.inputs)
 
@@ -108,7 +108,7 @@ class QueryProcessor(Processor):
     def __init__(self, spec: StateQuery, context: NodeContext) -> None:
         super().__init__(context)
         self.spec = spec
-        self.query = context.prepare(spec.query)
+        self.query = context.prepare(spec.query, spec.inputs)
         self.chunks: list[Chunk] = []
 
     def start(self, attempt: TransactionAttempt) -> None:

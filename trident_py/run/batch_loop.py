@@ -123,7 +123,7 @@ class BatchLoop:
         emit = watch.lap()
         outcome = execute(batch, descriptors)
         process = watch.lap()
-        self._record(batch, outcome)
+        self._record(batch, outcome, emit + process)
         if outcome.failures:
             self._failed(batch, outcome.failures)
             return False
@@ -191,13 +191,16 @@ class BatchLoop:
             lambda error, failures: self._event("reported", batch, f"spout: {error}"),
         )
 
-    def _record(self, batch: BatchInfo, outcome: AttemptOutcome) -> None:
+    def _record(self, batch: BatchInfo, outcome: AttemptOutcome, seconds: float) -> None:
         reports = [report for report in outcome.reports if report.kind == "collected"]
         collected = [(report.value[0], report.partition, report.value[1]) for report in reports]
         self.running.attempted(self.program.component, batch.txid, batch.attempt, collected)
         for report in outcome.reports:
             if report.kind == "error":
                 self._event("reported", batch, report.value)
+        metrics = [(report.partition, report.value) for report in outcome.reports if report.kind == "metric"]
+        of_spouts = self.coordination.measured(lambda text: self._event("reported", batch, text))
+        self.progress.measured([*metrics, *of_spouts], seconds)
         self._unsteady(batch, [report for report in outcome.reports if report.kind == "unsteady"])
 
     def _unsteady(self, batch: BatchInfo, reports: list[NodeReport]) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..errors import TopologyError
+from ..metrics import Reported, Tallies
 from ..patience import Stopped
 from .program import failure_of, topology_error
 
@@ -32,7 +33,7 @@ class Progress:
 
     ``seconds`` of the last batch, by phase: "emit" (coordination and emitting in the driver), "process" (the tasks),
     "commit" (publishing, spout metadata). ``backlog``: by spout and partition, the backlog when the last batch was
-    defined, for spouts that can measure it.
+    defined, for spouts that can measure it. ``metrics``: what user code registered, by name (`trident_py.metrics`).
     """
 
     component: str
@@ -45,6 +46,13 @@ class Progress:
     receipts: dict[str, list[Any]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     backlog: dict[str, dict[str, int]] = field(default_factory=dict)
+    metrics: dict[str, Any] = field(default_factory=dict)
+    tallies: Tallies = field(default_factory=Tallies, repr=False, compare=False)
+
+    def measured(self, reports: Sequence[tuple[int, Reported]], seconds: float) -> None:
+        """Adds what the partitions reported of their metrics in one attempt, which took so long."""
+        self.tallies.attempt(reports, seconds)
+        self.metrics = self.tallies.values()
 
 
 Listener = Callable[[Event, Progress | None], None]

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from ..chunks import Chunk
 from ..context import with_context
+from ..metrics import IMetricsContext
 from ..operations.base import TridentOperationContext
 from ..partitioning import Route
 from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
@@ -38,6 +39,8 @@ class StateSource(Protocol):
     """Provides a task with the partitions of its states."""
 
     def state(self, program: Program, node: ProcessorNode, index: int, count: int, batch: BatchInfo) -> Any: ...
+
+    def metrics_of(self, node: ProcessorNode, index: int) -> IMetricsContext | None: ...
 
     def twin(self) -> Twin:
         """The process for second runs."""
@@ -103,6 +106,8 @@ class LevelTask:
         for stage in self.stages:
             if not (stage.commits or self.failed):
                 self._finish(stage)
+        if self.failed:
+            self._measure()
         yield from self._drain()
 
     def commit(self) -> Iterator[Row]:
@@ -111,13 +116,33 @@ class LevelTask:
         A stage that fails stops the stages it feeds. The others go on, as in Storm: their input is complete.
         """
         broken: set[TaskStage] = set()
+        counted = self.failed
         for stage in [] if self.failed else self.stages:
             if stage.commits and (not broken.isdisjoint(self.fed_by[stage]) or not self._finish(stage)):
                 broken.add(stage)
         if self.checks is not None and not self.failed:
             for difference in self.checks.end():
                 self._report(difference.node, "unsteady", difference.text)
+        if not counted:
+            self._measure()
         yield from self._drain()
+
+    def _measure(self) -> None:
+        """Reports what is new in the metrics of this task's operations, spouts and states, once for each attempt."""
+        for node in self.nodes:
+            processor = self.processors.get(node.id)
+            contexts = list(processor.context.metrics) if processor is not None else []
+            if isinstance(node, ProcessorNode) and (of_state := self.memory.metrics_of(node, self.partition)):
+                contexts.append(of_state)
+            for context in contexts:
+                for metric in context.take(partial(self._unmeasured, node)):
+                    try:
+                        self._report(node, "metric", metric)
+                    except Exception as error:  # a gauge's value that cannot be pickled
+                        self._unmeasured(node, metric.name, error)
+
+    def _unmeasured(self, node: Node, name: str, error: Exception) -> None:
+        self._report(node, "error", f"the metric {name!r} has no value: {error!r}")
 
     def _start(self, batch: BatchInfo) -> None:
         self.batch, self.failed = batch, False

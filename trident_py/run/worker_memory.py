@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..context import CurrentBatch, RunContext, with_context
+from ..metrics import IMetricsContext
 from ..plan import ProcessorNode
 from ..state.roles import Closes
 from ..tuples import TransactionAttempt
@@ -26,6 +27,7 @@ class RunMemory:
     def __init__(self) -> None:
         self.tasks: dict[tuple[str, int, int], LevelTask] = {}
         self.states: dict[tuple[str, int], tuple[Any, tuple[int, int]]] = {}
+        self.metrics: dict[tuple[str, int], IMetricsContext] = {}
         self.current: dict[str, CurrentBatch] = {}
         self._twin = Twin()
 
@@ -47,9 +49,14 @@ class RunMemory:
         if state is None or not (alone or fresh):
             if state is not None:
                 close(state)
-            state = node.state.factory.makeState(self._conf(program, node.state.name, batch), None, index, count)
+            metrics = self.metrics[key] = IMetricsContext()
+            state = node.state.factory.makeState(self._conf(program, node.state.name, batch), metrics, index, count)
         self.states[key] = (state, now)
         return state
+
+    def metrics_of(self, node: ProcessorNode, index: int) -> IMetricsContext | None:
+        """The metrics of a partition of the node's state; None if this process has not made it."""
+        return None if node.state is None else self.metrics.get((node.state.id, index))
 
     def _conf(self, program: Program, name: str, batch: BatchInfo) -> dict:
         return with_context(

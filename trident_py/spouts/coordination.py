@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import logging
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..errors import FailedException
+from ..metrics import Reported
 from ..tuples import TransactionAttempt
 from .coordinators import Report, SpoutCoordinator, make_coordinator
 from .inspection import SpoutNodeInfo
@@ -185,6 +187,16 @@ class Coordination:
                 log.warning("spout %s cannot report its backlog: %s", info.id, error)
         return {spout: waiting for spout, waiting in backlogs.items() if waiting}
 
+    def measured(self, failed: Callable[[str], Any]) -> list[tuple[int, Reported]]:
+        """Returns what is new in the metrics of spouts that emit in the driver process, and of the coordinators, by
+        partition. ``failed`` gets a text for each metric that raised an error."""
+        return [
+            (context.getPartitionIndex(), report)
+            for info, coordinator in self._pairs()
+            for context in coordinator.contexts
+            for report in context.take(partial(_unmeasured, failed, info.id))
+        ]
+
     def close(self) -> None:
         """Closes every spout, even if one fails to close; then raises the first error."""
         errors = []
@@ -199,3 +211,7 @@ class Coordination:
 
     def _pairs(self) -> list[tuple[SpoutNodeInfo, SpoutCoordinator]]:
         return list(zip(self._spouts, self._coordinators, strict=True))
+
+
+def _unmeasured(failed: Callable[[str], Any], spout: str, name: str, error: Exception) -> None:
+    failed(f"spout {spout}: the metric {name!r} has no value: {error!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..chunks import Chunk
@@ -37,9 +37,11 @@ def make_coordinator(info: SpoutNodeInfo, conf: dict, store: MetadataStore, repo
 
 
 class SpoutCoordinator:
-    """The driver side of one spout. ``home`` says whether it emits in the driver process."""
+    """The driver side of one spout. ``home`` says whether it emits in the driver process. ``contexts``: those that its
+    parts in the driver process got; they hold metrics."""
 
     home: bool = False
+    contexts: Sequence[SpoutContext] = ()
 
     def restore(self, txid: int, metadata: Any) -> None:
         """Continues a run after ``txid``, whose metadata is given."""
@@ -122,7 +124,8 @@ class _HomeCoordinator(_Emitting):
     def __init__(self, info: SpoutNodeInfo, report: Report) -> None:
         self.info = info
         self._tasks = Instances(info, report)
-        self._spouts = [snapshot(info.spout) for _ in self._tasks.contexts]
+        self.contexts = self._tasks.contexts
+        self._spouts = [snapshot(info.spout) for _ in self.contexts]
 
     def ended(self, txid: int) -> bool:
         return all(ended(spout, txid) for spout in self._spouts)
@@ -224,7 +227,9 @@ class TridentSpoutCoordinator(_Coordinated, _Emitting):
         self._tasks = Instances(info, report)
         spout, contexts = snapshot(info.spout), self._tasks.contexts
         reporting = with_context(conf, report=self._tasks.report)
-        super().__init__(spout, spout.getCoordinator(info.id, reporting, SpoutContext(info.id, 0, len(contexts))))
+        own = SpoutContext(info.id, 0, len(contexts))
+        self.contexts = [own, *contexts]
+        super().__init__(spout, spout.getCoordinator(info.id, reporting, own))
         self._emitters = [spout.getEmitter(info.id, conf, context) for context in (contexts if self.home else [])]
         self._active: dict[int, TransactionAttempt] = {}
 
@@ -292,7 +297,8 @@ class PartitionedCoordinator(_Coordinated):
         opaque = isinstance(info.spout, IOpaquePartitionedTridentSpout)
         self._positions = OpaquePositions(info.id, store) if opaque else None
         spout = snapshot(info.spout)
-        super().__init__(spout, spout.getCoordinator(conf, SpoutContext(info.id, 0, info.partitions)))
+        self.contexts = [SpoutContext(info.id, 0, info.partitions)]
+        super().__init__(spout, spout.getCoordinator(conf, self.contexts[0]))
 
     def initialize(self, tx: TransactionAttempt, previous: Any, current: Any) -> Any:
         if current is not None and self._positions is None:

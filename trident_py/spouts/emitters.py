@@ -27,7 +27,10 @@ class TaskEmitter:
     """Emits one partition of one spout.
 
     Call `chunks` first: it returns an iterator of columns, or None if the spout emits tuples; then call `emit`.
+    ``contexts``: those that the user's emitter got; they hold metrics.
     """
+
+    contexts: Sequence[SpoutContext] = ()
 
     def chunks(self, attempt: TransactionAttempt, payload: Any, wanted: Wanted = None) -> Iterator[Chunk] | None:
         """Returns the batch as columns, a part at a time, with at least the wanted fields. None: it comes as tuples."""
@@ -77,9 +80,9 @@ class TridentEmitter(TaskEmitter):
     """Drives an ITridentSpout's emitter. It learns of a batch's success with the next batch at the latest."""
 
     def __init__(self, info: SpoutNodeInfo, index: int, conf: dict) -> None:
-        context = SpoutContext(info.id, index, partitions_of(info.spout, info.partitions))
+        self.contexts = [SpoutContext(info.id, index, partitions_of(info.spout, info.partitions))]
         self._info = info
-        self._emitter = snapshot(info.spout).getEmitter(info.id, conf, context)
+        self._emitter = snapshot(info.spout).getEmitter(info.id, conf, self.contexts[0])
         self._emit_chunks = method_of(self._emitter, "emitChunks")
         self._pending: TransactionAttempt | None = None
 
@@ -121,7 +124,8 @@ class _Partitions(TaskEmitter):
         self._info = info
         self._index = index
         self._tasks = partitions_of(info.spout, info.partitions)
-        self._emitter = snapshot(info.spout).getEmitter(conf, SpoutContext(info.id, index, self._tasks))
+        self.contexts = [SpoutContext(info.id, index, self._tasks)]
+        self._emitter = snapshot(info.spout).getEmitter(conf, self.contexts[0])
         self._payloads: list[Any] = []
         self.assigned: dict[str, Any] = {}
 

@@ -106,7 +106,8 @@ class Super:
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument that we pass to an operation: "collector", "state", "context" or "attempt"."""
+    """An argument that we pass to an operation: "collector", "state", "context" or "attempt"; or what the context
+    makes, a "metric" or a "projection"."""
 
     role: str
 

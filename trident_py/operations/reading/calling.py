@@ -250,7 +250,16 @@ class CallReader(Origins):
             self.emitted(union(args.values), place)
         if owner.role == "context" and name == "transaction":
             return frozenset([Argument("attempt")])
-        same_again = {"context": ("numPartitions",), "attempt": ("txid", "getTransactionId")}
+        made = tables.MADE_BY_CONTEXT.get(name) if owner.role == "context" else None
+        if made is not None or (owner.role == "metric" and name in tables.MORE_METRICS):
+            called = [self.call(atom, Args(), place) for atom in union(args.positional)] if name == "time" else []
+            return union(called) | frozenset([Argument(made or "metric")])
+        same_again = {
+            "context": ("numPartitions",),
+            "attempt": ("txid", "getTransactionId"),
+            "metric": tables.COUNTS,
+            "projection": ("create",),
+        }
         if name not in same_again.get(owner.role, (name,)):
             self.report(findings.calls(name, place))
         return PLAIN

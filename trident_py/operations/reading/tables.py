@@ -170,6 +170,14 @@ COPIES = frozenset(("copy.copy", "copy.deepcopy"))
 GO_DEEP = TEXTS | frozenset(("json.dumps", "pickle.dumps", "pprint.pformat", "reprlib.repr"))
 # Methods of files and iterators, which no value of a tuple is.
 STREAMS = frozenset(_words("read readline readlines readinto read1 send throw __next__ truncate seek tell"))
+# What a context makes in `prepare`. Metrics count beside the tuples: what goes into them comes back to no tuple.
+MADE_BY_CONTEXT = {
+    **dict.fromkeys(_words("registerMetric registerTimer registerHistogram registerMeter registerCounter"), "metric"),
+    **dict.fromkeys(_words("registerGauge registerMetricSet"), "metric"),
+    "makeProjectionFactory": "projection",
+}
+COUNTS = tuple(_words("inc dec mark update incr incrBy setValue stop close"))  # of metrics; they return nothing
+MORE_METRICS = ("scope", "time")
 SCALARS = frozenset(
     f"builtins.{name}" for name in _words("int float str bool bytes len round abs sum ord chr complex repr")
 )

@@ -1,0 +1,111 @@
+"""The driver's side of metrics: what the partitions report, added up."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .numbers import Snapshot, Summary
+
+KEPT = 1028  # values that percentiles are taken of: codahale's number
+
+
+class Tally:
+    """The driver's side of a metric: adds up what the partitions report."""
+
+    def add(self, partition: int, new: Any) -> None:
+        raise NotImplementedError
+
+    def ended(self, seconds: float) -> None:
+        """The attempt whose reports were added took so long."""
+
+    def value(self) -> Any:
+        """What ``progress.metrics`` shows."""
+        raise NotImplementedError
+
+
+class Total(Tally):
+    """A sum."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, partition: int, new: int) -> None:
+        self.count += new
+
+    def value(self) -> Any:
+        return self.count
+
+
+class Rate(Total):
+    """A sum, and how much it grew by in each second of the last attempt."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before = 0
+        self.rate = 0.0
+
+    def ended(self, seconds: float) -> None:
+        self.rate = (self.count - self.before) / seconds if seconds > 0 else 0.0
+        self.before = self.count
+
+    def value(self) -> dict[str, float]:
+        return {"count": self.count, "rate": self.rate}
+
+
+class Distribution(Tally):
+    """What is exact about all numbers, and percentiles of the latest sampled ones."""
+
+    def __init__(self) -> None:
+        self.all = Summary()
+        self.recent: deque[float] = deque(maxlen=KEPT)
+
+    def add(self, partition: int, new: Summary) -> None:
+        self.all.join(new.count, new.sum, new.min, new.max)
+        self.recent.extend(new.sample)
+
+    def value(self) -> dict[str, float]:
+        every, recent = self.all, Snapshot(self.recent)
+        exact = {"count": every.count, "min": every.min, "max": every.max, "mean": every.sum / max(every.count, 1)}
+        return exact | {"p50": recent.getMedian(), "p95": recent.get95thPercentile(), "p99": recent.get99thPercentile()}
+
+
+class Latest(Tally):
+    """The latest value by partition."""
+
+    def __init__(self) -> None:
+        self.by_partition: dict[int, Any] = {}
+
+    def add(self, partition: int, new: Any) -> None:
+        self.by_partition[partition] = new
+
+    def value(self) -> dict[int, Any]:
+        return dict(sorted(self.by_partition.items()))
+
+
+class Reported(NamedTuple):
+    """What a metric of one partition reports to the driver after an attempt."""
+
+    name: str
+    tally: Tally
+    new: Any
+
+
+class Tallies:
+    """All metrics of a component, on the driver."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[str, Tally] = {}
+
+    def attempt(self, reports: Sequence[tuple[int, Reported]], seconds: float) -> None:
+        """Adds what the partitions reported of one attempt. A name that two kinds of metrics have is the first's."""
+        for partition, report in reports:
+            tally = self._tallies.setdefault(report.name, report.tally)
+            if type(tally) is type(report.tally):
+                tally.add(partition, report.new)
+        for tally in self._tallies.values():
+            tally.ended(seconds)
+
+    def values(self) -> dict[str, Any]:
+        return {name: tally.value() for name, tally in sorted(self._tallies.items())}
