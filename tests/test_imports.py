@@ -44,6 +44,7 @@ LAYERS = [
     {"guarantees"},
     {"run/digests"},
     {"run/batch_loop"},
+    {"drpc"},
     {"topology"},
     {"local", "spark"},
     {"testing"},

@@ -68,9 +68,7 @@ def test_every_key_that_the_code_knows_is_named_by_config() -> None:
     assert used - set(known_keys()) == set()
 
 
-@pytest.mark.parametrize(
-    "define", [lambda t: t.newDRPCStream("words"), lambda t: t.newStream("s", FixedBatchSpout("a", 1)).window()]
-)
+@pytest.mark.parametrize("define", [lambda t: t.newStream("s", FixedBatchSpout("a", 1)).window()])
 def test_what_is_not_there_yet_says_so(define: Any) -> None:
     with pytest.raises(DefinitionError, match="is not supported yet"):
         define(TridentTopology())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .config import Config
+from .drpc import LocalDRPC
 from .errors import (
     DefinitionError,
     DRPCExecutionException,
@@ -33,6 +34,7 @@ __all__ = [
     "JoinOutFieldsMode",
     "JoinType",
     "LocalCluster",
+    "LocalDRPC",
     "MissingValueError",
     "ReportedFailedException",
     "RunningTopology",

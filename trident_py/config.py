@@ -34,6 +34,7 @@ class Config(dict[str, Any]):
     TRANSACTIONAL_ZOOKEEPER_SERVERS = "transactional.zookeeper.servers"
     TRANSACTIONAL_ZOOKEEPER_PORT = "transactional.zookeeper.port"
     DRPC_REQUEST_TIMEOUT_SECS = "drpc.request.timeout.secs"
+    DRPC_WORKER_THREADS = "drpc.worker.threads"
 
     # Keys of trident_py that Storm does not have.
     TOPOLOGY_MAX_BATCH_ATTEMPTS = "topology.max.batch.attempts"
@@ -81,6 +82,10 @@ def _seconds(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
 
+def _more(value: Any) -> bool:
+    return _seconds(value) and value > 0
+
+
 def _names(value: Any) -> bool:
     names = [value] if isinstance(value, str) else value
     return isinstance(names, list | tuple) and all(isinstance(name, str) and name for name in names)
@@ -92,6 +97,8 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_SPOUT_MAX_BATCH_SIZE: (_counts, "a number of tuples, at least 1"),
     Config.TOPOLOGY_START_WAIT_SECS: (_seconds, "a number of seconds, at least 0"),
     Config.TOPOLOGY_STOP_GRACE_SECS: (_seconds, "a number of seconds, at least 0"),
+    Config.DRPC_REQUEST_TIMEOUT_SECS: (_more, "a number of seconds, more than 0"),
+    Config.DRPC_WORKER_THREADS: (_counts, "a number of threads, at least 1"),
     Config.TOPOLOGY_ERROR_VALUES: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_HOME_NETWORK: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_HOME_PORT: (lambda value: _counts(value) and value < 65_536, "a port, 1 to 65535"),

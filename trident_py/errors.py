@@ -101,4 +101,22 @@ class SpoutError(TridentError):
 
 
 class DRPCExecutionException(TridentError):
-    """A DRPC request failed."""
+    """A DRPC request failed; the message names the cause. It is not tried again.
+
+    ``type``, as in Storm: "FAILED_REQUEST" (the function raised an exception, or there is no such function),
+    "SERVER_SHUTDOWN" (its topology has ended, or too many requests wait), "SERVER_TIMEOUT", or, from a server,
+    "INTERNAL_ERROR".
+    """
+
+    def __init__(self, message: str, type: str = "FAILED_REQUEST") -> None:
+        super().__init__(message)
+        self.type = type
+
+    def get_type(self) -> str:
+        return self.type
+
+    def get_msg(self) -> str:
+        return str(self)
+
+    def __reduce__(self) -> tuple:
+        return DRPCExecutionException, (self.args[0], self.type)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import uuid
 from dataclasses import replace
-from typing import Any
 
 from . import home
 from .canonical import SET_ORDER
 from .context import with_context
+from .drpc.functions import functions_of
 from .errors import DefinitionError, TridentError
 from .guarantees.table import trusted
 from .guarantees.tracing import by_hash_seed
@@ -17,8 +17,9 @@ from .run.agreement import Seeded, Standing
 from .run.batch_loop import BatchLoop
 from .run.deciding import DECIDED
 from .run.opening import SETTLED
-from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows, outcome
-from .run.progress import RunningTopology, log
+from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan
+from .run.progress import Requests, RunningTopology, log
+from .run.task import run_attempt
 from .run.worker_memory import end_run, task_for
 from .spouts.coordination import Coordination, Descriptor
 from .spouts.metadata import FileMetadataStore, MemoryMetadataStore, MetadataStore
@@ -68,8 +69,11 @@ class LocalCluster:
         run = f"{name}-{uuid.uuid4().hex[:12]}"
         settings = with_context(conf or {}, topology=name, run=run, home=None)
         programs = compile_plan(topology.plan, settings)
-        running = LocalRunningTopology(name, run, programs, self.checkpoints)
-        self._running = [other for other in self._running if other.isActive] + [running]
+        functions = functions_of(topology.plan, settings)
+        running = LocalRunningTopology(name, run, programs, self.checkpoints, functions)
+        if functions is not None:
+            functions.begin(running, programs)
+        self._running = [other for other in self._running if other.isActive or other.requests] + [running]
         running.start()
         return running
 
@@ -83,8 +87,10 @@ class LocalCluster:
 class LocalRunningTopology(RunningTopology):
     """A topology that runs in this process: a thread for each component."""
 
-    def __init__(self, name: str, run: str, programs: list[Program], checkpoints: str | None) -> None:
-        super().__init__(name, [program.component for program in programs])
+    def __init__(
+        self, name: str, run: str, programs: list[Program], checkpoints: str | None, requests: Requests | None
+    ) -> None:
+        super().__init__(name, [program.component for program in programs], requests)
         self.run = run
         self._programs = {program.component: program for program in programs}
         self._checkpoints = checkpoints
@@ -192,21 +198,10 @@ class LocalComponent:
         self.running.event(self.program.component, "reported", None, None, f"spout {spout}: {error!r}")
 
     def _execute(self, batch: BatchInfo, descriptors: list[Descriptor] | None) -> AttemptOutcome:
-        """Runs one attempt, level after level. In each level all tasks execute first, then all commit."""
+        """Runs one attempt of a batch in this process."""
         if descriptors is None:
             raise TridentError("LocalCluster needs the descriptors of every attempt")
-        rows = list(descriptor_rows(descriptors))
-        for level in range(self.program.level_count):
-            rows = self._level(level, batch, rows)
-        return outcome((tag, block) for _, tag, block in rows)
-
-    def _level(self, level: int, batch: BatchInfo, rows: list[Any]) -> list[Any]:
-        count = self.program.partitions(level)
-        arriving: list[list[tuple[int, bytes]]] = [[] for _ in range(count)]
-        for target, tag, block in rows:
-            arriving[target].append((tag, block))
-        tasks = [task_for(self.program, level, partition, batch) for partition in range(count)]
-        leaving = [row for task, arrived in zip(tasks, arriving, strict=True) for row in task.execute(batch, arrived)]
-        if any(task.failed for task in tasks):
-            return leaving
-        return leaving + [row for task in tasks for row in task.commit()]
+        program = self.program
+        return run_attempt(
+            program, lambda level, partition: task_for(program, level, partition, batch), batch, descriptors
+        )

@@ -54,6 +54,14 @@ class SpoutNode(Node):
 
 
 @dataclass(frozen=True)
+class DRPCNode(SpoutNode):
+    """The source of a DRPC function, named by ``spout_id``: one tuple for each request, with the field ``args``. It has
+    no batches and no txids. ``drpc``: the LocalDRPC that answers the function, None for the process's own."""
+
+    drpc: Any = None
+
+
+@dataclass(frozen=True)
 class ProcessorNode(Node):
     """A step that processes the tuples of one partition. ``committer``: it updates a state.
 
@@ -116,7 +124,7 @@ class Plan:
         """Raises DefinitionError if two streams have the same name."""
         names: set[str] = set()
         for node in self.nodes:
-            if isinstance(node, SpoutNode):
+            if isinstance(node, SpoutNode) and not isinstance(node, DRPCNode):
                 if node.spout_id in names:
                     raise DefinitionError(
                         f"two streams are named {node.spout_id!r}; newStream's first argument names the spout's "
@@ -139,6 +147,8 @@ def explain(plan: Plan) -> str:
 
 def describe(node: Node) -> str:
     """A short description of a node."""
+    if isinstance(node, DRPCNode):
+        return f"DRPC {node.spout_id}"
     if isinstance(node, SpoutNode):
         return f"spout {node.spout_id}: {type(node.spout).__name__}"
     if isinstance(node, PartitionNode):

@@ -145,6 +145,28 @@ class TransactionAttempt(NamedTuple):
         return f"{self.txid}:{self.attemptId}"
 
 
+class RichSpoutBatchId(NamedTuple):
+    """The batch id of aggregators for a DRPC request: a number of its own, and no transaction.
+
+    Source in Storm: org.apache.storm.trident.spout.RichSpoutBatchId.
+    """
+
+    id: int
+
+    def getId(self) -> int:
+        return self.id
+
+    def getAttemptId(self) -> int:
+        """0: a request is not tried again."""
+        return 0
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+BatchId = TransactionAttempt | RichSpoutBatchId
+
+
 class _Missing:
     """The placeholder for a value that was never emitted. Reading it is an error; carrying it is not."""
 

@@ -63,4 +63,4 @@ def later(case: dict[str, Any]) -> str | None:
     ops = {step["op"] for step in case["steps"]}
     if ops.intersection(WINDOWS):
         return "windows come in a later issue"
-    return "DRPC comes in a later issue" if "newDRPCStream" in ops else None
+    return None

@@ -9,12 +9,20 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from trident_py import Config, JoinOutFieldsMode, JoinType, TopologyError, TridentError, TridentTopology
+from trident_py import (
+    Config,
+    JoinOutFieldsMode,
+    JoinType,
+    TopologyError,
+    TridentError,
+    TridentTopology,
+)
 from trident_py.operations import Aggregator
 from trident_py.operations.builtin import FirstN
 from trident_py.testing import collect
 
 from . import ops, states
+from .requests import Requests
 from .spout import CaseSpout
 
 TIMEOUT = 120
@@ -32,6 +40,7 @@ class Interpreter:
         self.sinks: dict[str, list[str]] = {}
         self.peeks: list[str] = []
         self.states: dict[str, states.CaseState] = {}
+        self.requests = Requests(case.get("drpc", []))
         self.batches = max((len(s["batches"]) for s in case["spouts"].values()), default=0)
 
     def build(self) -> Any:
@@ -63,9 +72,12 @@ class Interpreter:
     def newStream(self, step: dict) -> Any:
         name = step["spout"]
         spec = self.case["spouts"][name]
-        stream = self.topology.newStream(name, CaseSpout(name, spec, self.batches, self.script))
+        stream = self.topology.newStream(name, CaseSpout(name, spec, self.batches, self.script, self.requests))
         partitions = spec.get("partitions", 1)
         return stream.parallelismHint(partitions) if partitions > 1 else stream
+
+    def newDRPCStream(self, step: dict) -> Any:
+        return self.topology.newDRPCStream(step["function"], self.requests.drpc)
 
     def newStaticState(self, step: dict) -> Any:
         return self.topology.newStaticState(states.StaticFactory(step.get("entries", []), step.get("snapshot")))
@@ -228,11 +240,12 @@ def run(case: dict[str, Any], cluster: Any) -> dict[str, Any]:
     try:
         if not running.awaitTermination(TIMEOUT):
             raise TimeoutError(f"{case['name']} still runs after {TIMEOUT} s at txid {running.txid}")
+        made.requests.ask(None)
     except TridentError as failed:
         error = _error(failed, "run")
     finally:
         running.stop()
-    return {"name": case["name"], "error": error, "drpc": [], **_result(made, running)}
+    return {"name": case["name"], "error": error, **_result(made, running)}
 
 
 def _result(made: Interpreter, running: Any) -> dict[str, Any]:
@@ -246,6 +259,7 @@ def _result(made: Interpreter, running: Any) -> dict[str, Any]:
         "calls": {log: calls for state in made.states.values() for log, calls in state.logs().items()},
         "attempts": {str(txid): attempt for txid, attempt in running.attempts.items()},
         "failsFired": fired,
+        "drpc": made.requests.answers(),
         "peeks": {step: [[*seen] for seen in peeks.get(step, [])] for step in made.peeks},
     }
 

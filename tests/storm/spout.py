@@ -7,20 +7,22 @@ from typing import Any
 from trident_py.spouts import ITridentSpout
 
 from .ops import Script
+from .requests import Requests
 
 
 class CaseSpout(ITridentSpout):
     """Batch i is txid i; task i of n emits every n-th tuple. It ends after ``count`` batches."""
 
-    def __init__(self, name: str, spec: dict, count: int, script: Script) -> None:
+    def __init__(self, name: str, spec: dict, count: int, script: Script, requests: Requests | None = None) -> None:
         self.name = name
         self.spec = spec
         self.count = count
         self.script = script
+        self.requests = requests
         self.kind = spec.get("kind", "transactional")
 
     def getCoordinator(self, txStateId: str, conf: dict, context: Any) -> Any:
-        return CaseCoordinator(self.count)
+        return CaseCoordinator(self.count, self.requests)
 
     def getEmitter(self, txStateId: str, conf: dict, context: Any) -> Any:
         return CaseEmitter(self, conf, context.getThisTaskIndex(), context.numPartitions())
@@ -33,13 +35,16 @@ class CaseSpout(ITridentSpout):
 
 
 class CaseCoordinator(ITridentSpout.BatchCoordinator):
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, requests: Requests | None) -> None:
         self.count = count
+        self.requests = requests
 
     def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> int:
         return txid
 
     def isReady(self, txid: int) -> bool:
+        if self.requests is not None:
+            self.requests.ask(txid - 1)
         return txid <= self.count
 
     def isExhaustedAt(self, txid: int) -> bool:

@@ -80,6 +80,6 @@ def test_every_deviation_has_its_case() -> None:
 @pytest.mark.parametrize(
     "recorded", [r for r in cases.random() if cases.later(r.case)], ids=lambda recorded: recorded.name
 )
-@pytest.mark.xfail(strict=True, reason="windows and DRPC come in a later issue")
-def test_a_random_case_with_windows_or_drpc(recorded: cases.Recorded, cluster: Any) -> None:
+@pytest.mark.xfail(strict=True, reason="windows come in a later issue")
+def test_a_random_case_with_windows(recorded: cases.Recorded, cluster: Any) -> None:
     assert diff(recorded.case, recorded.result, run(recorded.case, cluster)) == {}

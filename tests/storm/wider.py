@@ -16,7 +16,7 @@ LEFT_OUT = {
     "tumblingWindow": "windows come in a later issue",
     "slidingWindow": "windows come in a later issue",
     "window": "windows come in a later issue",
-    "newDRPCStream": "DRPC comes in a later issue",
+    "newDRPCStream": "`generate` draws it",
     "minBy": "S14: an empty partition ends Storm's worker; `generate` draws it with full batches",
     "maxBy": "as minBy",
     "min": "as minBy",

@@ -1,6 +1,7 @@
 """Processors: what each kind of node does to the tuples of one partition of one batch, on either cluster."""
 
 from .aggregate import Aggregate, Part
+from .answer import Answer
 from .base import NodeContext, Processor
 from .each import Collect, Each, Keep, Peek, Project, Replace
 from .multi import Joiner, Merge, MultiReduce
@@ -8,6 +9,7 @@ from .states import PartitionPersist, StateQuery
 
 __all__ = [
     "Aggregate",
+    "Answer",
     "Collect",
     "Each",
     "Joiner",

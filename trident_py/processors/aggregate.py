@@ -22,7 +22,7 @@ from ..canonical import key_of
 from ..chunks import Chunk, as_arrow
 from ..errors import TridentError
 from ..operations.base import CombinerAggregator, TridentCollector, name_of
-from ..tuples import Fields, TransactionAttempt
+from ..tuples import BatchId, Fields, TransactionAttempt
 from .base import NodeContext, Processor, Spec
 from .folds import as_aggregator
 
@@ -118,10 +118,10 @@ class AggregateProcessor(Processor):
             for part in spec.parts
         ]
         self.inputs = [spec.inputs_of(part) for part in spec.parts]
-        self.attempt = TransactionAttempt(0, 0)
+        self.attempt: BatchId = TransactionAttempt(0, 0)
         self.rows: list[Any] = []
 
-    def start(self, attempt: TransactionAttempt) -> None:
+    def start(self, attempt: BatchId) -> None:
         self.attempt = attempt
         self.rows = []
 
@@ -158,7 +158,7 @@ class WholeProcessor(AggregateProcessor):
         super().__init__(spec, context)
         self.run: _Run | None = None
 
-    def start(self, attempt: TransactionAttempt) -> None:
+    def start(self, attempt: BatchId) -> None:
         super().start(attempt)
         self.run = None if self.spec.single else self._open()
 
@@ -188,7 +188,7 @@ class WholeProcessor(AggregateProcessor):
 
     def _designated(self) -> bool:
         index, count = self.context.operations.getPartitionIndex(), self.context.operations.numPartitions()
-        return index == (self.attempt.txid % count if self.spec.single == "batch" else 0)
+        return index == (self.attempt.getId() % count if self.spec.single == "batch" else 0)
 
 
 class GroupedProcessor(AggregateProcessor):
@@ -199,7 +199,7 @@ class GroupedProcessor(AggregateProcessor):
         self.group: Fields = spec.group or Fields()
         self.groups: dict[tuple, tuple[tuple, _Run]] = {}
 
-    def start(self, attempt: TransactionAttempt) -> None:
+    def start(self, attempt: BatchId) -> None:
         super().start(attempt)
         self.groups = {}
 
@@ -265,7 +265,7 @@ class KernelProcessor(Processor):
         self.pending = 0
         self.bound = 0
 
-    def start(self, attempt: TransactionAttempt) -> None:
+    def start(self, attempt: BatchId) -> None:
         self.general.emit = self.emit
         self.general.start(attempt)
         self.counter, self.tables, self.pending, self.bound = Counter(), [], 0, 0

@@ -17,7 +17,7 @@ from ..errors import TridentError
 from ..metrics import IMetricsContext
 from ..operations.base import GroupedMultiReducer, MultiReducer, TridentOperationContext
 from ..operations.roles import CleansUp, Prepares
-from ..tuples import Fields, TransactionAttempt
+from ..tuples import BatchId, Fields
 
 
 class NodeContext:
@@ -120,8 +120,8 @@ class Processor:
         self.context = context
         self.emit: Callable[[Chunk], None] = lambda chunk: None
 
-    def start(self, attempt: TransactionAttempt) -> None:
-        """A new attempt begins. Drops everything left from an older one."""
+    def start(self, attempt: BatchId) -> None:
+        """A new attempt, or a DRPC request, begins. Drops everything left from an older one."""
 
     def execute(self, port: int, chunk: Chunk) -> None:
         """Processes tuples of this input. Never called with an empty chunk."""

@@ -11,7 +11,7 @@ from ..canonical import key_of
 from ..chunks import Chunk
 from ..errors import TridentError
 from ..operations.base import GroupedMultiReducer, TridentCollector, name_of
-from ..tuples import Fields, TransactionAttempt, TridentTuple
+from ..tuples import BatchId, Fields, TridentTuple
 from .base import NodeContext, Processor, Spec
 
 
@@ -84,7 +84,7 @@ class MultiReduceProcessor(Processor):
         self.collector = TridentCollector(self.rows.append, context.report_error)
         self.state: Any = None
 
-    def start(self, attempt: TransactionAttempt) -> None:
+    def start(self, attempt: BatchId) -> None:
         self.rows.clear()
         self.state = self.reducer.init(self.collector)
 
@@ -113,7 +113,7 @@ class GroupedMultiProcessor(MultiReduceProcessor):
         super().__init__(spec, context)
         self.groups: dict[tuple, list[Any]] = {}
 
-    def start(self, attempt: TransactionAttempt) -> None:
+    def start(self, attempt: BatchId) -> None:
         self.rows.clear()
         self.groups = {}
 

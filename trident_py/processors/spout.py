@@ -8,7 +8,7 @@ from typing import Any
 from ..chunks import CHUNK_ROWS, Chunk
 from ..operations.base import TridentCollector
 from ..spouts import SpoutNodeInfo, make_emitter
-from ..tuples import TransactionAttempt
+from ..tuples import BatchId, TransactionAttempt
 from .base import NodeContext, Processor, no_collection
 
 
@@ -21,12 +21,12 @@ class SpoutProcessor(Processor):
         self.partition = partition
         self.conf = conf
         self.emitter: Any = None
-        self.attempt = TransactionAttempt(0, 0)
+        self.attempt: Any = TransactionAttempt(0, 0)
         self.rows: list[Any] = []
         self.emitted = 0
         self.broken: BaseException | None = None
 
-    def start(self, attempt: TransactionAttempt) -> None:
+    def start(self, attempt: BatchId) -> None:
         self.attempt = attempt
         self.rows = []
         self.emitted = 0

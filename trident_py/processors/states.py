@@ -11,7 +11,7 @@ from ..errors import TridentError
 from ..operations.base import TridentCollector, name_of
 from ..state.base import StateUpdater
 from ..state.persist import SilentCollector, persist
-from ..tuples import Fields, TransactionAttempt, TridentTuple
+from ..tuples import BatchId, Fields, TransactionAttempt, TridentTuple
 from .base import NodeContext, Processor, Spec, beside
 
 
@@ -46,10 +46,10 @@ class PersistProcessor(Processor):
         super().__init__(context)
         self.spec = spec
         self.updater = context.prepare(spec.updater, spec.inputs)
-        self.attempt = TransactionAttempt(0, 0)
+        self.attempt: BatchId = TransactionAttempt(0, 0)
         self.buffer = TupleList(spec.inputs)
 
-    def start(self, attempt: TransactionAttempt) -> None:
+    def start(self, attempt: BatchId) -> None:
         self.attempt = attempt
         self.buffer = TupleList(self.spec.inputs)
         self.context.state()
@@ -63,6 +63,7 @@ class PersistProcessor(Processor):
         report = self.context.report_error
         collector = TridentCollector(rows.append, report) if self.context.consumed else SilentCollector(report)
         state = self.context.state()
+        assert isinstance(self.attempt, TransactionAttempt)  # a DRPC stream with an update is not built
         receipt = persist(state, self.attempt.txid, _ThenEmit(self, rows), tuples, collector)
         self.context.report("persisted", (len(tuples), len(rows), receipt))
 
@@ -111,7 +112,7 @@ class QueryProcessor(Processor):
         self.query = context.prepare(spec.query, spec.inputs)
         self.chunks: list[Chunk] = []
 
-    def start(self, attempt: TransactionAttempt) -> None:
+    def start(self, attempt: BatchId) -> None:
         self.chunks = []
         self.context.state()
 

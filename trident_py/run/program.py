@@ -18,8 +18,9 @@ import cloudpickle
 from ..blame import blame, describe_error, note, notes_of
 from ..errors import FailedException, TopologyError, TridentError
 from ..names import joined
-from ..plan import Plan, ProcessorNode, SpoutNode
+from ..plan import DRPCNode, Node, Plan, ProcessorNode, SpoutNode
 from ..spouts import Descriptor, SpoutNodeInfo
+from ..tuples import BatchId, RichSpoutBatchId, TransactionAttempt
 from .lowering import Lowered, lower
 from .ways import ways
 
@@ -44,6 +45,16 @@ class BatchInfo:
     previous: tuple[int, int] = (0, 0)
     shared: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def transaction(self) -> TransactionAttempt | None:
+        """The transaction that states and user code belong to; None if there is none."""
+        return TransactionAttempt(self.txid, self.attempt)
+
+    @property
+    def id(self) -> BatchId:
+        """The batch id that aggregators get."""
+        return TransactionAttempt(self.txid, self.attempt)
+
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
@@ -51,6 +62,20 @@ class BatchInfo:
     def from_json(cls, text: str) -> BatchInfo:
         values = json.loads(text)
         return cls(**{**values, "previous": tuple(values["previous"])})
+
+
+@dataclass(frozen=True)
+class RequestInfo(BatchInfo):
+    """One DRPC request. ``txid`` is only a number that chooses a partition for `batchGlobal`: there is no transaction.
+    """
+
+    @property
+    def transaction(self) -> TransactionAttempt | None:
+        return None
+
+    @property
+    def id(self) -> BatchId:
+        return RichSpoutBatchId(self.txid)
 
 
 class Failure(NamedTuple):
@@ -129,9 +154,19 @@ def compile_component(component: Plan, plan: Plan, conf: dict) -> Program:
 
 
 def compile_plan(plan: Plan, conf: dict) -> list[Program]:
-    """The programs of all components that have a spout; each has its own sequence of txids."""
-    components = [part for part in plan.components() if any(isinstance(node, SpoutNode) for node in part.nodes)]
+    """The programs of all components that have a spout of batches; each has its own sequence of txids."""
+    components = [part for part in plan.components() if any(map(_has_batches, part.nodes))]
     return [compile_component(component, plan, conf) for component in components]
+
+
+def compile_functions(plan: Plan, conf: dict) -> list[Program]:
+    """The programs of the DRPC functions, each named by its function. They have no batches and no txids."""
+    components = [part for part in plan.components() if any(isinstance(node, DRPCNode) for node in part.nodes)]
+    return [compile_component(component, plan, conf) for component in components]
+
+
+def _has_batches(node: Node) -> bool:
+    return isinstance(node, SpoutNode) and not isinstance(node, DRPCNode)
 
 
 def encode_failure(failure: Failure) -> bytes:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import TopologyError
 from ..metrics import Reported, Tallies
@@ -55,14 +55,26 @@ class Progress:
         self.metrics = self.tallies.values()
 
 
+class Requests(Protocol):
+    """The DRPC functions of a run."""
+
+    def end(self, reason: str) -> None:
+        """Answers no further requests. Those that wait fail with this reason. Called once or more."""
+
+
 Listener = Callable[[Event, Progress | None], None]
 
 
 class RunningTopology:
-    """A submitted topology. ``submitTopology`` returns it at once; the run goes on in the background."""
+    """A submitted topology. ``submitTopology`` returns it at once; the run goes on in the background.
 
-    def __init__(self, name: str, components: list[str]) -> None:
+    Its DRPC functions answer until `stop`, or until the run fails: also after its spouts are exhausted. A topology of
+    DRPC streams alone runs until `stop`.
+    """
+
+    def __init__(self, name: str, components: list[str], requests: Requests | None = None) -> None:
         self.name = name
+        self.requests = requests
         self.events: list[Event] = []
         self.attempts: dict[int, int] = {}
         self.exception: TopologyError | None = None
@@ -71,9 +83,11 @@ class RunningTopology:
         self._listeners: list[Listener] = []
         self._open = set(components)
         self._lock = threading.RLock()
+        self._starting = set(components)
+        self._opened = threading.Condition(self._lock)
         self._ended = threading.Event()
         self.stopping = threading.Event()
-        if not components:
+        if not components and requests is None:
             self._ended.set()
 
     @property
@@ -109,6 +123,10 @@ class RunningTopology:
         """Ends the run after the current attempt, without an error. Returns when the run has ended."""
         self.stopping.set()
         self._stop()
+        self._end_requests("it was stopped")
+        if not self.progress and not self._ended.is_set():
+            self._clean_up()
+            self._over()
         self._ended.wait()
 
     def _stop(self) -> None:
@@ -137,6 +155,11 @@ class RunningTopology:
     def addListener(self, listener: Listener) -> None:
         """Adds a listener. ``listener(event, progress)`` runs on the driver, in the run's own thread; keep it short."""
         self._listeners.append(listener)
+
+    def opened(self, components: Collection[str], seconds: float) -> bool:
+        """Waits until these components have opened their states, or have ended. False: not within this time."""
+        with self._opened:
+            return self._opened.wait_for(lambda: self._starting.isdisjoint(components), seconds)
 
     # -- for clusters -----------------------------------------------------------------------------------------
 
@@ -180,6 +203,9 @@ class RunningTopology:
         with self._lock:
             self.events.append(event)
             del self.events[:-10_000]
+            if kind == "started":
+                self._starting.discard(str(component))
+                self._opened.notify_all()
         for listener in self._listeners:
             try:
                 listener(event, self.progress.get(component) if component is not None else None)
@@ -204,15 +230,25 @@ class RunningTopology:
         """Called when a component ends. The run ends with its last component; a failure makes the others stop."""
         with self._lock:
             self._open.discard(component)
+            self._starting.discard(component)
+            self._opened.notify_all()
             if error is not None and self.exception is None:
                 self.exception = error
                 self.stopping.set()
             over = not self._open
         if error is not None:
+            self._end_requests(f"it failed: {error}")
             self.event(component, "failed", error.txid, None, str(error))
         if over:
-            self.event(None, "ended", None, None)
-            self._ended.set()
+            self._over()
+
+    def _over(self) -> None:
+        self.event(None, "ended", None, None)
+        self._ended.set()
+
+    def _end_requests(self, reason: str) -> None:
+        if self.requests is not None:
+            self.requests.end(f"topology {self.name!r} answers no more: {reason}")
 
 
 class Stopwatch:

@@ -16,19 +16,21 @@ from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
 from ..processors.base import NodeContext, Processor, no_collection
 from ..processors.spout import SpoutProcessor
 from ..spouts.coordination import Descriptor
-from ..tuples import TransactionAttempt
 from .checking import Checks, Twin
 from .lowering import Exchange, TaskStage
 from .program import (
     FAILURE,
     REPORT,
+    AttemptOutcome,
     BatchInfo,
     NodeReport,
     Program,
     Row,
+    descriptor_rows,
     encode_failure,
     failure_of,
     failure_rows,
+    outcome,
 )
 from .stages import inputs_of
 
@@ -147,17 +149,16 @@ class LevelTask:
     def _start(self, batch: BatchInfo) -> None:
         self.batch, self.failed = batch, False
         self.out, self.sent = [], {}
-        attempt = TransactionAttempt(batch.txid, batch.attempt)
         for context in self.contexts.values():
-            context.transaction = attempt
-        if self.checks is not None:
-            self.checks.begin(attempt)
+            context.transaction = batch.transaction
+        if self.checks is not None and batch.transaction is not None:
+            self.checks.begin(batch.transaction)
         for node in self.nodes:
             if not self.failed:
-                self._guard(node, partial(self._begin, node, attempt))
+                self._guard(node, partial(self._begin, node))
 
-    def _begin(self, node: Node, attempt: TransactionAttempt) -> None:
-        self._processor(node).start(attempt)
+    def _begin(self, node: Node) -> None:
+        self._processor(node).start(self.batch.id)
 
     def _processor(self, node: Node) -> Processor:
         processor = self.processors.get(node.id)
@@ -283,6 +284,34 @@ class LevelTask:
     def close(self) -> None:
         for processor in self.processors.values():
             processor.close()
+
+
+def run_attempt(
+    program: Program,
+    task_for: Callable[[int, int], LevelTask],
+    batch: BatchInfo,
+    descriptors: Iterable[Descriptor],
+) -> AttemptOutcome:
+    """Runs one attempt in this process, level after level. In each level all tasks execute first, then all commit.
+
+    ``task_for(level, partition)`` gives a task.
+    """
+    rows = list(descriptor_rows(descriptors))
+    for level in range(program.level_count):
+        tasks = [task_for(level, partition) for partition in range(program.partitions(level))]
+        rows = list(_run_level(tasks, batch, rows))
+    return outcome((tag, block) for _, tag, block in rows)
+
+
+def _run_level(tasks: list[LevelTask], batch: BatchInfo, rows: Iterable[Row]) -> Iterator[Row]:
+    arriving: list[list[tuple[int, bytes]]] = [[] for _ in tasks]
+    for target, tag, block in rows:
+        arriving[target].append((tag, block))
+    for task, arrived in zip(tasks, arriving, strict=True):
+        yield from task.execute(batch, arrived)
+    if not any(task.failed for task in tasks):
+        for task in tasks:
+            yield from task.commit()
 
 
 class _Failed(Exception):

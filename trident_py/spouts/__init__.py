@@ -1,6 +1,7 @@
 """Sources of batches: the spout interfaces, the built-in spouts, and the code that drives them."""
 
 from ..needs import Needs
+from ..tuples import RichSpoutBatchId
 from .collectors import SpoutOutputCollector, WrongNumberOfValues
 from .coordination import Coordination, Descriptor
 from .emitters import TaskEmitter, make_emitter
@@ -41,6 +42,7 @@ __all__ = [
     "MetadataStore",
     "Needs",
     "OutputFieldsDeclarer",
+    "RichSpoutBatchId",
     "SparkSpout",
     "SpoutContext",
     "SpoutNodeInfo",

@@ -81,6 +81,14 @@ class Location:
         return not self.meets(other) or (self.shared != "" and self.shared == other.shared)
 
 
+class Reading(enum.Enum):
+    """What a state sees that is made in the driver to answer DRPC requests, beside those that update the data."""
+
+    NOTHING = "nothing: the state only writes, or keeps its data in the object that updates it"
+    ANEW = "what was written before it was made, so one is made for each request"
+    CURRENT = "what is written at the time of each call, so one serves many requests"
+
+
 class StateFactory:
     """Makes the State of a partition. A frozen, picklable value that opens nothing itself.
 
@@ -94,9 +102,10 @@ class StateFactory:
     ``location``: where the data is; None if no other state can write it. A topology in which two states would update
     one place is refused (`trident_py.topology.checks`). ``key_fields``: the fields of a map's key, if they have names;
     group fields are matched with them by name. ``state_type``: the class of its states, if it is always the same; an
-    updater or query that calls a method it lacks is refused when it is defined. ``own_updater``: the updater of a
-    partitionPersist that names none; None: it must name one. ``needs``: what must be there on each machine that runs
-    its tasks; a start on a cluster checks it.
+    updater or query that calls a method it lacks is refused when it is defined. ``reading``: what a state that is made
+    in the driver for DRPC requests sees of the data; one that sees nothing cannot be asked. ``own_updater``: the
+    updater of a partitionPersist that names none; None: it must name one. ``needs``: what must be there on each machine
+    that runs its tasks; a start on a cluster checks it.
     """
 
     @property
@@ -110,6 +119,10 @@ class StateFactory:
     @property
     def state_type(self) -> StateClass | None:
         return None
+
+    @property
+    def reading(self) -> Reading:
+        return Reading.ANEW
 
     @property
     def own_updater(self) -> StateUpdater | None:

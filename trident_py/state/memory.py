@@ -18,7 +18,7 @@ from .. import home
 from ..canonical import key_of
 from ..errors import DefinitionError, StateError
 from ..needs import Needs
-from .base import BackingMap, ITupleCollection, Key, Location, RemovableMapState, StateFactory
+from .base import BackingMap, ITupleCollection, Key, Location, Reading, RemovableMapState, StateFactory
 from .keys import ExactKey
 from .maps import OpaqueMap, SnapshottableMap
 from .values import OpaqueValue
@@ -151,6 +151,10 @@ class _MemoryFactory(StateFactory):
     @property
     def needs(self) -> Needs:
         return Needs(home=True)
+
+    @property
+    def reading(self) -> Reading:
+        return Reading.CURRENT
 
     def _size(self) -> int | None:
         return None

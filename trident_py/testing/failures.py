@@ -11,7 +11,7 @@ from ..context import RunContext
 from ..errors import DefinitionError, FailedException, TridentError
 from ..needs import Needs, needs_of
 from ..spouts.inspection import method_of
-from ..state import BatchParticipant, Location, State, StateClass, StateFactory, StateUpdater, participant_of
+from ..state import BatchParticipant, Location, Reading, State, StateClass, StateFactory, StateUpdater, participant_of
 from ..tuples import Fields
 
 When = Collection[tuple[int, int]] | Callable[..., Any]
@@ -91,6 +91,10 @@ class Crashing(Wrapper, StateFactory):
     @property
     def needs(self) -> Needs:
         return needs_of(self.inner)
+
+    @property
+    def reading(self) -> Reading:
+        return self.inner.reading if isinstance(self.inner, StateFactory) else Reading.ANEW
 
     def participant(self) -> BatchParticipant | None:
         """Returns the driver side of the wrapped factory."""

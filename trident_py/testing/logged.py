@@ -18,6 +18,7 @@ from ..state import (
     NonTransactionalMap,
     OpaqueMap,
     OpaqueValue,
+    Reading,
     Snapshottable,
     SnapshottableMap,
     StateFactory,
@@ -117,6 +118,10 @@ class LoggingBackingMap(BackingMap):
         @property
         def needs(self) -> Needs:
             return Needs(home=True)
+
+        @property
+        def reading(self) -> Reading:
+            return Reading.CURRENT
 
         def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> LoggedState:
             return LoggedState(self, home.store(home.of_any_run(conf), self.key, CallLog), partitionIndex, conf)

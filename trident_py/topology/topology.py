@@ -7,19 +7,22 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from .. import config
+from ..drpc import LocalDRPC
 from ..errors import DefinitionError
 from ..guarantees import Guarantees, announce, guarantees
 from ..names import check_folder_name
 from ..operations.base import GroupedMultiReducer, MultiReducer
-from ..plan import Plan, ProcessorNode, SpoutNode, explain
+from ..plan import DRPCNode, Plan, ProcessorNode, SpoutNode, explain
 from ..processors import Joiner, Merge, MultiReduce
 from ..run.lowering import lower
 from ..spouts.inspection import MAX_PARALLELISM, SPOUTS, configuration, output_fields, snapshot
+from ..spouts.requests import DRPCSpout
 from ..tuples import Fields, FieldsLike
-from .arguments import JoinOutFieldsMode, JoinType, arguments, check_object, not_there_yet
+from .arguments import JoinOutFieldsMode, JoinType, arguments, check_object
 from .checks import check_owners, check_places
 from .graph import Graph
 from .grouped import GroupedStream
+from .requests import check_function, with_answers
 from .roles import AnyFactory, AnySpout
 from .stream import Stream, TridentState
 
@@ -62,8 +65,18 @@ class TridentTopology(Graph):
         return Stream(self, self.add(SpoutNode, fields, (), None, spout_id=txId, spout=taken, max_partitions=limit))
 
     def newDRPCStream(self, function: str, drpc: Any = None) -> Stream:
-        """Not supported yet. Raises DefinitionError."""
-        raise not_there_yet("newDRPCStream", "read a state from its store, or with newStaticState")
+        """A stream of the requests for a function: each request is a batch of one tuple, with the field ``args``.
+
+        ``drpc``: the LocalDRPC through which the function is called; without it, the process's own. The answer is the
+        last statement of this stream, all its fields, as a list of rows; docs/drpc.md says which statement that is if
+        the stream branches. A request is answered in the driver, beside the batches. It has no txid: it queries states
+        and updates none. Raises DefinitionError for anything but a name.
+        """
+        if drpc is not None and not isinstance(drpc, LocalDRPC):
+            raise DefinitionError(f"newDRPCStream takes a LocalDRPC as its second argument, got {drpc!r}")
+        name, source = check_function(function), DRPCSpout()
+        fields = source.getOutputFields()
+        return Stream(self, self.add(DRPCNode, fields, (), None, spout_id=name, spout=source, drpc=drpc))
 
     def setResourceDefaults(self, *defaults: Any) -> TridentTopology:
         """Accepted for ported code and ignored: Spark places tasks itself."""
@@ -266,7 +279,7 @@ class TridentTopology(Graph):
 
     def build(self) -> Topology:
         """Returns the finished topology. Raises DefinitionError if it cannot run."""
-        plan = self.plan()
+        plan = with_answers(self.plan())
         plan.check()
         for component in plan.components():
             check_places(lower(component, plan))
@@ -331,7 +344,7 @@ def check_submission(name: Any, conf: Any, topology: Any) -> None:
         raise DefinitionError(f"submitTopology takes a name, a configuration and a built topology; got {got}")
     check_folder_name("the topology", name)
     for node in topology.plan.nodes:
-        if isinstance(node, SpoutNode):
+        if isinstance(node, SpoutNode) and not isinstance(node, DRPCNode):
             check_folder_name("a stream of the topology", node.spout_id)
     config.check(conf)
     announce(name, conf, topology.plan)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from trident_py.kafka.clients import Cluster
-from trident_py.state import Location, Needs, StateFactory, StatePlace
+from trident_py.state import Location, Needs, Reading, StateFactory, StatePlace
 from trident_py.tuples import FieldsLike
 
 from ...findings import Finding
@@ -55,6 +55,10 @@ class RecordFactory(StateFactory):
     @property
     def location(self) -> Location:
         return location_of(self.cluster, self.topic, "records")  # records of other states do not change its own
+
+    @property
+    def reading(self) -> Reading:
+        return Reading.NOTHING
 
     @property
     def own_updater(self) -> RowUpdater:

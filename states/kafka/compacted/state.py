@@ -9,7 +9,7 @@ from typing import Any
 from trident_py.context import RunContext
 from trident_py.errors import DefinitionError
 from trident_py.kafka.clients import Cluster
-from trident_py.state import BatchParticipant, Location, Needs, StateClass, StateFactory, StatePlace
+from trident_py.state import BatchParticipant, Location, Needs, Reading, StateClass, StateFactory, StatePlace
 from trident_py.state.keys import ExactKey
 from trident_py.tuples import Fields, FieldsLike
 
@@ -145,6 +145,10 @@ class CompactedTopicState(StateFactory):
             writer = FencedWriter(fence, partitionIndex, numPartitions, settings)
         settle = self.settled if RunContext.of(conf).generation is None else None
         return CompactedMap(self._backing(writer), partitionIndex, numPartitions, settle)
+
+    @property
+    def reading(self) -> Reading:
+        return Reading.CURRENT
 
     @property
     def own_updater(self) -> RowUpdater:

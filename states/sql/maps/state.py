@@ -15,6 +15,7 @@ from trident_py.state import (
     Needs,
     NonTransactionalMap,
     OpaqueMap,
+    Reading,
     SnapshottableMap,
     StateClass,
     StateFactory,
@@ -182,6 +183,10 @@ class SqlMapState(StateFactory):
     @property
     def state_type(self) -> StateClass:
         return SqlMapRows
+
+    @property
+    def reading(self) -> Reading:
+        return Reading.CURRENT
 
     @property
     def needs(self) -> Needs:

@@ -14,7 +14,7 @@ from ...errors import TridentError
 from ...plan import Node, ProcessorNode
 from ...processors import Aggregate, Each, Keep, MultiReduce, Replace
 from ...processors.base import NodeContext, Processor
-from ...tuples import TransactionAttempt
+from ...tuples import BatchId, TransactionAttempt
 from .twin import Run, Twin, freeze
 
 _CHECKED = Aggregate | Each | Keep | MultiReduce | Replace
@@ -90,7 +90,7 @@ class Watched(Processor):
         self.emitted: list[bytes] = []
         inner.emit = self._emit
 
-    def start(self, attempt: TransactionAttempt) -> None:
+    def start(self, attempt: BatchId) -> None:
         self.calls, self.emitted = [], []
         self.inner.start(attempt)
 

@@ -1,0 +1,119 @@
+"""The DRPC functions of one run: compiled when the topology is submitted, registered where they are called."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from functools import partial
+
+from ..config import Config
+from ..errors import DRPCExecutionException
+from ..plan import DRPCNode, Plan, ProcessorNode, describe
+from ..processors import Answer
+from ..run.program import Program, compile_functions
+from ..run.progress import RunningTopology
+from .local_drpc import LocalDRPC, default_drpc
+from .workers import Request, Workers
+
+log = logging.getLogger("trident_py")
+
+TIMEOUT_SECONDS = 600.0
+THREADS = 16
+_CLOSING_SECONDS = 5.0
+
+
+class Functions:
+    """The functions of a topology that is being submitted or runs. A run without functions has none of these."""
+
+    def __init__(self, programs: Sequence[Program], conf: dict) -> None:
+        self._programs = {program.component: program for program in programs}
+        self._workers = Workers(self._programs, conf.get(Config.DRPC_WORKER_THREADS) or THREADS)
+        self._timeout = float(conf.get(Config.DRPC_REQUEST_TIMEOUT_SECS) or TIMEOUT_SECONDS)
+        self._running: RunningTopology | None = None
+        self._needs: dict[str, set[str]] = {}
+        self._forget: list[Callable[[], None]] = []
+
+    def begin(self, running: RunningTopology, programs: Sequence[Program]) -> None:
+        """Registers the functions. ``programs``: the components with batches, whose states the functions may ask.
+
+        Raises DefinitionError, having registered none, if another run answers one of them.
+        """
+        self._running = running
+        for function, program in self._programs.items():
+            asked = _states(program)
+            self._needs[function] = {other.component for other in programs if asked & _states(other)}
+        places = [(_place(program), name) for name, program in self._programs.items()]
+        for drpc, name in places:
+            drpc.check_free(name)
+        for drpc, name in places:
+            drpc.register(name, self)
+            self._forget.append(partial(drpc.forget, name, self))
+        for program in self._programs.values():
+            _tell_ends(program)
+
+    @property
+    def name(self) -> str:
+        """The topology."""
+        return "" if self._running is None else self._running.name
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the topology's batches go on. One whose spouts are exhausted gives its functions to another."""
+        return self._running is not None and self._running.isActive
+
+    def ask(self, function: str, args: str, timeout: float | None) -> tuple[Future[str], float]:
+        """Asks; returns the answer to come, and for how many seconds to wait for it. Raises DRPCExecutionException."""
+        seconds = self._timeout if timeout is None else timeout
+        ready = partial(self._ready, function, time.monotonic() + seconds)
+        request = Request(function, args, ready, Future())
+        self._workers.put(request)
+        return request.answer, seconds
+
+    def _ready(self, function: str, until: float) -> None:
+        """Returns when the states that the function asks are open."""
+        assert self._running is not None
+        if not self._running.opened(self._needs[function], max(0.0, until - time.monotonic())):
+            raise DRPCExecutionException(
+                f"the function {function!r} was not answered in time: the topology {self.name!r} has not yet opened "
+                "the states that it asks",
+                "SERVER_TIMEOUT",
+            )
+
+    def end(self, reason: str) -> None:
+        """Answers no more requests."""
+        for forget in self._forget:
+            forget()
+        self._workers.end(reason)
+        self._workers.join(_CLOSING_SECONDS)
+
+
+def functions_of(plan: Plan, conf: dict) -> Functions | None:
+    """The functions of a built topology, None if it has none. ``conf`` has the run's context."""
+    own = {key: value for key, value in conf.items() if key != Config.TOPOLOGY_DETERMINISM_CHECK}
+    programs = compile_functions(plan, own)
+    return Functions(programs, own) if programs else None
+
+
+def _place(program: Program) -> LocalDRPC:
+    """Where the function is called."""
+    source = next(node for node in program.lowered.plan.nodes if isinstance(node, DRPCNode))
+    drpc: LocalDRPC = source.drpc if source.drpc is not None else default_drpc()
+    return drpc
+
+
+def _states(program: Program) -> set[str]:
+    nodes = program.lowered.plan.nodes
+    return {node.state.id for node in nodes if isinstance(node, ProcessorNode) and node.state is not None}
+
+
+def _tell_ends(program: Program) -> None:
+    """Logs which end answers, if the stream branches."""
+    plan = program.lowered.plan
+    ends = [node for node in plan.nodes if next(plan.children(node), None) is None]
+    if len(ends) > 1:
+        answer = next(node for node in ends if isinstance(node, ProcessorNode) and isinstance(node.spec, Answer))
+        last = plan.by_id[plan.by_id[answer.parents[0]].parents[0]]
+        text = "the DRPC stream %s has %d ends: it answers with that of its first line, #%d %s"
+        log.info(text, program.component, len(ends), last.id, describe(last))
