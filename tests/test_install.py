@@ -33,6 +33,7 @@ EXTRAS = {
     "trident_py/spouts/webhdfs": ("hdfs",),
     "trident_py/testing": ("kafka",),
     "states/kafka": ("kafka",),
+    "states/redis": ("redis",),
     "states/sql/dialects/mysql": ("mysql",),
     "states/sql/dialects/postgresql": ("postgresql",),
 }
@@ -45,7 +46,7 @@ ALONE = {
     "kafka": "import confluent_kafka, trident_py.kafka, states.kafka, trident_py.testing.servers.kafka_broker",
     "avro": "import fastavro, trident_py.kafka",
     "events": "import trident_py.events.app, trident_py.events.serving, trident_py.events.metrics, mmh3, rbloom",
-    "redis": "import redis, trident_py.events",
+    "redis": "import redis, trident_py.events, states.redis",
     "hdfs": "import trident_py.spouts as spouts; spouts.FileSpout('hdfs://name/x', 'line')",
 }
 
@@ -95,7 +96,7 @@ def test_what_needs_a_client_that_is_missing_names_the_extra(module: str) -> Non
         "pymysql": "SqlMapState.opaque('mysql+pymysql://u:secret@h/db', 't', 'k string').participant().open({})",
         "psycopg": "SqlMapState.opaque('postgresql+psycopg://u:secret@h/db', 't', 'k string').participant().open({})",
         "confluent_kafka": "TransactionalTopicState('h:1', 't').participant().open({})",
-        "redis": "store_of('redis://h:1/0', 1.0)",
+        "redis": "RedisMapState.opaque('redis://:secret@h:1/0').participant().open({})",
         "fsspec": "FileSpout('hdfs://h/x', 'line', storage={'user': 'u', 'password': 'secret'})",
         "requests": "FileSpout('hdfs://h/x', 'line', storage={'user': 'u', 'password': 'secret'})",
     }[module]
@@ -106,7 +107,7 @@ def test_what_needs_a_client_that_is_missing_names_the_extra(module: str) -> Non
         "from states.sql import SqlMapState\nfrom trident_py.errors import DefinitionError\n"
         "from trident_py.spouts import FileSpout\n"
         f"try:\n    {'from states.kafka import TransactionalTopicState' if extra == 'kafka' else 'pass'}\n"
-        f"    {'from trident_py.events.stores import store_of' if extra == 'redis' else 'pass'}\n"
+        f"    {'from states.redis import RedisMapState' if extra == 'redis' else 'pass'}\n"
         f"    {opened}\nexcept DefinitionError as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=ROOT)

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from states.loading import kafka_models, models
+from states.loading import kafka_models, models, redis_models
 from states.loading.settings import StateSettings
 from trident_py.documents.problems import wanted
 from trident_py.events import settings as events
 
 MODELS = [
     model
-    for module in (models, kafka_models, events)
+    for module in (models, kafka_models, redis_models, events)
     for model in vars(module).values()
     if isinstance(model, type) and issubclass(model, BaseModel) and model not in (BaseModel, StateSettings)
 ]

@@ -15,17 +15,18 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import sqlalchemy as sa
 
-from trident_py.context import RunContext, attempt_of
-from trident_py.errors import StateError, ZombieError
+from trident_py.context import RunContext
+from trident_py.errors import StateError
 from trident_py.state import BatchParticipant, Location, Remembered
 
 from ..columns.values import Column, recordable
+from ..fences import Fence, FenceRow
 from ..owners import Tenure
 from . import kinds, owner
 from .connection import Connection
@@ -64,18 +65,6 @@ def tables(options: dict[str, Any]) -> list[sa.Table]:
     ]  # fmt: skip
 
 
-class FenceRow(NamedTuple):
-    generation: int
-    lineage: str
-    txid: int
-    started: int
-    attempt: int
-
-    @property
-    def last(self) -> int:
-        return max(self.txid, self.started)
-
-
 def read(connection: Connection, topology: str, state: str, lock: str = "") -> FenceRow | None:
     row = connection.execute(
         f"SELECT generation, lineage, txid, started, attempt FROM trident_fence {_OWN}{lock}", (topology, state)
@@ -100,75 +89,20 @@ def trace(connection: Connection, topology: str, state: str) -> Trace:
 
 
 @dataclass(frozen=True)
-class SqlFence:
+class SqlFence(Fence):
     """The fence of one run: what a partition must find in the ledger before it writes."""
 
-    topology: str
-    state: str
-    generation: int
-    lineage: str
-    context: Any = field(default=None, compare=False, repr=False)
-    run: str = field(default="", compare=False, repr=False)
-
-    @classmethod
-    def of(cls, conf: dict) -> SqlFence | None:
-        """The fence of a run; None if no cluster runs the state (a unit test's makeState)."""
-        run = RunContext.of(conf)
-        if run.generation is None:
-            return None
-        return cls(run.topology, run.state, run.generation, run.lineage, run.running, run.run)
-
-    @property
-    def own(self) -> tuple[str, str]:
-        return self.topology, self.state
-
-    @property
-    def shown(self) -> str:
-        """The state, for an error."""
-        return f"state {self.state!r} of topology {self.topology!r}"
-
-    @property
-    def attempt(self) -> int:
-        """The attempt that this task runs for."""
-        return attempt_of(self.context)
+    noted: ClassVar[str] = "row in trident_fence"
 
     def row(self, connection: Connection, lock: str = "") -> FenceRow:
         """Returns the state's row; ``lock`` is the SQL that locks it until the transaction ends. Raises ZombieError if
         a newer driver has taken over, StateError if the row is gone."""
-        row = read(connection, *self.own, lock)
-        if row is None or row.generation < self.generation:
-            raise StateError(
-                f"{self.shown}: its row in trident_fence is gone or older than this driver; the store was replaced "
-                "while the topology ran. Start the topology again"
-            )
-        if row.generation > self.generation:
-            raise ZombieError(
-                f"{self.shown}: this driver has generation {self.generation}, but a newer one with generation "
-                f"{row.generation} has taken over; nothing more is written. Stop this driver"
-            )
-        return row
+        return self.newest(read(connection, *self.own, lock))
 
     def check(self, connection: Connection, txid: int | None, lock: str = "") -> FenceRow:
         """Called first in the transaction that writes. Raises ZombieError for an older driver, batch or attempt, and
         StateError for another lineage; nothing is written then."""
-        row = self.row(connection, lock)
-        if row.lineage != self.lineage:
-            raise StateError(
-                f"{self.shown}: the store still belongs to another checkpoint (lineage {row.lineage!r}): the driver "
-                "has not called prepare() yet. Run the topology on a cluster of trident_py"
-            )
-        if txid is not None and txid < row.last:
-            raise ZombieError(
-                f"{self.shown}: batch {txid} is behind batch {row.last} of the store; nothing of it is written. It "
-                "comes from an older driver or task: if one still runs, stop it. If none does, start the topology "
-                "again: the start reports how checkpoint and store differ"
-            )
-        if txid is not None and txid == row.started and self.attempt < row.attempt:
-            raise ZombieError(
-                f"{self.shown}: attempt {self.attempt} of batch {txid} was given up, attempt {row.attempt} has taken "
-                "over; nothing of the older one is written"
-            )
-        return row
+        return self.admits(read(connection, *self.own, lock), txid)
 
     def wrote(self, connection: Connection, txid: int | None, part: int, token: str, dialect: Dialect) -> None:
         """Called last in the transaction; writes the partition's mark for the batch.

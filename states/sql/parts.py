@@ -18,10 +18,11 @@ from trident_py.context import RunContext
 from trident_py.errors import StateError
 from trident_py.state import Location, Remembered
 
+from ..fences import FenceRow
 from ..spread import Spread, check_whole
 from .connection import Connection
 from .dialects.base import Dialect
-from .ledger import LAYOUT_PART, FenceRow, Ledger, SqlFence, read
+from .ledger import LAYOUT_PART, Ledger, SqlFence, read
 from .store import Store
 
 _OPEN = ""

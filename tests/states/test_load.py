@@ -18,6 +18,7 @@ import states
 from states.loading import StateSettings, installed
 from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
 from states.loading.models import Append, Batch, InsertIgnore, Sequenced, SqlMap
+from states.loading.redis_models import RedisMap
 from states.sql import InsertIgnoreState, SqlMapState
 from trident_py.errors import DefinitionError
 
@@ -25,6 +26,7 @@ OURS = {
     "append": Append, "batch": Batch, "insert-ignore": InsertIgnore, "sequence": Sequenced, "sql-map": SqlMap,
 }  # fmt: skip
 KAFKA = {"compacted-topic": CompactedTopic, "topic": Topic, "transactional-topic": TransactionalTopic}
+REDIS = {"redis-map": RedisMap}
 MAP = "{type: sql-map, kind: opaque, url: 'sqlite:///c.db', table: t"
 
 
@@ -310,12 +312,12 @@ from states.loading import StateSettings
 from trident_py.state import StateFactory
 
 @dataclass(frozen=True)
-class RedisState(StateFactory):
+class ValkeyState(StateFactory):
     host: str
     port: int
 
-class Redis(StateSettings):
-    '''A value for each key in Redis.'''
+class Valkey(StateSettings):
+    '''A value for each key in Valkey.'''
     kinds = ("transactional",)
     host: str = Field(description="Where it is")
     port: int = 6379
@@ -324,7 +326,7 @@ class Redis(StateSettings):
     def make(self):
         if self.port == 1:
             raise OSError(f"no {self.password} at {self.port}")
-        return RedisState(self.host, self.port)
+        return ValkeyState(self.host, self.port)
 """
 
 
@@ -346,30 +348,30 @@ def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_our_types_are_installed_by_entry_points() -> None:
-    assert {name: each.settings for name, each in installed().items()} == OURS | KAFKA
+    assert {name: each.settings for name, each in installed().items()} == OURS | KAFKA | REDIS
 
 
 def test_another_package_adds_a_type(other: Any, tmp_path: Path) -> None:
-    other("other", redis_map="other_states:Redis")
-    made = states.load(written(tmp_path, "states:\n  r: {type: redis-map, host: here}"))
-    assert (type(made["r"]).__name__, made["r"].port) == ("RedisState", 6379)  # type: ignore[attr-defined]
-    found = installed()["redis-map"]
+    other("other", valkey_map="other_states:Valkey")
+    made = states.load(written(tmp_path, "states:\n  r: {type: valkey-map, host: here}"))
+    assert (type(made["r"]).__name__, made["r"].port) == ("ValkeyState", 6379)  # type: ignore[attr-defined]
+    found = installed()["valkey-map"]
     assert (found.package, found.summary, found.settings.kinds) == (  # type: ignore[union-attr]
-        "other 2.5", "A value for each key in Redis.", ("transactional",),
+        "other 2.5", "A value for each key in Valkey.", ("transactional",),
     )  # fmt: skip
-    assert "redis-map has no such key; it has: host, port, password" in refused(
-        tmp_path, "states:\n  r: {type: redis-map, host: h, hots: 1}"
+    assert "valkey-map has no such key; it has: host, port, password" in refused(
+        tmp_path, "states:\n  r: {type: valkey-map, host: h, hots: 1}"
     )
-    told = refused(tmp_path, "states:\n  r: {type: redis-map, host: h, password: 12345}")
+    told = refused(tmp_path, "states:\n  r: {type: valkey-map, host: h, password: 12345}")
     assert "states.r.password: found ***: expected a string" in told
-    refused_by_make = refused(tmp_path, "states:\n  r: {type: redis-map, host: h, port: 1, password: '${HOME}x'}")
+    refused_by_make = refused(tmp_path, "states:\n  r: {type: valkey-map, host: h, port: 1, password: '${HOME}x'}")
     assert "states.r: cannot be created: OSError: no ${HOME}x at 1" in refused_by_make
 
 
 @pytest.mark.parametrize(
     ("target", "why"),
     [
-        ("other_states:RedisState", "other_states:RedisState is not a subclass of states.loading.StateSettings"),
+        ("other_states:ValkeyState", "other_states:ValkeyState is not a subclass of states.loading.StateSettings"),
         ("other_states:Nope", "other_states:Nope cannot be loaded: AttributeError"),
         ("no_such_module:X", "no_such_module:X cannot be loaded: ModuleNotFoundError"),
     ],
@@ -383,9 +385,9 @@ def test_a_type_that_cannot_be_used_says_why_and_harms_no_other(
 
 
 def test_two_packages_with_one_name_are_not_chosen_between(other: Any, tmp_path: Path) -> None:
-    other("other", redis="other_states:Redis")
-    other("another", redis="other_states:RedisState")
-    error = refused(tmp_path, "states:\n  r: {type: redis, host: h}")
+    other("other", valkey="other_states:Valkey")
+    other("another", valkey="other_states:ValkeyState")
+    error = refused(tmp_path, "states:\n  r: {type: valkey, host: h}")
     assert "the packages another 2.5 and other 2.5 both define a type of this name" in error
 
 
@@ -435,12 +437,12 @@ def test_the_schema_refuses_a_bad_file(document: dict, tmp_path: Path) -> None:
 
 
 def test_the_schema_is_a_schema_and_describes_every_key(other: Any) -> None:
-    other("other", redis="other_states:Redis")
+    other("other", valkey="other_states:Valkey")
     whole = states.schema()
     jsonschema.Draft202012Validator.check_schema(whole)
     types = {each["properties"]["type"]["const"]: each for each in
              whole["properties"]["states"]["additionalProperties"]["oneOf"]}  # fmt: skip
-    assert set(types) == {*OURS, *KAFKA, "redis"}
+    assert set(types) == {*OURS, *KAFKA, *REDIS, "valkey"}
     for name in OURS:
         keys = {key: each for key, each in types[name]["properties"].items() if key != "type"}
         assert [key for key, each in keys.items() if "description" not in each] == []

@@ -14,6 +14,7 @@ from ..plan import Plan, ProcessorNode, SpoutNode
 from ..run.progress import log
 from ..spouts.interfaces import OPAQUE
 from ..state import LRUMemoryMapState, MemoryMapState
+from ..state.roles import Remarks
 from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, seen_as, worse
 from .replays import Replay, replay_of, unsteady
 from .tracing import Cause, ancestors, changes, key_fields, origin
@@ -174,6 +175,8 @@ def _remarks(
         yield f"{keys[0].what}, and the batch never changes"
     if isinstance(factory, MemoryMapState.Factory | LRUMemoryMapState.Factory):
         yield "in memory, for the life of one driver process"
+    if isinstance(factory, Remarks):
+        yield factory.remark
 
 
 def _raise_by(answer: Cell, causes: list[Cause]) -> str:

@@ -52,6 +52,15 @@ class ChecksPlace(Protocol):
 
 
 @runtime_checkable
+class Remarks(Protocol):
+    """A factory whose store sets a condition of its guarantee, which the table of guarantees shows behind the
+    reason."""
+
+    @property
+    def remark(self) -> str: ...
+
+
+@runtime_checkable
 class Participates(Protocol):
     """A factory whose state has a driver side: a BatchParticipant, or None."""
 

@@ -1,0 +1,52 @@
+"""The settings of the Redis states in a file."""
+
+from __future__ import annotations
+
+from pkgutil import resolve_name
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, Field
+
+from trident_py.state import StateFactory
+
+from ..redis.server import checked_url
+from .settings import FactorySettings
+
+
+class RedisSettings(FactorySettings):
+    """A state in Redis."""
+
+    url: Annotated[
+        str, AfterValidator(checked_url),
+        Field(description="URL of the database, such as redis://localhost:6379/0 or rediss://:${PW}@redis:6379/0"),
+    ]  # fmt: skip
+
+
+class RedisMap(RedisSettings):
+    """Map states in Redis, in Storm's bytes: a value for each key, updated by persistentAggregate."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("opaque", "transactional", "non-transactional")
+    factory: ClassVar[str] = "states.redis:RedisMapState"
+
+    kind: Literal["non-transactional", "transactional", "opaque"] = Field(
+        description="Kind of map: opaque stores the txid and the previous value with each value, transactional stores "
+        "the txid, non-transactional stores neither"
+    )
+    hash: str | None = Field(
+        None, min_length=1,
+        description="Hash that holds the values; default: none, each value is a string of the database",
+    )  # fmt: skip
+    globalKey: str = Field(
+        "$REDIS-MAP-STATE-GLOBAL", min_length=1, description="Name of the value of a global aggregate"
+    )
+    expireIntervalSec: float = Field(
+        0, ge=0, lt=1e9,
+        description="Seconds after which a value that is not updated is forgotten, a hash as a whole; 0: never",
+    )  # fmt: skip
+
+    def make(self) -> StateFactory:
+        constructor = "nonTransactional" if self.kind == "non-transactional" else self.kind
+        arguments = self.arguments()
+        del arguments["kind"]
+        factory: StateFactory = resolve_name(f"{self.factory}.{constructor}")(**arguments)
+        return factory

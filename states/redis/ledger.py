@@ -1,0 +1,193 @@
+"""The ledger of a state in Redis: which driver may write, and the last batch that it completed.
+
+A hash beside the data has the fields of `states.fences.FenceRow`, ``written`` (the highest txid of which a partition
+has left data) and ``time``. A second hash has a mark for each partition that has committed in the current attempt. The
+owner of the place is noted under a key of its own. Every change is one script (`states.redis.scripts`).
+
+Redis may lose its last writes in a crash or a fail-over. Its log is cut there, so ledger and data go back together. The
+driver notices it: a partition's mark is gone (the batch is replayed), or the last complete batch is (the run ends).
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from trident_py.context import RunContext
+from trident_py.errors import FailedException, StateError
+from trident_py.state import BatchParticipant, Remembered
+
+from ..fences import Fence, FenceRow
+from ..owners import Owner, Tenure
+from . import durability
+from .place import RedisPlace
+from .scripts import BEGIN, CLAIM, DONE, JOIN, LOST, OPEN, PUBLISH
+
+_FIELDS = ("generation", "lineage", "txid", "started", "attempt", "written")
+
+
+@dataclass(frozen=True)
+class RedisFence(Fence):
+    """What a partition must find in the ledger before it writes."""
+
+    noted: ClassVar[str] = "ledger in Redis"
+
+    def row(self, place: RedisPlace) -> FenceRow | None:
+        return read(place, *self.own)[0]
+
+    def keys(self, place: RedisPlace) -> list[str]:
+        """The keys of the ledger and of the marks."""
+        return [place.ledger(*self.own), place.marks(*self.own)]
+
+    def begins(self, place: RedisPlace, txid: int | None) -> None:
+        """Called before any code of the user runs. Raises what `admits` raises, and StateError if the ledger has lost
+        the beginning of the batch."""
+        self._whole(self.admits(self.row(place), txid), txid)
+
+    def refuse(self, answer: Sequence[Any], txid: int | None) -> None:
+        """Raises the error for a script's refusal."""
+        row = _row(answer[1:])
+        self._whole(self.admits(row, txid), txid)
+        raise StateError(f"{self.shown}: Redis has refused batch {txid}: its ledger is {row}")
+
+    def _whole(self, row: FenceRow, txid: int | None) -> None:
+        if txid is not None and (row.last, row.attempt) < (txid, self.attempt):
+            raise lost(self.shown, f"the beginning of batch {txid}, attempt {self.attempt}")
+
+
+def lost(shown: str, what: str) -> StateError:
+    return StateError(
+        f"{shown}: Redis has lost {what}, which it had acknowledged: it was restarted without appendfsync always, or "
+        "a replica took over. Nothing more is written. Start the topology again: the start then lists your options"
+    )
+
+
+def read(place: RedisPlace, topology: str, state: str) -> tuple[FenceRow | None, int]:
+    """The row of the ledger, and the highest txid of which there is data."""
+    key = place.ledger(topology, state)
+    values = place.server.ask(lambda client: client.hmget(key, _FIELDS), "read the ledger")
+    return _row(values[:5]), int(values[5] or 0)
+
+
+def _row(values: Sequence[bytes | None]) -> FenceRow | None:
+    if not values or values[0] is None:
+        return None
+    generation, lineage, *numbers = (value or b"" for value in values)
+    txid, started, attempt = (int(number or 0) for number in numbers)
+    return FenceRow(int(generation), lineage.decode(), txid, started, attempt)
+
+
+class RedisLedger(BatchParticipant):
+    """The driver's side of a state; one object for each run. ``valued`` returns the highest txid among the values."""
+
+    def __init__(self, place: RedisPlace, valued: Callable[[], int]) -> None:
+        self._place = place
+        self._valued = valued
+        self._fence: RedisFence | None = None
+        self._joins: tuple[int, bool] | None = None
+        self._tenure: Tenure | None = None
+        self._over = 0
+
+    def remembered(self, conf: dict) -> Remembered:
+        """Reads the ledger, and the txids of the values unless the ledger is this checkpoint's. Raises StateError if
+        another state owns the place, or if the server cannot hold a state."""
+        durability.check(self._place.server)
+        Tenure.of(self._place.location, conf).stays(self._owner()[0])
+        context = RunContext.of(conf)
+        row, written = read(self._place, context.topology, context.state)
+        lineage, whole = ("", 0) if row is None else (row.lineage, row.txid)
+        return Remembered(
+            self._place.shown, lineage, written=max(whole, written), whole=whole,
+            last=written if row is None else max(row.last, written),
+            valued=0 if lineage and lineage == context.lineage else self._valued(),
+        )  # fmt: skip
+
+    def open(self, conf: dict) -> int:
+        """Takes over: raises the generation, and returns it. Logs what a crash of Redis may lose."""
+        durability.tell(self._place.server)
+        context = RunContext.of(conf)
+        key = self._place.ledger(context.topology, context.state)
+        generation = self._place.server.run_until_answered(OPEN, [key], [_now()], "open the ledger")
+        self._fence = RedisFence(context.topology, context.state, int(generation), context.lineage)
+        self._joins = context.txid, context.forget
+        self._tenure = Tenure.of(self._place.location, conf)
+        return self._fence.generation
+
+    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
+        """Called on the driver before each attempt; shuts out earlier ones. Raises StateError if the ledger has lost a
+        batch that was complete."""
+        if self._fence is None:
+            return
+        if self._joins is not None:
+            self._join(*self._joins)
+            self._joins = None
+        answer = self._run(BEGIN, [txid, attempt, self._over], "begin the batch in the ledger")
+        if answer[0] == LOST:
+            raise lost(self._fence.shown, f"the batches after {int(answer[1])} up to {self._over}")
+        self._check(answer, txid)
+
+    def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
+        """Moves the last complete txid. Raises ZombieError if a newer driver has taken over, FailedException if the
+        commit of a partition is lost; the batch is then replayed."""
+        if self._fence is None:
+            return
+        parts = [receipt["partition"] for receipt in receipts]
+        answer = self._run(PUBLISH, [txid, _now(), *parts], "end the batch in the ledger")
+        if answer[0] == LOST:
+            raise FailedException(
+                f"{self._fence.shown}: Redis has lost the commit of partition {int(answer[1])} of batch {txid}, which "
+                "it had acknowledged; the batch is replayed"
+            )
+        self._check(answer, None)
+        self._over = max(self._over, txid)
+
+    def abort(self, txid: int, attempt: int) -> None:
+        """Does nothing: the replay repairs what a failed attempt has committed."""
+
+    def _run(self, script: str, arguments: Sequence[Any], doing: str) -> list[Any]:
+        assert self._fence is not None
+        own = [self._fence.generation, self._fence.lineage]
+        keys = self._fence.keys(self._place)
+        answer: list[Any] = self._place.server.run_until_answered(script, keys, [*own, *arguments], doing)
+        return answer
+
+    def _check(self, answer: Sequence[Any], txid: int | None) -> None:
+        if answer[0] != DONE:
+            assert self._fence is not None
+            self._fence.refuse(answer, txid)
+
+    def _join(self, txid: int, forget: bool) -> None:
+        """Runs once, before the first batch: the place and its ledger now belong to this checkpoint."""
+        assert self._fence is not None and self._tenure is not None
+        self._fence.newest(self._fence.row(self._place))
+        self._claim(self._tenure)
+        answer = self._run(JOIN, [txid, int(forget), _now()], "join the checkpoint in the ledger")
+        if answer[0] != DONE:
+            self._fence.newest(_row(answer[1:]))
+        self._over = txid
+
+    def _claim(self, tenure: Tenure) -> None:
+        """A replaced owner can no longer write. Raises StateError if another state owns the place."""
+        while True:
+            owner, text = self._owner()
+            if tenure.stays(owner):
+                return
+            old = tenure.own if owner is None else owner
+            keys = [self._place.owner, self._place.ledger(*old[:2])]
+            shuts_out = int(old[:2] != tenure.own[:2])
+            arguments = [text, json.dumps(tenure.own), shuts_out]
+            if self._place.server.run_until_answered(CLAIM, keys, arguments, "note the owner")[0] == DONE:
+                return
+
+    def _owner(self) -> tuple[Owner | None, str]:
+        """The owner, and its note as it stands."""
+        note = self._place.server.ask(lambda client: client.get(self._place.owner), "look up the owner")
+        text = "" if note is None else note.decode()
+        return (Owner(*json.loads(text)) if text else None), text
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,1 @@
+"""Map states in Redis, in the bytes that Storm's RedisMapState writes."""

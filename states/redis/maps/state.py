@@ -1,0 +1,189 @@
+"""Map states in Redis, in Storm's own bytes. Source in Storm: storm-redis, RedisMapState."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trident_py.errors import DefinitionError
+from trident_py.secrets import shown
+from trident_py.state import (
+    BatchParticipant,
+    ITupleCollection,
+    Location,
+    Needs,
+    NonTransactionalMap,
+    OpaqueMap,
+    SnapshottableMap,
+    StateClass,
+    StateFactory,
+    StatePlace,
+    StateType,
+    TransactionalMap,
+)
+from trident_py.state.keys import ExactKey
+
+from ...findings import Finding
+from ...rows import check_asked_behind
+from ...rows import shared as shared_rows
+from .. import durability
+from ..ledger import RedisFence, RedisLedger
+from ..place import RedisPlace
+from ..server import checked_url, needs_of_server
+from .backing import Layout, RedisBackingMap
+from .texts import DefaultKeyFactory, KeyFactory, checked_factory
+
+GLOBAL_KEY = "$REDIS-MAP-STATE-GLOBAL"
+_MAPS: dict[StateType, Any] = {
+    StateType.NON_TRANSACTIONAL: NonTransactionalMap,
+    StateType.TRANSACTIONAL: TransactionalMap,
+    StateType.OPAQUE: OpaqueMap,
+}
+
+
+class RedisMap(SnapshottableMap, ITupleCollection):
+    """One partition of a RedisMapState.
+
+    On replay: transactional keeps what the batch has written, opaque starts again from the previous value,
+    non-transactional applies the batch again.
+    """
+
+    def __init__(self, backing: RedisBackingMap, globalKey: str, partition: int, of: int) -> None:
+        super().__init__(_MAPS[backing.layout.kind].build(backing), (globalKey,))
+        self.backing = backing
+        self.partition = partition
+        self.of = of
+
+    def beginCommit(self, txid: int | None) -> None:
+        """Raises ZombieError for an older driver, attempt or batch, FailedException if Redis is away."""
+        self.backing.begin(txid)
+        super().beginCommit(txid)
+
+    def commit(self, txid: int | None) -> Any:
+        """Writes the partition's values in one step; returns how many."""
+        super().commit(txid)
+        written = self.backing.pending
+        self.backing.commit(txid)
+        return {"partition": self.partition, "written": written}
+
+    def rollback(self, txid: int | None) -> None:
+        super().commit(txid)
+        self.backing.discard()
+
+    def getTuples(self) -> Iterator[list[Any]]:
+        """This partition's share of what is stored: the name, then the value."""
+        plain = isinstance(self.delegate, NonTransactionalMap)
+        for key, stored in shared_rows(self.backing.rows(), self.partition, self.of):
+            yield [*key, stored if plain else stored[1]]
+
+
+@dataclass(frozen=True, repr=False)
+class RedisMapState(StateFactory):
+    """A map state in Redis; call `nonTransactional`, `transactional` or `opaque` to create it.
+
+    ``hash``: the hash that holds the values (Storm's RedisDataTypeDescription HASH and its additional key); None: each
+    value is a string of the database, which this state must then have for itself, but for hashes. ``keyFactory`` makes
+    the names of keys that are not one text. ``globalKey`` is the name of a global aggregate's value.
+    ``expireIntervalSec``: values are forgotten so long after their last update, a hash as a whole, as in Storm.
+
+    The bytes are Storm's: `[txid,value]`, `[currTxid,curr,prev]` or the value, in JSON. So a Storm topology's values
+    can be continued: the first start asks for ``topology.txid.base``.
+    On replay: as its kind; every partition of a batch is one script, in which the ledger's fence is checked.
+    Raises DefinitionError for options that cannot work; opens nothing.
+    """
+
+    url: str
+    hash: str | None
+    type: StateType
+    keyFactory: KeyFactory = field(default_factory=DefaultKeyFactory)
+    globalKey: str = GLOBAL_KEY
+    expireIntervalSec: float = 0
+
+    def __post_init__(self) -> None:
+        checked_url(self.url)
+        checked_factory(self.keyFactory)
+        if self.hash is not None and (not isinstance(self.hash, str) or not self.hash):
+            raise DefinitionError(f"hash must be the name of a hash, or None for strings; got {self.hash!r}")
+        seconds = self.expireIntervalSec
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e9:
+            raise DefinitionError(f"expireIntervalSec must be a number of seconds, 0 for never; got {seconds!r}")
+
+    @classmethod
+    def nonTransactional(cls, url: str, hash: str | None = None, **more: Any) -> RedisMapState:
+        """Each value alone. A replayed batch counts twice."""
+        return cls(url, hash, StateType.NON_TRANSACTIONAL, **more)
+
+    @classmethod
+    def transactional(cls, url: str, hash: str | None = None, **more: Any) -> RedisMapState:
+        """Each value with its txid. Exact if a replayed batch has the same content."""
+        return cls(url, hash, StateType.TRANSACTIONAL, **more)
+
+    @classmethod
+    def opaque(cls, url: str, hash: str | None = None, **more: Any) -> RedisMapState:
+        """Each value with its txid and the previous value. Exact even if a replayed batch has other content, but for
+        S12."""
+        return cls(url, hash, StateType.OPAQUE, **more)
+
+    @property
+    def kind(self) -> str:
+        return self.type.value
+
+    @property
+    def stateName(self) -> str:
+        return "strings" if self.hash is None else self.hash
+
+    @property
+    def state_type(self) -> StateClass:
+        return RedisMap
+
+    @property
+    def needs(self) -> Needs:
+        return needs_of_server(self.url)
+
+    @property
+    def location(self) -> Location:
+        return self.place.location
+
+    @property
+    def place(self) -> RedisPlace:
+        return RedisPlace(self.url, self.hash)
+
+    @property
+    def remark(self) -> str:
+        """The condition of the guarantee, for the table."""
+        return durability.REMARK
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> RedisMap:
+        backing = RedisBackingMap(self._layout, RedisFence.of(conf), partitionIndex)
+        return RedisMap(backing, self.globalKey, partitionIndex, numPartitions)
+
+    def check_place(self, place: StatePlace) -> None:
+        """Raises DefinitionError for a query that could not see all that its batch has written."""
+        check_asked_behind(place, self.place.what)
+
+    def check(self) -> Sequence[Finding]:
+        """Looks at the server and writes nothing."""
+        return durability.findings(self.place.server)
+
+    def participant(self) -> BatchParticipant:
+        """Returns the state's driver side for one run."""
+        return RedisLedger(self.place, self._last_txid)
+
+    def stored(self) -> dict[tuple, Any]:
+        """Returns all values: (name,) -> plain value, TransactionalValue or OpaqueValue."""
+        return {ExactKey(key): value for key, value in self._layout.stored()}
+
+    def _last_txid(self) -> int:
+        """The highest txid among the values, 0 if there is none."""
+        if self.type is StateType.NON_TRANSACTIONAL:
+            return 0
+        return max((int(value[0] or 0) for _, value in self._layout.stored()), default=0)
+
+    @property
+    def _layout(self) -> Layout:
+        return Layout(self.place, self.type, self.keyFactory, self.expireIntervalSec)
+
+    def __repr__(self) -> str:
+        where = "" if self.hash is None else f", hash={self.hash!r}"
+        return f"RedisMapState({self.kind}, {shown(self.url)!r}{where})"

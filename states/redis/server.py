@@ -1,0 +1,163 @@
+"""The Redis servers of this process: one client per URL, safe across a fork, and what their errors mean for a batch."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from trident_py import secrets
+from trident_py.errors import DefinitionError, FailedException, StateError, missing
+from trident_py.needs import address_of
+from trident_py.patience import again_for
+from trident_py.state import Needs
+
+T = TypeVar("T")
+SCHEMES = ("redis", "rediss", "unix")
+ANSWER = 30.0
+CONNECT = 5.0
+SETTLES = 10.0
+AT_ONCE = 5_000
+_HERE = ("localhost", "127.0.0.1", "::1", "")
+# Errors that pass: the server is away, starts, changes roles, or is busy with another client's script.
+_PASSING = ("LOADING", "TRYAGAIN", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "BUSY", "NOREPLICAS", "UNBLOCKED")
+_ADVICE = {
+    "NOAUTH": "Check the user and the password in the URL",
+    "WRONGPASS": "Check the user and the password in the URL",
+    "NOPERM": "Allow this user EVAL, EVALSHA, SCRIPT, INFO, SCAN, DEL, EXISTS, PEXPIRE and the commands of hashes and "
+              "strings, on the state's keys and on trident:*",
+    "WRONGTYPE": "A key of the state holds another type of Redis: give the state another hash or database",
+    "OOM": "Redis has reached maxmemory: raise it, and leave maxmemory-policy at noeviction",
+    "MISCONF": "Redis cannot write its snapshot: its log says why",
+    "MOVED": "Redis Cluster is not supported: use one Redis with its replicas",
+    "CROSSSLOT": "Redis Cluster is not supported: use one Redis with its replicas",
+}  # fmt: skip
+
+
+def checked_url(url: str) -> str:
+    """The URL. Raises DefinitionError, whose text has no secrets of the URL, for one that Redis clients cannot read."""
+    example = "redis://host:6379/0"
+    if not isinstance(url, str) or url.partition("://")[0] not in SCHEMES:
+        raise DefinitionError(f"not a URL of Redis; its scheme must be {', '.join(SCHEMES)}. An example: {example}")
+    try:
+        _address(url)
+    except ValueError:
+        raise DefinitionError(
+            f"the URL of Redis is not readable: percent-encode / # ? and @ in a password. An example: {example}"
+        ) from None
+    return url
+
+
+def _address(url: str) -> tuple[str, int, str, str]:
+    """Host, port, database and the path of a socket. Raises ValueError."""
+    parts = urlsplit(url)
+    path, asked = unquote(parts.path), parse_qs(parts.query).get("db", [""])[0]
+    if parts.scheme == "unix":
+        return "", 0, str(int(asked or 0)), path
+    return parts.hostname or "", parts.port or 6379, str(int(asked or path.strip("/") or 0)), ""
+
+
+def address(url: str) -> str:
+    """The database in one spelling, for comparison: ``host:port/database``."""
+    host, port, database, path = _address(url)
+    return f"{path}/{database}" if path else f"{'localhost' if host in _HERE else host.lower()}:{port}/{database}"
+
+
+def needs_of_server(url: str) -> Needs:
+    """What each machine needs whose tasks use the server."""
+    host, port, _, path = _address(url)
+    if path:
+        return Needs(("redis",), "trident-py[redis]", paths=(path,))
+    return Needs(("redis",), "trident-py[redis]", (address_of(host or "localhost", port),))
+
+
+class Server:
+    """One database of one Redis, in this process. Threads may share it. Connects at the first command."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            import redis
+            from redis.backoff import NoBackoff
+            from redis.retry import Retry
+        except ModuleNotFoundError:
+            raise DefinitionError(missing(f"the state at {secrets.shown(url)}", "redis", "redis")) from None
+        self.shown = secrets.shown(url)
+        self._secrets = secrets.secrets_in(url)
+        self._redis = redis
+        once_more = Retry(NoBackoff(), 1)  # the server may have closed an idle connection
+        options: dict[str, Any] = {"socket_timeout": ANSWER, "socket_connect_timeout": CONNECT, "retry": once_more}
+        self.client: Any = redis.Redis.from_url(url, **options)
+        self._scripts: dict[str, Any] = {}
+
+    def run(self, text: str, keys: Sequence[str], arguments: Sequence[Any], doing: str) -> Any:
+        """Runs a Lua script, which Redis runs atomically. Raises FailedException if the outcome is unknown."""
+        script = self._scripts.setdefault(text, self.client.register_script(text))
+        with self.errors(doing):
+            return script(keys, arguments)
+
+    def run_until_answered(self, text: str, keys: Sequence[str], arguments: Sequence[Any], doing: str) -> Any:
+        """As `run`, for a script that changes nothing when it runs again: repeats it while its outcome is unknown."""
+
+        def passes(error: Exception) -> bool:
+            return isinstance(error, FailedException)
+
+        return again_for(SETTLES, 0.1, passes, lambda: self.run(text, keys, arguments, doing))
+
+    def ask(self, work: Callable[[Any], T], doing: str) -> T:
+        """Calls ``work`` with the client and translates its errors."""
+        with self.errors(doing):
+            return work(self.client)
+
+    @contextlib.contextmanager
+    def errors(self, doing: str) -> Iterator[None]:
+        """An unavailable server raises FailedException, any other error StateError with advice."""
+        errors = self._redis.exceptions
+        try:
+            yield
+        except (errors.RedisError, OSError) as error:
+            cause = secrets.hidden(str(error), self._secrets)
+            code = code_of(error)
+            text = f"{self.shown}: could not {doing}: {type(error).__name__}: {cause}"
+            lost = isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError)
+            if code in _PASSING or (lost and not isinstance(error, errors.AuthenticationError)):
+                raise FailedException(f"{text}. The server is gone, or cannot do this now") from error
+            raise StateError(f"{text}. {_ADVICE[code]}" if code in _ADVICE else text) from error
+
+
+_CODES = {
+    "AuthenticationError": "WRONGPASS", "NoPermissionError": "NOPERM", "OutOfMemoryError": "OOM",
+    "ReadOnlyError": "READONLY", "BusyLoadingError": "LOADING", "TryAgainError": "TRYAGAIN", "MovedError": "MOVED",
+    "AskError": "MOVED", "ClusterDownError": "CLUSTERDOWN", "MasterDownError": "MASTERDOWN",
+    "ClusterCrossSlotError": "CROSSSLOT", "AuthenticationWrongNumberOfArgsError": "WRONGPASS",
+}  # fmt: skip
+
+
+def code_of(error: BaseException) -> str:
+    """The code that Redis puts before its message; redis-py removes it from the errors that it has classes for."""
+    if type(error).__name__ in _CODES:
+        return _CODES[type(error).__name__]
+    if "user executing the script can't run" in str(error):
+        return "NOPERM"
+    words = str(error).split()
+    return words[0] if words and words[0].isupper() else ""
+
+
+_SERVERS: dict[str, Server] = {}
+_LOCK = threading.Lock()
+
+
+def server_of(url: str) -> Server:
+    """This process's client for the URL. After a fork redis-py opens connections of the child's own."""
+    with _LOCK:
+        return _SERVERS.setdefault(url, _SERVERS.get(url) or Server(url))
+
+
+def close_servers() -> None:
+    """Closes the connections of this process."""
+    with _LOCK:
+        servers = list(_SERVERS.values())
+        _SERVERS.clear()
+    for server in servers:
+        server.client.close()

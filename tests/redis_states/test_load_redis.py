@@ -1,0 +1,82 @@
+"""Redis states by name, in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import states
+from states.redis import RedisMapState
+from trident_py.errors import DefinitionError
+
+
+def load(folder: Path, text: str) -> dict[str, Any]:
+    path = folder / "states.yaml"
+    path.write_text(f"states:\n  s: {text}")
+    return states.load(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "{type: redis-map, kind: opaque, url: 'redis://h:1/2', hash: counts}",
+            RedisMapState.opaque("redis://h:1/2", "counts"),
+        ),
+        (
+            "{type: redis-map, kind: non-transactional, url: 'unix:///run/redis.sock?db=1'}",
+            RedisMapState.nonTransactional("unix:///run/redis.sock?db=1"),
+        ),
+        (
+            "{type: redis-map, kind: transactional, url: 'redis://h', globalKey: all, expireIntervalSec: 1.5}",
+            RedisMapState.transactional("redis://h", globalKey="all", expireIntervalSec=1.5),
+        ),
+    ],
+)
+def test_a_file_makes_the_factories_that_code_would_make(tmp_path: Path, text: str, expected: Any) -> None:
+    assert load(tmp_path, text) == {"s": expected}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{type: redis-map, kind: opaque}", "states.s.url: is missing"),
+        ("{type: redis-map, kind: opaque, url: 'http://:hush@h'}", "its scheme must be redis, rediss, unix"),
+        ("{type: redis-map, kind: opaque, url: 'redis://:hu/sh@h/0'}", "is not readable: percent-encode"),
+        ("{type: redis-map, kind: opaq, url: 'redis://h'}", "states.s.kind: found 'opaq'"),
+        ("{type: redis-map, kind: opaque, url: 'redis://h', hash: ''}", "states.s.hash"),
+        ("{type: redis-map, kind: opaque, url: 'redis://h', expireIntervalSec: -1}", "states.s.expireIntervalSec"),
+    ],
+)
+def test_a_bad_file_is_refused_in_words(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(DefinitionError) as told:
+        load(tmp_path, text)
+    assert said in str(told.value) and "hush" not in str(told.value) and "hu/sh" not in str(told.value)
+
+
+def test_a_look_at_the_store_says_what_it_keeps(tmp_path: Path, redis: str) -> None:
+    load(tmp_path, f"{{type: redis-map, kind: opaque, url: '{redis}'}}")
+    (look,) = states.loading.look(tmp_path / "states.yaml")
+    assert [(finding.level, finding.text) for finding in look.findings] == [
+        ("ok", "appendonly yes, appendfsync always: a crash loses nothing")
+    ]
+    load(tmp_path, "{type: redis-map, kind: opaque, url: 'redis://:hush@127.0.0.1:1/0'}")
+    (look,) = states.loading.look(tmp_path / "states.yaml")
+    assert look.stops and "The server is gone" in look.findings[0].text and "hush" not in look.findings[0].text
+
+
+def test_the_guarantee_names_the_condition_that_redis_sets() -> None:
+    from trident_py import TridentTopology
+    from trident_py.operations.builtin import Count
+    from trident_py.testing import FixedBatchSpout
+
+    topology = TridentTopology()
+    words = topology.newStream("words", FixedBatchSpout("word", 2, ("the",))).groupBy("word")
+    words.persistentAggregate(RedisMapState.opaque("redis://h", "o"), Count(), "n")
+    words.persistentAggregate(RedisMapState.nonTransactional("redis://h", "p"), Count(), "n")
+    first, second = topology.guarantees()
+    assert first.guarantee == "exactly once"
+    assert "if Redis loses no acknowledged write (appendonly yes, appendfsync always)" in first.reason
+    assert second.guarantee == "at least once" and "Redis" not in second.reason

@@ -1,0 +1,58 @@
+"""RedisMapState inherits the contract of all states, in its kinds, in a hash and in strings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redis as client
+from contracts.state import MapContract
+from redis_contract import RedisContract
+
+from states.redis import RedisMapState
+from states.redis.server import close_servers
+from trident_py.operations.base import CombinerAggregator
+from trident_py.state import MapCombinerAggStateUpdater
+
+
+class Plus(CombinerAggregator):
+    """A combiner of the user's own."""
+
+    def init(self, tuple: Any) -> int:
+        return tuple[0]
+
+    def combine(self, val1: int, val2: int) -> int:
+        return val1 + val2
+
+    def zero(self) -> int:
+        return 0
+
+
+class RedisMapContract(RedisContract, MapContract):
+    bad_row = ("good", {7})
+    bad_words = ("key 'good'", "{7} (set)", "Nothing of the batch is written")
+
+
+class TestOpaque(RedisMapContract):
+    updater = MapCombinerAggStateUpdater(Plus(), "word", "n")
+
+    def make(self, url: str) -> RedisMapState:
+        return RedisMapState.opaque(url, self.name())
+
+
+class TestTransactional(RedisMapContract):
+    def make(self, url: str) -> RedisMapState:
+        return RedisMapState.transactional(url, self.name())
+
+
+class TestOpaqueStrings(RedisMapContract):
+    """In a database of its own."""
+
+    @pytest.fixture
+    def factory(self, redis: str) -> Iterator[Any]:
+        url = redis.removesuffix("/0") + "/1"
+        yield RedisMapState.opaque(url)
+        close_servers()
+        with client.Redis.from_url(url) as last:
+            last.flushdb()
