@@ -22,7 +22,7 @@ from .topology import GroupedStream, JoinOutFieldsMode, JoinType, Stream, Topolo
 from .tuples import Fields, TransactionAttempt, TridentTuple, Values
 
 if TYPE_CHECKING:
-    from .spark import SparkCluster
+    from .spark import SparkCluster, StormSubmitter
 
 __all__ = [
     "Config",
@@ -39,6 +39,7 @@ __all__ = [
     "ReportedFailedException",
     "RunningTopology",
     "SparkCluster",
+    "StormSubmitter",
     "Stream",
     "Topology",
     "TopologyError",
@@ -54,9 +55,9 @@ check_states()
 
 
 def __getattr__(name: str) -> Any:
-    """SparkCluster is loaded when it is asked for: LocalCluster needs no pyspark."""
-    if name == "SparkCluster":
-        from .spark import SparkCluster
+    """What runs on Spark is loaded when it is asked for: LocalCluster needs no pyspark."""
+    if name in ("SparkCluster", "StormSubmitter"):
+        from . import spark
 
-        return SparkCluster
+        return vars(spark)[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

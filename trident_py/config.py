@@ -36,6 +36,30 @@ class Config(dict[str, Any]):
     DRPC_REQUEST_TIMEOUT_SECS = "drpc.request.timeout.secs"
     DRPC_WORKER_THREADS = "drpc.worker.threads"
 
+    # Keys that Storm's setters and its scheduler use. They are kept and have no effect.
+    TOPOLOGY_VERSION = "topology.version"
+    TOPOLOGY_COMPONENT_RESOURCES_ONHEAP_MEMORY_MB = "topology.component.resources.onheap.memory.mb"
+    TOPOLOGY_COMPONENT_RESOURCES_OFFHEAP_MEMORY_MB = "topology.component.resources.offheap.memory.mb"
+    TOPOLOGY_COMPONENT_CPU_PCORE_PERCENT = "topology.component.cpu.pcore.percent"
+    TOPOLOGY_WORKER_MAX_HEAP_SIZE_MB = "topology.worker.max.heap.size.mb"
+    TOPOLOGY_SCHEDULER_STRATEGY = "topology.scheduler.strategy"
+    TOPOLOGY_RAS_CONSTRAINTS = "topology.ras.constraints"
+    TOPOLOGY_RAS_CONSTRAINT_MAX_STATE_SEARCH = "topology.ras.constraint.max.state.search"
+    TOPOLOGY_ACKER_EXECUTORS = "topology.acker.executors"
+    TOPOLOGY_EVENT_LOGGER_REGISTER = "topology.event.logger.register"
+    TOPOLOGY_EVENTLOGGER_EXECUTORS = "topology.eventlogger.executors"
+    TOPOLOGY_KRYO_REGISTER = "topology.kryo.register"
+    TOPOLOGY_KRYO_DECORATORS = "topology.kryo.decorators"
+    TOPOLOGY_KRYO_FACTORY = "topology.kryo.factory"
+    TOPOLOGY_SKIP_MISSING_KRYO_REGISTRATIONS = "topology.skip.missing.kryo.registrations"
+    TOPOLOGY_METRICS_CONSUMER_REGISTER = "topology.metrics.consumer.register"
+    TOPOLOGY_STATS_SAMPLE_RATE = "topology.stats.sample.rate"
+    TOPOLOGY_FALL_BACK_ON_JAVA_SERIALIZATION = "topology.fall.back.on.java.serialization"
+    TOPOLOGY_CLASSPATH = "topology.classpath"
+    TOPOLOGY_ENVIRONMENT = "topology.environment"
+    TOPOLOGY_TICK_TUPLE_FREQ_SECS = "topology.tick.tuple.freq.secs"
+    TOPOLOGY_PRIORITY = "topology.priority"
+
     # Keys of trident_py that Storm does not have.
     TOPOLOGY_MAX_BATCH_ATTEMPTS = "topology.max.batch.attempts"
     TOPOLOGY_TXID_BASE = "topology.txid.base"
@@ -46,6 +70,7 @@ class Config(dict[str, Any]):
     TOPOLOGY_STOP_GRACE_SECS = "topology.stop.grace.secs"
     TOPOLOGY_START_WAIT_SECS = "topology.start.wait.secs"
     TOPOLOGY_GUARANTEE = "topology.guarantee"
+    TOPOLOGY_CHECKPOINTS = "topology.checkpoints"
     TOPOLOGY_HOME_NETWORK = "topology.home.network"
     TOPOLOGY_HOME_PORT = "topology.home.port"
     TOPOLOGY_ERROR_VALUES = "topology.error.values"
@@ -58,20 +83,86 @@ class Config(dict[str, Any]):
             if not isinstance(key, str):
                 raise DefinitionError(f"a configuration key must be a string, got {key!r}")
 
+    # Storm has each setter twice, `conf.setDebug(true)` and the static `Config.setDebug(map, true)`. Here it is one
+    # method; called on the class, it takes any dict first. It therefore uses nothing of ``self`` but the dict.
+
     def setDebug(self, isOn: bool) -> None:
-        self[self.TOPOLOGY_DEBUG] = isOn
+        self[Config.TOPOLOGY_DEBUG] = isOn
 
     def setNumWorkers(self, workers: int) -> None:
-        self[self.TOPOLOGY_WORKERS] = workers
+        self[Config.TOPOLOGY_WORKERS] = workers
 
     def setMaxSpoutPending(self, pending: int) -> None:
-        self[self.TOPOLOGY_MAX_SPOUT_PENDING] = pending
+        self[Config.TOPOLOGY_MAX_SPOUT_PENDING] = pending
 
     def setMaxTaskParallelism(self, parallelism: int) -> None:
-        self[self.TOPOLOGY_MAX_TASK_PARALLELISM] = parallelism
+        self[Config.TOPOLOGY_MAX_TASK_PARALLELISM] = parallelism
 
     def setMessageTimeoutSecs(self, secs: int) -> None:
-        self[self.TOPOLOGY_MESSAGE_TIMEOUT_SECS] = secs
+        self[Config.TOPOLOGY_MESSAGE_TIMEOUT_SECS] = secs
+
+    # -- kept and without effect (docs/configuration.md) --------------------------------------------------------
+
+    def setNumAckers(self, executors: int) -> None:
+        self[Config.TOPOLOGY_ACKER_EXECUTORS] = executors
+
+    def setNumEventLoggers(self, executors: int) -> None:
+        self[Config.TOPOLOGY_EVENTLOGGER_EXECUTORS] = executors
+
+    def setStatsSampleRate(self, rate: float) -> None:
+        self[Config.TOPOLOGY_STATS_SAMPLE_RATE] = rate
+
+    def setClasspath(self, cp: str) -> None:
+        self[Config.TOPOLOGY_CLASSPATH] = cp
+
+    def setEnvironment(self, env: Mapping[str, Any]) -> None:
+        self[Config.TOPOLOGY_ENVIRONMENT] = dict(env)
+
+    def setTopologyVersion(self, version: str) -> None:
+        self[Config.TOPOLOGY_VERSION] = version
+
+    def setTopologyPriority(self, priority: int) -> None:
+        self[Config.TOPOLOGY_PRIORITY] = priority
+
+    def setTopologyStrategy(self, strategy: str) -> None:
+        self[Config.TOPOLOGY_SCHEDULER_STRATEGY] = strategy
+
+    def setTopologyWorkerMaxHeapSize(self, size: float) -> None:
+        self[Config.TOPOLOGY_WORKER_MAX_HEAP_SIZE_MB] = size
+
+    def setTopologyComponentWorkerConstraints(self, component1: str, component2: str) -> None:
+        self.setdefault(Config.TOPOLOGY_RAS_CONSTRAINTS, []).append([component1, component2])
+
+    def setTopologyConstraintsMaxStateSearch(self, numStates: int) -> None:
+        self[Config.TOPOLOGY_RAS_CONSTRAINT_MAX_STATE_SEARCH] = numStates
+
+    def setFallBackOnJavaSerialization(self, fallback: bool) -> None:
+        self[Config.TOPOLOGY_FALL_BACK_ON_JAVA_SERIALIZATION] = fallback
+
+    def setSkipMissingKryoRegistrations(self, skip: bool) -> None:
+        self[Config.TOPOLOGY_SKIP_MISSING_KRYO_REGISTRATIONS] = skip
+
+    def setKryoFactory(self, factory: Any) -> None:
+        self[Config.TOPOLOGY_KRYO_FACTORY] = factory
+
+    def registerDecorator(self, decorator: Any) -> None:
+        self.setdefault(Config.TOPOLOGY_KRYO_DECORATORS, []).append(decorator)
+
+    def registerSerialization(self, kind: Any, serializer: Any = None) -> None:
+        """Tuples carry any picklable value here; nothing has to be registered."""
+        entry = kind if serializer is None else {kind: serializer}
+        self.setdefault(Config.TOPOLOGY_KRYO_REGISTER, []).append(entry)
+
+    def registerEventLogger(self, logger: Any, arguments: Mapping[str, Any] | None = None) -> None:
+        """Use ``running.addListener`` instead."""
+        entry = {"class": logger, "arguments": arguments}
+        self.setdefault(Config.TOPOLOGY_EVENT_LOGGER_REGISTER, []).append(entry)
+
+    def registerMetricsConsumer(self, consumer: Any, *more: Any) -> None:
+        """``(consumer[[, argument], parallelismHint])``. Instead, use ``running.addListener``, ``progress.metrics``."""
+        argument, hint = (None, *more) if len(more) == 1 else more or (None, 1)
+        entry = {"class": consumer, "parallelism.hint": hint, "argument": argument}
+        self.setdefault(Config.TOPOLOGY_METRICS_CONSUMER_REGISTER, []).append(entry)
 
 
 def _counts(value: Any) -> bool:
@@ -102,6 +193,7 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_ERROR_VALUES: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_HOME_NETWORK: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_HOME_PORT: (lambda value: _counts(value) and value < 65_536, "a port, 1 to 65535"),
+    Config.TOPOLOGY_CHECKPOINTS: (lambda value: isinstance(value, str), "a folder or a URI"),
     Config.TOPOLOGY_PROBE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number n, at least 1: every n-th batch runs twice"),
     Config.TOPOLOGY_DETERMINISM_TRUST: (_names, 'a list of modules, classes and functions, as ["shop.prices"], or "*"'),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from dataclasses import replace
+from typing import Any
 
 from . import home
 from .canonical import SET_ORDER
@@ -18,7 +19,7 @@ from .run.batch_loop import BatchLoop
 from .run.deciding import DECIDED
 from .run.opening import SETTLED
 from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan
-from .run.progress import Requests, RunningTopology, log
+from .run.progress import Requests, RunningTopology, kill, log
 from .run.task import run_attempt
 from .run.worker_memory import end_run, task_for
 from .spouts.coordination import Coordination, Descriptor
@@ -76,6 +77,14 @@ class LocalCluster:
         self._running = [other for other in self._running if other.isActive or other.requests] + [running]
         running.start()
         return running
+
+    def killTopology(self, name: str) -> None:
+        """Stops a topology after its current attempt. Raises TridentError if none of this name is active."""
+        kill(self._running, name)
+
+    def killTopologyWithOpts(self, name: str, options: Any = None) -> None:
+        """As `killTopology`; the options are ignored: a batch is never left in the middle."""
+        kill(self._running, name)
 
     def shutdown(self) -> None:
         """Stops every topology that still runs."""

@@ -7,6 +7,7 @@ Source in Storm: TupleUtils.chooseTaskIndex, org.apache.storm.trident.partition.
 
 from __future__ import annotations
 
+import copy
 import datetime
 import decimal
 import struct
@@ -59,6 +60,10 @@ class Partitioner:
     def operations(self) -> tuple[Any, ...]:
         """The user code that chooses partitions."""
         return ()
+
+    def prepared(self, context: Any, stream: str, targets: int) -> Partitioner:
+        """The partitioner of one task that sends. Called once, before its first tuple."""
+        return self
 
     def split(self, chunk: Chunk, route: Route) -> Targets:
         raise NotImplementedError
@@ -150,11 +155,7 @@ class Identity(Partitioner):
 
 @dataclass(frozen=True)
 class Custom(Partitioner):
-    """By the user's grouping: ``chooseTasks(taskId, values) -> partition numbers``.
-
-    Calls a CustomStreamGrouping's ``prepare(context, stream, targetTasks)``, if it has one. ``values`` are the tuple's
-    values, without the batch id that Storm puts before them.
-    """
+    """By the user's grouping, a CustomStreamGrouping, or a callable of the tuple that returns a number."""
 
     grouping: Any
     fields: Fields
@@ -177,6 +178,14 @@ class Custom(Partitioner):
         options = ", ".join(f"{name}={value!r}" for name, value in sorted(plain.items()))
         return f"partition {type(self.grouping).__name__}({options})"
 
+    def prepared(self, context: Any, stream: str, targets: int) -> Custom:
+        """A copy, so that what a grouping remembers is one task's, in one process or many."""
+        if not (isinstance(self.grouping, Chooses) and isinstance(self.grouping, Prepares)):
+            return self
+        grouping = copy.copy(self.grouping)
+        grouping.prepare(context, stream, list(range(targets)))
+        return Custom(grouping, self.fields)
+
     def split(self, chunk: Chunk, route: Route) -> Targets:
         choose = self._chooser(route.targets)
         rows: list[list[int]] = [[] for _ in range(route.targets)]
@@ -194,8 +203,6 @@ class Custom(Partitioner):
     def _chooser(self, targets: int) -> Callable[[int, Any], Any]:
         if not isinstance(self.grouping, Chooses):
             return lambda source, values: [self.grouping(values) % targets]
-        if isinstance(self.grouping, Prepares):
-            self.grouping.prepare(None, None, list(range(targets)))
         return self.grouping.chooseTasks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from .errors import DefinitionError, MissingValueError, TridentError
 
@@ -100,6 +100,13 @@ class Fields:
         except ValueError:
             raise DefinitionError(f"{name} does not exist; the fields are {self}") from None
 
+    def contains(self, field: str) -> bool:
+        return field in self.names
+
+    def select(self, selector: FieldsLike, tuple: Sequence[Any]) -> list[Any]:
+        """The values of the selector's fields, of a tuple that has these fields. Raises DefinitionError for others."""
+        return [tuple[self.fieldIndex(name)] for name in Fields.of(selector)]
+
     def concat(self, other: Fields) -> Fields:
         """These fields, then the others. Raises DefinitionError if a name is in both."""
         return Fields(self.declarations() + other.declarations())
@@ -189,6 +196,12 @@ class TridentTuple(tuple):
 
     __slots__ = ()
     _fields: Fields = Fields()
+    EMPTY_TUPLE: ClassVar[TridentTuple]
+
+    @staticmethod
+    def createFreshTuple(fields: FieldsLike, *values: Any) -> TridentTuple:
+        """As `of`, with the values as arguments or as one list. Storm's TridentTupleView has it, for tests."""
+        return TridentTuple.of(fields, values[0] if len(values) == 1 and isinstance(values[0], list) else values)
 
     @staticmethod
     def of(fields: FieldsLike | None, values: Iterable[Any]) -> TridentTuple:
@@ -237,6 +250,9 @@ class TridentTuple(tuple):
 
     def getValueByField(self, field: str) -> Any:
         return self[self._fields.fieldIndex(field)]
+
+
+TridentTuple.EMPTY_TUPLE = TridentTuple()
 
 
 class ShortTuple(TridentTuple):

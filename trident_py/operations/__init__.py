@@ -11,6 +11,7 @@ from .base import (
     BaseOperation,
     CombinerAggregator,
     Consumer,
+    CustomStreamGrouping,
     EachOperation,
     Filter,
     FlatMapFunction,
@@ -28,6 +29,7 @@ from .base import (
     TridentOperationContext,
 )
 from .determinism import deterministic, nondeterministic
+from .resources import DefaultResourceDeclarer, ITridentResource, ResourceDeclarer
 
 __all__ = [
     "Aggregator",
@@ -39,12 +41,15 @@ __all__ = [
     "BaseOperation",
     "CombinerAggregator",
     "Consumer",
+    "CustomStreamGrouping",
+    "DefaultResourceDeclarer",
     "EachOperation",
     "Filter",
     "FlatMapFunction",
     "Function",
     "GroupedMultiReducer",
     "IMetricsContext",
+    "ITridentResource",
     "MapFunction",
     "MultiReducer",
     "Operation",
@@ -52,6 +57,7 @@ __all__ = [
     "OperationAwareMapFunction",
     "ProjectionFactory",
     "ReducerAggregator",
+    "ResourceDeclarer",
     "TridentCollector",
     "TridentMultiReducerContext",
     "TridentOperationContext",

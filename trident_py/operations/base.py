@@ -12,7 +12,7 @@ have no ABCMeta: ported code may make an object first and fill it later.)
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from ..errors import DefinitionError
@@ -289,6 +289,28 @@ class GroupedMultiReducer(Operation):
 
     @abstractmethod
     def complete(self, state: Any, group: TridentTuple, collector: TridentCollector) -> None:
+        raise NotImplementedError
+
+
+class CustomStreamGrouping:
+    """Chooses partitions, for `Stream.partition`. One copy serves one partition that sends.
+
+    On replay it runs again. A choice must be a function of the tuple if the state behind it needs that
+    (``topology.guarantees()`` reads the code).
+    """
+
+    def prepare(self, context: TridentOperationContext, stream: str, targetTasks: Sequence[int]) -> None:
+        """Called once, where the tuples are. ``context``: of the sending partition. ``stream``: its name, or "".
+
+        ``targetTasks``: the numbers of the partitions, from 0 on.
+        """
+
+    @abstractmethod
+    def chooseTasks(self, taskId: int, values: TridentTuple) -> Sequence[int]:
+        """Returns the partitions that get the tuple; none drops it. ``taskId``: the sending partition.
+
+        ``values``: the tuple, without the batch id that Storm puts before its values.
+        """
         raise NotImplementedError
 
 

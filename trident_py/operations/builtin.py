@@ -22,7 +22,16 @@ from ..canonical import UnkeyableError, identity, is_null, meant
 from ..errors import TridentError
 from ..tuples import TridentTuple
 from .base import CombinerAggregator, Filter, TridentOperationContext
-from .ordering import FirstN, FirstNAgg, FirstNSortedAgg, Max, MaxWithComparator, Min, MinWithComparator
+from .ordering import (
+    ComparisonAggregator,
+    FirstN,
+    FirstNAgg,
+    FirstNSortedAgg,
+    Max,
+    MaxWithComparator,
+    Min,
+    MinWithComparator,
+)
 
 _DECIMALS = decimal.Context(
     prec=10_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[decimal.Inexact, decimal.InvalidOperation]
@@ -30,6 +39,7 @@ _DECIMALS = decimal.Context(
 _QUERIES = ("MapGet", "SnapshotGet", "TupleCollectionGet")
 
 __all__ = [
+    "ComparisonAggregator",
     "Count",
     "Debug",
     "Equals",

@@ -5,14 +5,17 @@ Users import the built-ins from `builtin`. Source in Storm: ComparisonAggregator
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 from ..errors import DefinitionError, TridentError
 from ..tuples import TridentTuple
 from .base import Aggregator, Assembly, TridentCollector
+from .roles import Compares
 
 Comparator = Callable[[Any, Any], int]
+AnyComparator = Comparator | Compares
 
 
 def compare(a: Any, b: Any) -> int:
@@ -46,6 +49,16 @@ def _rank(x: float) -> int:
 
 def _named(value: Any) -> str:
     return "null" if value is None else f"{value!r} ({type(value).__name__})"
+
+
+def comparator_of(given: Any) -> Comparator:
+    """The comparator as a callable. Raises DefinitionError for what is neither that nor an object with `compare`."""
+    if isinstance(given, Compares):
+        return given.compare
+    if not callable(given):
+        raise DefinitionError(f"a comparator must be a callable (a, b) -> int, or have compare(a, b); got {given!r}")
+    compares: Comparator = given
+    return compares
 
 
 class JavaHeap:
@@ -90,22 +103,19 @@ class JavaHeap:
         items[at] = item
 
 
-class _Comparison(Aggregator):
-    """Keeps the winning tuple of a partition; of equal ones the later. Skips tuples with a null value.
+class ComparisonAggregator(Aggregator):
+    """Keeps the winning tuple of a partition: override `compare`. Skips tuples with a null value.
 
     Without a field it compares whole tuples. A partition without a winner emits nothing (Storm emits null, and the next
     reader throws).
     """
 
-    def __init__(self, inputFieldName: Any = None, comparator: Comparator | None = None) -> None:
-        field, compares = (inputFieldName, comparator) if comparator is not None else (None, inputFieldName)
-        if not callable(compares):
-            raise DefinitionError(f"a comparator must be a callable (a, b) -> int, got {compares!r}")
-        self.inputFieldName: str | None = field
-        self.comparator: Comparator = compares
+    def __init__(self, inputFieldName: str | None = None) -> None:
+        self.inputFieldName = inputFieldName
 
-    def beats(self, order: int) -> bool:
-        """Whether a candidate replaces the winner; ``order`` is the winner compared to the candidate."""
+    @abstractmethod
+    def compare(self, value1: Any, value2: Any) -> Any:
+        """Returns the winner, one of the two objects: value1 won so far, value2 is the candidate."""
         raise NotImplementedError
 
     def init(self, batchId: Any, collector: TridentCollector) -> TridentTuple | None:
@@ -115,7 +125,7 @@ class _Comparison(Aggregator):
         candidate = self.value(tuple)
         if candidate is None:
             return value
-        if value is None or self.beats(self.comparator(self.value(value), candidate)):
+        if value is None or self.compare(self.value(value), candidate) is candidate:
             return tuple
         return value
 
@@ -127,18 +137,26 @@ class _Comparison(Aggregator):
         return tuple if self.inputFieldName is None else tuple.getValueByField(self.inputFieldName)
 
 
-class MinWithComparator(_Comparison):
-    """The smallest tuple by a comparator: ``(comparator)`` of tuples or ``(field, comparator)`` of values."""
+class MinWithComparator(ComparisonAggregator):
+    """The smallest tuple by a comparator: ``(comparator)`` of tuples or ``(field, comparator)`` of values.
 
-    def beats(self, order: int) -> bool:
-        return order >= 0
+    A comparator is a callable ``(a, b) -> int``, or an object with `compare`. Of equal tuples the later one counts.
+    """
+
+    def __init__(self, inputFieldName: Any = None, comparator: AnyComparator | None = None) -> None:
+        field, given = (inputFieldName, comparator) if comparator is not None else (None, inputFieldName)
+        super().__init__(field)
+        self.comparator = comparator_of(given)
+
+    def compare(self, value1: Any, value2: Any) -> Any:
+        return value2 if self.comparator(value1, value2) >= 0 else value1
 
 
-class MaxWithComparator(_Comparison):
+class MaxWithComparator(MinWithComparator):
     """The largest tuple by a comparator: ``(comparator)`` of tuples or ``(field, comparator)`` of values."""
 
-    def beats(self, order: int) -> bool:
-        return order <= 0
+    def compare(self, value1: Any, value2: Any) -> Any:
+        return value2 if self.comparator(value1, value2) <= 0 else value1
 
 
 class Min(MinWithComparator):
@@ -153,21 +171,6 @@ class Max(MaxWithComparator):
 
     def __init__(self, inputFieldName: str) -> None:
         super().__init__(inputFieldName, compare)
-
-
-class FirstN(Assembly):
-    """The first n tuples of a batch; with a sort field the n smallest by it, or the n largest with reverse.
-
-    Runs in each partition, then over all of them. Keeps the fields. An empty batch emits nothing.
-    """
-
-    def __init__(self, n: int, sortField: str | None = None, reverse: bool = False) -> None:
-        self.aggregator = FirstNAgg(n) if sortField is None else FirstNSortedAgg(n, sortField, reverse)
-
-    def apply(self, stream: Any) -> Any:
-        fields = stream.getOutputFields()
-        partial = stream.partitionAggregate(fields, self.aggregator, fields)
-        return partial.global_().partitionAggregate(fields, self.aggregator, fields)
 
 
 class FirstNAgg(Aggregator):
@@ -214,3 +217,21 @@ class FirstNSortedAgg(Aggregator):
     def order(self, a: TridentTuple, b: TridentTuple) -> int:
         order = compare(a.getValueByField(self.sortField), b.getValueByField(self.sortField))
         return -order if self.reverse else order
+
+
+class FirstN(Assembly):
+    """The first n tuples of a batch; with a sort field the n smallest by it, or the n largest with reverse.
+
+    Runs in each partition, then over all of them. Keeps the fields. An empty batch emits nothing.
+    """
+
+    FirstNAgg = FirstNAgg
+    FirstNSortedAgg = FirstNSortedAgg
+
+    def __init__(self, n: int, sortField: str | None = None, reverse: bool = False) -> None:
+        self.aggregator = FirstNAgg(n) if sortField is None else FirstNSortedAgg(n, sortField, reverse)
+
+    def apply(self, stream: Any) -> Any:
+        fields = stream.getOutputFields()
+        partial = stream.partitionAggregate(fields, self.aggregator, fields)
+        return partial.global_().partitionAggregate(fields, self.aggregator, fields)

@@ -62,6 +62,13 @@ class Chooses(Protocol):
 
 
 @runtime_checkable
+class Compares(Protocol):
+    """As a java.util.Comparator."""
+
+    def compare(self, a: Any, b: Any, /) -> int: ...
+
+
+@runtime_checkable
 class Applies(Protocol):
     """As an `Assembly`."""
 

@@ -7,9 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
-from ..errors import TopologyError
+from ..errors import TopologyError, TridentError
 from ..metrics import Reported, Tallies
 from ..patience import Stopped
 from .program import failure_of, topology_error
@@ -68,6 +68,8 @@ Listener = Callable[[Event, Progress | None], None]
 class RunningTopology:
     """A submitted topology. ``submitTopology`` returns it at once; the run goes on in the background.
 
+    As a context manager it stops the run at the end of the block, as Storm's LocalTopology does.
+
     Its DRPC functions answer until `stop`, or until the run fails: also after its spouts are exhausted. A topology of
     DRPC streams alone runs until `stop`.
     """
@@ -103,6 +105,12 @@ class RunningTopology:
     @property
     def isActive(self) -> bool:
         return not self._ended.is_set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
         """Waits for the run to end. Returns True once it has ended or was stopped, False after ``timeout`` seconds.
@@ -260,3 +268,13 @@ class Stopwatch:
     def lap(self) -> float:
         before, self.at = self.at, time.perf_counter()
         return self.at - before
+
+
+def kill(running: Sequence[RunningTopology], name: str) -> None:
+    """Stops the topology of this name. Raises TridentError if none is active."""
+    found = [each for each in running if each.name == name and each.isActive]
+    for each in found:
+        each.stop()
+    if not found:
+        active = ", ".join(each.name for each in running if each.isActive) or "none"
+        raise TridentError(f"killTopology: no topology {name!r} is active on this cluster; active: {active}")

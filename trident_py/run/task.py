@@ -11,7 +11,7 @@ from ..chunks import Chunk
 from ..context import with_context
 from ..metrics import IMetricsContext
 from ..operations.base import TridentOperationContext
-from ..partitioning import Route
+from ..partitioning import Partitioner, Route
 from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
 from ..processors.base import NodeContext, Processor, no_collection
 from ..processors.spout import SpoutProcessor
@@ -70,6 +70,7 @@ class LevelTask:
         self.stage_of = {node_id: stage for stage in self.stages for node_id in stage.nodes}
         self.nodes: list[Node] = [lowered.plan.by_id[node_id] for node_id in self.stage_of]
         self.exchanges: dict[int, list[Exchange]] = {}
+        self.partitioners: dict[int, Partitioner] = {}
         self.arriving: dict[int, Exchange] = {}
         for exchange in lowered.exchanges:
             self.exchanges.setdefault(exchange.source, []).append(exchange)
@@ -243,8 +244,18 @@ class LevelTask:
         sent = self.sent.get(exchange.tag, 0)
         self.sent[exchange.tag] = sent + chunk.length
         route = Route(self.batch.txid, self.partition, sent, exchange.partitions)
-        for target, part in exchange.partitioner.split(chunk, route):
+        for target, part in self._partitioner(exchange).split(chunk, route):
             self.out.append((target, exchange.tag, part.only(exchange.fields).encode()))
+
+    def _partitioner(self, exchange: Exchange) -> Partitioner:
+        """This task's own partitioner."""
+        found = self.partitioners.get(exchange.tag)
+        if found is None:
+            context = self.contexts[self.stage_of[exchange.source]]
+            stream = self.program.lowered.plan.by_id[exchange.source].name or ""
+            found = exchange.partitioner.prepared(context, stream, exchange.partitions)
+            self.partitioners[exchange.tag] = found
+        return found
 
     def _report(self, node: Node, kind: str, value: Any) -> None:
         self.out.append((0, REPORT, pickle.dumps(NodeReport(node.id, self.partition, kind, value))))

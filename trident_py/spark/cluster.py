@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import uuid
 from contextlib import ExitStack
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -13,7 +14,7 @@ from .. import home
 from ..context import with_context
 from ..errors import TridentError
 from ..run.program import Program, compile_plan
-from ..run.progress import RunningTopology
+from ..run.progress import RunningTopology, kill
 from ..topology import Topology
 from ..topology.topology import check_submission
 from .checkpoint import checkpoint_of
@@ -89,6 +90,14 @@ class SparkCluster:
         """Checks what `submitTopology` checks on a cluster (``docs/doctor.md``), and starts nothing."""
         check_submission("examined", conf, topology)
         return examine(self.spark, topology.plan, conf or {}, self._named, again=True)
+
+    def killTopology(self, name: str) -> None:
+        """Stops a topology after its current attempt. Raises TridentError if none of this name is active."""
+        kill(self._running, name)
+
+    def killTopologyWithOpts(self, name: str, options: Any = None) -> None:
+        """As `killTopology`; the options are ignored: a batch is never left in the middle."""
+        kill(self._running, name)
 
     def shutdown(self) -> None:
         """Stops the topologies that still run, and ends the home service and, as its last user, our own session."""

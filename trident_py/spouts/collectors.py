@@ -62,6 +62,13 @@ class SpoutOutputCollector:
     def emitDirect(self, taskId: int, values: Any, messageId: Any = None) -> None:
         raise SpoutError("Trident does not support direct streams; use emit(values, messageId)")
 
+    def flush(self) -> None:
+        """Does nothing; a transport hint in Storm."""
+
+    def getPendingCount(self) -> int:
+        """0, as for a spout in Trident: its batch waits, not its tuples."""
+        return 0
+
     def reportError(self, error: BaseException) -> None:
         if self._target is not None:
             self._target.reportError(error)

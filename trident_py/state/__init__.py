@@ -29,12 +29,17 @@ from .base import (
     StateUpdater,
     ValueUpdater,
 )
-from .cached import CachedMap, MicroBatchIBackingMap
+from .cached import CachedBatchReadsMap, CachedMap, MicroBatchIBackingMap
 from .maps import NonTransactionalMap, OpaqueMap, SnapshottableMap, TransactionalMap
 from .memory import LRUMemoryMapState, MemoryBackingMap, MemoryMapState
 from .participants import BatchParticipant, Remembered, participant_of
 from .persist import SILENT, SilentCollector, persist
-from .serializers import JSONNonTransactionalSerializer, JSONOpaqueSerializer, JSONTransactionalSerializer
+from .serializers import (
+    JSONNonTransactionalSerializer,
+    JSONOpaqueSerializer,
+    JSONTransactionalSerializer,
+    Serializer,
+)
 from .updaters import (
     CombinerAggStateUpdater,
     MapCombinerAggStateUpdater,
@@ -50,6 +55,7 @@ __all__ = [
     "BaseQueryFunction",
     "BaseStateUpdater",
     "BatchParticipant",
+    "CachedBatchReadsMap",
     "CachedMap",
     "CombinerAggStateUpdater",
     "CombinerValueUpdater",
@@ -79,6 +85,7 @@ __all__ = [
     "ReducerValueUpdater",
     "Remembered",
     "RemovableMapState",
+    "Serializer",
     "SilentCollector",
     "Snapshottable",
     "SnapshottableMap",

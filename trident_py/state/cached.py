@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..canonical import key_of
 from ..errors import DefinitionError
@@ -56,6 +56,38 @@ class CachedMap(BackingMap):
             self._cache.move_to_end(name)
         while len(self._cache) > self.size:
             self._cache.popitem(last=False)
+
+
+class CachedBatchReadsMap:
+    """For maps of your own: remembers what the running commit has written, which the store may not show yet.
+
+    Call `reset` in beginCommit and in commit. OpaqueMap and TransactionalMap do without it.
+    """
+
+    class RetVal(NamedTuple):
+        """A value, and whether the running commit has written it."""
+
+        val: Any
+        cached: bool
+
+    def __init__(self, delegate: BackingMap) -> None:
+        self.delegate = delegate
+        self._written: dict[tuple, Any] = {}
+
+    def reset(self) -> None:
+        self._written = {}
+
+    def multiGet(self, keys: Sequence[Key]) -> list[CachedBatchReadsMap.RetVal]:
+        """Asks the delegate for all keys; what this commit has written overrides its answers."""
+        names = [key_of(key) for key in keys]
+        stored = self.delegate.multiGet(keys)
+        found = [name in self._written for name in names]
+        values = [self._written[name] if new else old for name, new, old in zip(names, found, stored, strict=True)]
+        return [self.RetVal(value, new) for value, new in zip(values, found, strict=True)]
+
+    def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
+        self.delegate.multiPut(keys, vals)
+        self._written.update(zip(map(key_of, keys), vals, strict=True))
 
 
 class MicroBatchIBackingMap(BackingMap):

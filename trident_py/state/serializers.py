@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from abc import abstractmethod
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -24,7 +25,19 @@ for _code in (*range(0x20), *range(0x7F, 0xA0), *range(0x2000, 0x2100)):
 _TABLE = str.maketrans(_SPECIAL)
 
 
-class JSONNonTransactionalSerializer:
+class Serializer:
+    """Turns what a map keeps under a key into bytes, and back."""
+
+    @abstractmethod
+    def serialize(self, obj: Any) -> bytes:
+        raise NotImplementedError
+
+    @abstractmethod
+    def deserialize(self, data: bytes) -> Any:
+        raise NotImplementedError
+
+
+class JSONNonTransactionalSerializer(Serializer):
     """``5``"""
 
     def serialize(self, obj: Any) -> bytes:
@@ -34,7 +47,7 @@ class JSONNonTransactionalSerializer:
         return _parsed(data)
 
 
-class JSONTransactionalSerializer:
+class JSONTransactionalSerializer(Serializer):
     """``[txid,value]``"""
 
     def serialize(self, obj: TransactionalValue) -> bytes:
@@ -45,7 +58,7 @@ class JSONTransactionalSerializer:
         return TransactionalValue(txid, value)
 
 
-class JSONOpaqueSerializer:
+class JSONOpaqueSerializer(Serializer):
     """``[currTxid,curr,prev]``"""
 
     def serialize(self, obj: OpaqueValue) -> bytes:

@@ -22,6 +22,13 @@ class CombinerValueUpdater(ValueUpdater):
         self.agg = agg
         self.arg = arg
 
+    def getAgg(self) -> CombinerAggregator:
+        return self.agg
+
+    def getArg(self) -> Any:
+        """The partial result of the batch."""
+        return self.arg
+
     def update(self, stored: Any) -> Any:
         return self.arg if stored is None else self.agg.combine(stored, self.arg)
 

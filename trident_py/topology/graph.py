@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 from ..errors import DefinitionError
+from ..operations.resources import ResourceDeclarer
 from ..partitioning import Partitioner
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, StateUse
 from ..processors import Project
@@ -67,7 +68,7 @@ class Graph:
                 )
 
 
-class Handle:
+class Handle(ResourceDeclarer):
     """A part of one graph, returned by a fluent call. ``kind`` names it in errors."""
 
     kind = "stream"
@@ -79,14 +80,6 @@ class Handle:
     def topology(self) -> Any:
         """The TridentTopology, for assemblies that merge or join."""
         return self.graph
-
-    def setCPULoad(self, *load: Any) -> Self:
-        """Accepted for ported code and ignored: Spark places tasks itself."""
-        return self
-
-    def setMemoryLoad(self, *load: Any) -> Self:
-        """Accepted for ported code and ignored: Spark places tasks itself."""
-        return self
 
 
 class NodeHandle(Handle):

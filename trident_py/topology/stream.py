@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, overload
 
 from ..errors import DefinitionError
 from ..operations.base import (
     CombinerAggregator,
     Consumer,
+    CustomStreamGrouping,
     Filter,
     FlatMapFunction,
     Function,
@@ -16,7 +16,8 @@ from ..operations.base import (
     ReducerAggregator,
 )
 from ..operations.builtin import Max, MaxWithComparator, Min, MinWithComparator
-from ..operations.roles import Accepts, Applies, Executes, Keeps, Maps, Queries, Updates
+from ..operations.ordering import AnyComparator as Comparator
+from ..operations.roles import Accepts, Applies, Chooses, Executes, Keeps, Maps, Queries, Updates
 from ..partitioning import BatchGlobal, Broadcast, Custom, FieldsPartition, Global, Identity, Partitioner, Shuffle
 from ..plan import StateUse
 from ..processors import Collect, Each, Keep, PartitionPersist, Peek, Project, Replace, StateQuery
@@ -40,8 +41,6 @@ from .roles import (
     KeepingAggregator,
 )
 
-Comparator = Callable[[Any, Any], int]
-
 
 class Stream(NodeHandle):
     """A stream of tuples with named fields. Source in Storm: org.apache.storm.trident.Stream.
@@ -61,8 +60,11 @@ class Stream(NodeHandle):
 
         With a callable, the partition is the number modulo the partition count.
         """
+        check_object("partition", grouping, CustomStreamGrouping)
         if isinstance(grouping, Partitioner):
             return self._partition(grouping)
+        if not (isinstance(grouping, Chooses) or callable(grouping)):
+            raise DefinitionError(f"partition takes a CustomStreamGrouping or a callable, got {grouping!r}")
         return self._partition(Custom(grouping, self.getOutputFields()))
 
     def partitionBy(self, fields: FieldsLike) -> Stream:
