@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
-from states.loading.redis_models import RedisMap
+from states.loading.redis_models import RedisMap, RedisTexts
 from states.loading.settings import StateSettings
 from trident_py.guarantees import _cell
 
@@ -119,7 +119,8 @@ def test_the_states_in_kafka_have_all_their_keys_on_the_users_page() -> None:
 def test_the_states_in_redis_have_all_their_keys_on_the_users_page() -> None:
     page = (ROOT / "docs" / "states.md").read_text()
     assert "`url` is required" in page.partition("\n## In Redis\n")[2].partition("\n### ")[0]
-    assert sorted(["url", *_keys(_section(page, "redis-map"))]) == sorted(_fields(RedisMap))
+    for name, model in {"redis-map": RedisMap, "redis": RedisTexts}.items():
+        assert sorted(["url", *_keys(_section(page, name))]) == sorted(_fields(model))
 
 
 def _section(page: str, name: str) -> str:

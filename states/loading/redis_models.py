@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from pkgutil import resolve_name
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
 from trident_py.state import StateFactory
 
+from ..redis.rows import FieldMapper
 from ..redis.server import checked_url
 from .settings import FactorySettings
+
+Hash = Field(
+    None, min_length=1, description="Hash that holds the values; default: none, each value is a string of the database"
+)
 
 
 class RedisSettings(FactorySettings):
@@ -20,6 +25,25 @@ class RedisSettings(FactorySettings):
         str, AfterValidator(checked_url),
         Field(description="URL of the database, such as redis://localhost:6379/0 or rediss://:${PW}@redis:6379/0"),
     ]  # fmt: skip
+
+
+class RedisTexts(RedisSettings):
+    """A text for each key in Redis."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("upsert",)
+    factory: ClassVar[str] = "states.redis:RedisState"
+
+    hash: str | None = Hash
+    key: str = Field(min_length=1, description="Field of the key, a text")
+    value: str = Field(min_length=1, description="Field of the value, a text or a number")
+    expireIntervalSec: float = Field(
+        0, ge=0, lt=1e9, description="Seconds after which a written value is forgotten, a hash as a whole; 0: never"
+    )
+
+    def arguments(self) -> dict[str, Any]:
+        arguments = super().arguments()
+        mapper = FieldMapper(arguments.pop("key"), arguments.pop("value"), self.hash)
+        return {**arguments, "mapper": mapper}
 
 
 class RedisMap(RedisSettings):
@@ -32,10 +56,7 @@ class RedisMap(RedisSettings):
         description="Kind of map: opaque stores the txid and the previous value with each value, transactional stores "
         "the txid, non-transactional stores neither"
     )
-    hash: str | None = Field(
-        None, min_length=1,
-        description="Hash that holds the values; default: none, each value is a string of the database",
-    )  # fmt: skip
+    hash: str | None = Hash
     globalKey: str = Field(
         "$REDIS-MAP-STATE-GLOBAL", min_length=1, description="Name of the value of a global aggregate"
     )

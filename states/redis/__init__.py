@@ -2,5 +2,27 @@
 
 from .maps.state import RedisMapState
 from .maps.texts import DefaultKeyFactory, KeyFactory
+from .rows import (
+    FieldMapper,
+    RedisDataType,
+    RedisDataTypeDescription,
+    RedisLookupMapper,
+    RedisState,
+    RedisStateQuerier,
+    RedisStateUpdater,
+    RedisStoreMapper,
+)
 
-__all__ = ["DefaultKeyFactory", "KeyFactory", "RedisMapState"]
+__all__ = [
+    "DefaultKeyFactory",
+    "FieldMapper",
+    "KeyFactory",
+    "RedisDataType",
+    "RedisDataTypeDescription",
+    "RedisLookupMapper",
+    "RedisMapState",
+    "RedisState",
+    "RedisStateQuerier",
+    "RedisStateUpdater",
+    "RedisStoreMapper",
+]

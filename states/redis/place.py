@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from trident_py import secrets
+from trident_py.errors import DefinitionError
 from trident_py.state import Location
 
 from .server import AT_ONCE, Server, address, server_of
@@ -97,6 +98,14 @@ class RedisPlace:
         names = [name for name in names if not name.startswith(OURS.encode())]
         values = client.mget(names) if names else []
         return int(following), {n: value for n, value in zip(names, values, strict=True) if value is not None}
+
+
+def check_hash(name: str | None) -> None:
+    """Raises DefinitionError for something that cannot name a hash."""
+    if name is not None and (not isinstance(name, str) or not name or name.startswith(OURS)):
+        raise DefinitionError(
+            f"hash must be the name of a hash, or None for strings, and not begin with {OURS}; got {name!r}"
+        )
 
 
 def _named(topology: str, state: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import states
-from states.redis import RedisMapState
+from states.redis import FieldMapper, RedisMapState, RedisState
 from trident_py.errors import DefinitionError
 
 
@@ -30,6 +30,14 @@ def load(folder: Path, text: str) -> dict[str, Any]:
             RedisMapState.nonTransactional("unix:///run/redis.sock?db=1"),
         ),
         (
+            "{type: redis, url: 'redis://h', hash: latest, key: sensor, value: celsius, expireIntervalSec: 60}",
+            RedisState("redis://h", "latest", FieldMapper("sensor", "celsius", "latest"), 60),
+        ),
+        (
+            "{type: redis, url: 'redis://h', key: sensor, value: celsius}",
+            RedisState("redis://h", None, FieldMapper("sensor", "celsius")),
+        ),
+        (
             "{type: redis-map, kind: transactional, url: 'redis://h', globalKey: all, expireIntervalSec: 1.5}",
             RedisMapState.transactional("redis://h", globalKey="all", expireIntervalSec=1.5),
         ),
@@ -43,6 +51,7 @@ def test_a_file_makes_the_factories_that_code_would_make(tmp_path: Path, text: s
     ("text", "said"),
     [
         ("{type: redis-map, kind: opaque}", "states.s.url: is missing"),
+        ("{type: redis, url: 'redis://h', key: k}", "states.s.value: is missing"),
         ("{type: redis-map, kind: opaque, url: 'http://:hush@h'}", "its scheme must be redis, rediss, unix"),
         ("{type: redis-map, kind: opaque, url: 'redis://:hu/sh@h/0'}", "is not readable: percent-encode"),
         ("{type: redis-map, kind: opaq, url: 'redis://h'}", "states.s.kind: found 'opaq'"),

@@ -1,4 +1,4 @@
-"""RedisMapState inherits the contract of all states, in its kinds, in a hash and in strings."""
+"""RedisMapState and RedisState inherit the contract of all states: in their kinds, in a hash and in strings."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import redis as client
-from contracts.state import MapContract
-from redis_contract import RedisContract
+from contracts.state import MapContract, RowContract
+from redis_contract import RedisContract, plainly
 
-from states.redis import RedisMapState
+from states.redis import FieldMapper, RedisMapState, RedisState, RedisStateUpdater
 from states.redis.server import close_servers
 from trident_py.operations.base import CombinerAggregator
 from trident_py.state import MapCombinerAggStateUpdater
@@ -56,3 +56,26 @@ class TestOpaqueStrings(RedisMapContract):
         close_servers()
         with client.Redis.from_url(url) as last:
             last.flushdb()
+
+
+class TestRows(RedisContract, RowContract):
+    """RedisState: the last text of each key."""
+
+    updater = RedisStateUpdater(FieldMapper("word", "n"))
+    bad_row = ("x", {1})
+    bad_words = ("FieldMapper gave the value {1} (set) for ('x', {1})", "Nothing of the batch is written")
+
+    @pytest.fixture
+    def factory(self, redis: str) -> Iterator[Any]:
+        name = self.name()
+        self.updater = RedisStateUpdater(FieldMapper("word", "n", name))  # type: ignore[misc]
+        yield RedisState(redis, name)
+        close_servers()
+
+    def found(self, factory: Any) -> dict[tuple, Any]:
+        there = {(name,): str(value) for name, value in plainly(factory.url, factory.hash).items()}
+        assert factory.stored() == there
+        return there
+
+    def expected(self, batches: list[list[tuple]]) -> dict[tuple, Any]:
+        return {(word,): str(n) for batch in batches for word, n in batch}

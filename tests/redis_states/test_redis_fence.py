@@ -142,7 +142,9 @@ def test_a_late_commit_of_an_attempt_that_was_given_up_is_refused(through: tuple
     proxy.cut_on(pattern(COMMIT), "held")
     before = factory.stored()
     stuck = written(driver, 2, a=100, lost=1)
-    keys, values = stuck.backing._keys_and_values(stuck.backing.fence)
+    writer = stuck.backing.writer
+    more, values = writer._values()
+    keys = [*writer.fence.keys(writer.place), *more]
     arguments = [driver.generation, driver.conf["trident.lineage"], 2, 0, 0, "", *values]
     with client.Redis.from_url(factory.url, retry=Retry(NoBackoff(), 0)) as sender:
         with pytest.raises(client.ConnectionError):

@@ -144,6 +144,18 @@ def test_a_topology_counts_and_asks(redis: str, hash: str) -> None:
     assert sorted(word for word, _ in seen) == ["javadoc", "needs", "storm", "trident"]
 
 
+def test_a_query_in_the_batch_sees_what_its_partition_has_written(redis: str, hash: str) -> None:
+    factory = RedisMapState.opaque(redis, hash)
+    put(factory, 1, {("a",): 1, ("b",): 2})
+    state = factory.makeState({}, None, 0, 1)
+    state.beginCommit(2)
+    state.multiPut([("b",), ("c",)], [7, 8])
+    assert state.multiGet([("a",), ("b",), ("c",)]) == [1, 7, 8]
+    assert sorted(state.getTuples()) == [["a", 1], ["b", 7], ["c", 8]]
+    state.rollback(2)
+    assert sorted(state.getTuples()) == [["a", 1], ["b", 2]]
+
+
 def test_keys_and_values_that_would_change_are_refused(redis: str, hash: str) -> None:
     factory = RedisMapState.opaque(redis, hash)
     text = "takes a text"

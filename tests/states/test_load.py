@@ -18,7 +18,7 @@ import states
 from states.loading import StateSettings, installed
 from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
 from states.loading.models import Append, Batch, InsertIgnore, Sequenced, SqlMap
-from states.loading.redis_models import RedisMap
+from states.loading.redis_models import RedisMap, RedisTexts
 from states.sql import InsertIgnoreState, SqlMapState
 from trident_py.errors import DefinitionError
 
@@ -26,7 +26,7 @@ OURS = {
     "append": Append, "batch": Batch, "insert-ignore": InsertIgnore, "sequence": Sequenced, "sql-map": SqlMap,
 }  # fmt: skip
 KAFKA = {"compacted-topic": CompactedTopic, "topic": Topic, "transactional-topic": TransactionalTopic}
-REDIS = {"redis-map": RedisMap}
+REDIS = {"redis": RedisTexts, "redis-map": RedisMap}
 MAP = "{type: sql-map, kind: opaque, url: 'sqlite:///c.db', table: t"
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trident_py.errors import DefinitionError
 from trident_py.secrets import shown
 from trident_py.state import (
     BatchParticipant,
@@ -29,8 +28,9 @@ from ...rows import check_asked_behind
 from ...rows import shared as shared_rows
 from .. import durability
 from ..ledger import RedisFence, RedisLedger
-from ..place import RedisPlace
+from ..place import RedisPlace, check_hash
 from ..server import checked_url, needs_of_server
+from ..writer import RedisWriter, check_expiry
 from .backing import Layout, RedisBackingMap
 from .texts import DefaultKeyFactory, KeyFactory, checked_factory
 
@@ -63,9 +63,7 @@ class RedisMap(SnapshottableMap, ITupleCollection):
     def commit(self, txid: int | None) -> Any:
         """Writes the partition's values in one step; returns how many."""
         super().commit(txid)
-        written = self.backing.pending
-        self.backing.commit(txid)
-        return {"partition": self.partition, "written": written}
+        return {"partition": self.partition, "written": self.backing.commit(txid)}
 
     def rollback(self, txid: int | None) -> None:
         super().commit(txid)
@@ -103,11 +101,8 @@ class RedisMapState(StateFactory):
     def __post_init__(self) -> None:
         checked_url(self.url)
         checked_factory(self.keyFactory)
-        if self.hash is not None and (not isinstance(self.hash, str) or not self.hash):
-            raise DefinitionError(f"hash must be the name of a hash, or None for strings; got {self.hash!r}")
-        seconds = self.expireIntervalSec
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e9:
-            raise DefinitionError(f"expireIntervalSec must be a number of seconds, 0 for never; got {seconds!r}")
+        check_hash(self.hash)
+        check_expiry(self.expireIntervalSec)
 
     @classmethod
     def nonTransactional(cls, url: str, hash: str | None = None, **more: Any) -> RedisMapState:
@@ -155,7 +150,8 @@ class RedisMapState(StateFactory):
         return durability.REMARK
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> RedisMap:
-        backing = RedisBackingMap(self._layout, RedisFence.of(conf), partitionIndex)
+        writer = RedisWriter(self.place, RedisFence.of(conf), partitionIndex)
+        backing = RedisBackingMap(self._layout, writer)
         return RedisMap(backing, self.globalKey, partitionIndex, numPartitions)
 
     def check_place(self, place: StatePlace) -> None:

@@ -1,0 +1,74 @@
+"""What one partition of a state writes in a batch: collected, then written in the one script of its commit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trident_py.errors import DefinitionError, StateError
+
+from .ledger import RedisFence
+from .place import RedisPlace
+from .scripts import COMMIT, DONE
+
+MOST = 400_000
+
+
+def check_expiry(seconds: Any) -> None:
+    """Raises DefinitionError unless it is a number of seconds, 0 for never."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e9:
+        raise DefinitionError(f"expireIntervalSec must be a number of seconds, 0 for never; got {seconds!r}")
+
+
+class RedisWriter:
+    """The names and bytes that the commit will write. ``fence`` None: no cluster runs the state (a unit test)."""
+
+    def __init__(self, place: RedisPlace, fence: RedisFence | None, partition: int) -> None:
+        self.place = place
+        self.fence = fence
+        self.partition = partition
+        self.pending: dict[str, bytes] = {}
+
+    def begin(self, txid: int | None) -> None:
+        """Raises ZombieError for an older driver, attempt or batch, FailedException if Redis is away."""
+        self.discard()
+        if self.fence is not None:
+            self.fence.begins(self.place, txid)
+
+    def read(self, names: list[str]) -> list[bytes | None]:
+        """The bytes in the order of the names, pending ones included; None for an absent one."""
+        texts = self.place.read(names) if names else []
+        if not self.pending:
+            return texts
+        return [self.pending.get(name, text) for name, text in zip(names, texts, strict=True)]
+
+    def commit(self, txid: int | None, expire: float) -> int:
+        """Writes everything and the partition's mark in one step, in which the fence is checked again; returns how
+        many values. ``expire``: in seconds, 0 for never."""
+        place, fence, many = self.place, self.fence, len(self.pending)
+        if many > MOST:
+            raise StateError(
+                f"{place.shown}: partition {self.partition} of batch {txid} changes {many:,} keys, and one step of "
+                f"Redis takes {MOST:,}. Give the state more partitions, or make the batches smaller"
+            )
+        if fence is not None or self.pending:
+            keys = ["", ""] if fence is None else fence.keys(place)
+            own = ["", "", "", 0] if fence is None else [fence.generation, fence.lineage, txid or "", fence.attempt]
+            more, values = self._values()
+            arguments = [*own, self.partition, int(expire * 1000) or "", *values]
+            doing = f"commit to {place.what}"
+            answer = place.server.run_until_answered(COMMIT, [*keys, *more], arguments, doing)
+            if answer[0] != DONE:
+                assert fence is not None
+                fence.refuse(answer, txid)
+        self.discard()
+        return many
+
+    def _values(self) -> tuple[list[str], list[str | bytes]]:
+        """Further keys and arguments of the script."""
+        if self.place.hash is None:
+            return list(self.pending), ["strings", *self.pending.values()]
+        return [self.place.hash], ["hash", *(part for pair in self.pending.items() for part in pair)]
+
+    def discard(self) -> None:
+        """Forgets what the commit would write."""
+        self.pending = {}
