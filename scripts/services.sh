@@ -1,7 +1,7 @@
 #!/bin/sh
-# The programs of MariaDB, PostgreSQL and Redis, which the tests start as servers of their own: installed when they are
-# missing and this is root on Debian; otherwise says what is missing. The jars of the Kafka broker, of HDFS and of Hadoop's
-# client of S3 come by Maven into the user's cache. Quick when all is there. Starts no service.
+# The programs of MariaDB, PostgreSQL and Redis, which the tests start as servers of their own, and graphviz: installed
+# when they are missing and this is root on Debian; otherwise says what is missing. The jars of the Kafka broker, of HDFS
+# and of Hadoop's client of S3 come by Maven into the user's cache. Quick when all is there. Starts no service.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -23,6 +23,8 @@ hadoop_jars() { .venv/bin/python -m trident_py.testing.servers.hadoop_jars "$@";
 
 has_ip() { command -v ip >/dev/null 2>&1 || [ -x /usr/sbin/ip ]; }
 
+has_dot() { command -v dot >/dev/null 2>&1; }
+
 has_maven() { { kafka_jars --there && hadoop_jars --there; } || command -v mvn >/dev/null 2>&1; }
 
 has_jdk() { command -v "${JAVA_HOME:+$JAVA_HOME/bin/}javac" >/dev/null 2>&1; }
@@ -33,6 +35,7 @@ missing() {
     has_redis || printf 'redis-server '
     has_ip || printf 'iproute2 '
     has_faketime || printf 'libfaketime '
+    has_dot || printf 'graphviz '
     has_maven || printf 'maven '
     has_jdk || printf 'openjdk-17-jdk-headless '
 }
@@ -90,7 +93,7 @@ if [ -z "$wanted" ]; then exit 0; fi
 
 echo "note: missing for the tests on real servers: $wanted" >&2
 echo "      Install:  sudo apt-get install --no-install-recommends mariadb-server postgresql redis-server maven \\" >&2
-echo "                openjdk-17-jdk-headless libfaketime iproute2" >&2
+echo "                openjdk-17-jdk-headless libfaketime iproute2 graphviz" >&2
 echo "      or name servers of yours (compose.yaml has some): TRIDENT_MARIADB_URL, TRIDENT_POSTGRESQL_URL," >&2
 echo "      TRIDENT_REDIS_URL, KAFKA_BOOTSTRAP" >&2
 if [ "${CI:-}" = true ]; then echo 'error: the tests of a CI run need all of them' >&2; exit 1; fi

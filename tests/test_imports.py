@@ -43,7 +43,7 @@ LAYERS = [
     {"run/opening", "run/deciding"},
     {"guarantees"},
     {"run/digests"},
-    {"run/batch_loop"},
+    {"run/batch_loop", "explain"},
     {"drpc"},
     {"topology"},
     {"local", "spark"},

@@ -68,6 +68,10 @@ def test_explain_has_a_line_for_each_node_with_its_inputs_fields_name_and_hint()
         "#1 each Split (text) x3 <- #0: [word ?, w string]",
         "#2 partition FieldsPartition(fields=Fields('w string')) (text) <- #1: [word ?, w string]",
         "#3 project [w] (text) <- #2: [w string]",
+        "",
+        "stage 1: level 0, 1 partition: #0",
+        "stage 2: level 0, 1 partition: #1",
+        "stage 3: level 0, 1 partition: #3",
     ]
     assert topology.build().explain() == topology.explain()
 

@@ -30,6 +30,7 @@ from .context import with_context
 from .display import JsonLines, ProgressLine, exit_code, follow, terminable
 from .errors import DefinitionError, TopologyError, TridentError
 from .events.cli import events
+from .explain import FORMS
 from .guarantees import Guarantees, require
 from .local import LocalCluster
 from .topology import Topology, TridentTopology
@@ -94,13 +95,20 @@ def run(
 
 @trident.command()
 @click.argument("target", metavar="MODULE:build")
+@click.option("--format", "form", type=click.Choice(list(FORMS)), default="text", help="A text, or a picture.")
 @click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code.")
-def explain(target: str, full: bool) -> None:
-    """Show the nodes of a topology, its fields, and what is guaranteed for each of its states."""
+def explain(target: str, form: str, full: bool) -> None:
+    """Show the steps of a topology, its stages, fields and states, and what is guaranteed for each state.
+
+    The pictures mermaid and dot are texts; svg needs graphviz. Redirect them to a file.
+    """
 
     def body() -> int:
         topology = load(target)
-        print(topology.explain())
+        print(topology.explain(form))
+        if form != "text":
+            return 0
+        print()
         guarantees = topology.guarantees()
         print("\n".join([str(guarantees), *guarantees.notes()]))
         return 0

@@ -162,7 +162,7 @@ def test_explain_shows_the_function_and_its_answer(drpc: LocalDRPC) -> None:
     topology.newDRPCStream("f", drpc).filter(lambda args: True)
     lines = topology.build().explain().splitlines()
     assert lines[0] == "#0 DRPC f: [args string]"
-    assert lines[-1] == "#3 answer of f <- #2: [args string]"
+    assert lines[3] == "#3 answer of f <- #2: [args string]"
 
 
 class Caching(StateFactory):

@@ -9,10 +9,11 @@ from typing import Any, overload
 from .. import config
 from ..drpc import LocalDRPC
 from ..errors import DefinitionError
+from ..explain import explained
 from ..guarantees import Guarantees, announce, guarantees
 from ..names import check_folder_name
 from ..operations.base import GroupedMultiReducer, MultiReducer
-from ..plan import DRPCNode, Plan, ProcessorNode, SpoutNode, explain
+from ..plan import DRPCNode, Plan, ProcessorNode, SpoutNode
 from ..processors import Joiner, Merge, MultiReduce
 from ..run.lowering import lower
 from ..spouts.inspection import MAX_PARALLELISM, SPOUTS, configuration, output_fields, snapshot
@@ -36,9 +37,14 @@ class Topology:
 
     plan: Plan
 
-    def explain(self) -> str:
-        """The topology as text, one line for each node."""
-        return explain(self.plan)
+    def explain(self, form: str = "text") -> str:
+        """The topology as it will run: its steps with their fields (``?``: untyped), stages, partitions, exchanges,
+        states and guarantees.
+
+        ``form``: "text"; "mermaid" or "dot", texts that draw a picture; or "svg", if graphviz's ``dot`` is on the PATH.
+        Starts nothing. Raises DefinitionError for another form, and TridentError for "svg" without graphviz.
+        """
+        return explained(self.plan, form)
 
     def guarantees(self, conf: Mapping[str, Any] | None = None) -> Guarantees:
         """For each state the guarantee, the reason, and what would raise it. Prints as a table.
@@ -286,9 +292,9 @@ class TridentTopology(Graph):
         check_owners(plan)
         return Topology(plan)
 
-    def explain(self) -> str:
-        """The topology as text, one line for each node."""
-        return explain(self.plan())
+    def explain(self, form: str = "text") -> str:
+        """As ``Topology.explain()``, for the topology as defined so far."""
+        return explained(self.plan(), form)
 
     def guarantees(self, conf: Mapping[str, Any] | None = None) -> Guarantees:
         """As ``Topology.guarantees()``, for the topology as defined so far."""

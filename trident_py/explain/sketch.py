@@ -1,0 +1,119 @@
+"""A topology as it will run: stages, what passes between them, states and their guarantees. Every picture is drawn from
+this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..guarantees import guarantees
+from ..names import joined
+from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
+from ..run.lowering import Lowered, lower
+from ..run.stages import inputs_of
+from ..tuples import Fields
+
+
+@dataclass(frozen=True)
+class Step:
+    """A node. ``shown``: what it does, with its label if it has one. Fields without a type are untyped."""
+
+    id: int
+    shown: str
+    fields: Fields
+
+    @property
+    def columns(self) -> str:
+        return ", ".join(f"{name} {self.fields.types.get(name, '?')}" for name in self.fields)
+
+
+@dataclass(frozen=True)
+class StageSketch:
+    """Steps that run in one task. ``level``: an exchange leads to a later one. ``commits``: in the commit phase."""
+
+    number: int
+    level: int
+    component: str
+    partitions: int
+    commits: bool
+    steps: tuple[Step, ...]
+
+    @property
+    def title(self) -> str:
+        count = f"{self.partitions} partition{'s' if self.partitions > 1 else ''}"
+        return f"stage {self.number}: level {self.level}, {count}{', commits' if self.commits else ''}"
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """Tuples from one step to another.
+
+    ``by``: the repartition between them, or "". ``sends``: the fields that an exchange carries; None if the tuples stay
+    in their task.
+    """
+
+    source: int
+    target: int
+    by: str
+    sends: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
+class StateSketch:
+    """A state, the steps that update it and those that query it. ``guarantee``: "" if nothing here updates it."""
+
+    name: str
+    kind: str
+    guarantee: str
+    updated_by: tuple[int, ...]
+    queried_by: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Sketch:
+    stages: tuple[StageSketch, ...]
+    arrows: tuple[Arrow, ...]
+    states: tuple[StateSketch, ...]
+
+
+def sketch(plan: Plan) -> Sketch:
+    """Raises DefinitionError if the topology cannot be built."""
+    stages: list[StageSketch] = []
+    arrows: list[Arrow] = []
+    for component in plan.components():
+        lowered = lower(component, plan)
+        stages += _stages(lowered, len(stages))
+        arrows += _arrows(lowered)
+    return Sketch(tuple(stages), tuple(arrows), tuple(_states(plan)))
+
+
+def _stages(lowered: Lowered, before: int) -> Iterator[StageSketch]:
+    name = joined("+", sorted(node.spout_id for node in lowered.plan.nodes if isinstance(node, SpoutNode)))
+    every = [(at, stage) for at, level in enumerate(lowered.levels) for stage in level]
+    for number, (level, stage) in enumerate(every, before + 1):
+        steps = tuple(_step(lowered.plan.by_id[node_id]) for node_id in stage.nodes)
+        yield StageSketch(number, level, name, stage.partitions, stage.commits, steps)
+
+
+def _step(node: Node) -> Step:
+    label = f" ({node.name})" if node.name else ""
+    return Step(node.id, f"{describe(node)}{label}", node.fields)
+
+
+def _arrows(lowered: Lowered) -> Iterator[Arrow]:
+    exchanges = {(e.source, receiver): e for e in lowered.exchanges for receiver in e.receivers}
+    for node in lowered.plan.nodes:
+        for port, source, through in () if isinstance(node, PartitionNode) else inputs_of(lowered.plan, node):
+            exchange = exchanges.get((source.id, (node.id, port)))
+            by = through.partitioner.name if through is not None else ""
+            yield Arrow(source.id, node.id, by, None if exchange is None else exchange.fields)
+
+
+def _states(plan: Plan) -> Iterator[StateSketch]:
+    users = [node for node in plan.nodes if isinstance(node, ProcessorNode) and node.state is not None]
+    held = {guarantee.state: guarantee.guarantee for guarantee in guarantees(plan)}
+    for state in dict.fromkeys(node.state for node in users):
+        assert state is not None
+        updated = tuple(node.id for node in users if node.state == state and node.committer)
+        queried = tuple(node.id for node in users if node.state == state and not node.committer)
+        yield StateSketch(state.name, state.kind, held.get(state.name, "") if updated else "", updated, queried)
