@@ -59,7 +59,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ENTRANCES = {"__init__", "__main__", "run/__init__"}
 STATES_MAY_IMPORT = {
     "context", "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents",
-    "kafka", "needs", "sessions", "sqlcodes", "names", "patience",
+    "kafka", "needs", "sessions", "sqlcodes", "names", "patience", "spouts",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {
@@ -86,6 +86,7 @@ PUBLIC = {
     "trident_py.testing",
     "trident_py.testing.servers",
     "states",
+    "states.files",
     "states.sql",
 }
 # Attributes that only trident_py/spark/internals.py reads; so are those that begin with `_j`.

@@ -47,6 +47,10 @@ class StateContract:
     def values(self, txid: int) -> list[tuple]:
         return [(f"w{n % 7}", n % 5 + txid) for n in range(txid, txid + 12)]
 
+    def place(self, factory: Any) -> str:
+        """The place of the rows, as errors name it."""
+        return str(factory.table)
+
     # -- what the tests are made of
 
     def rows(self, txid: int, *more: tuple) -> list[TridentTuple]:
@@ -207,7 +211,7 @@ class StateContract:
         before = factory.stored()
         with pytest.raises(StateError) as told:
             driver.run(self.rows(2, self.bad_row), 2, of=1)
-        for words in (factory.table, *self.bad_words):
+        for words in (self.place(factory), *self.bad_words):
             assert words in str(told.value)
         assert factory.stored() == before
         self.batch(driver, 2, attempt=1)

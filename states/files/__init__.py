@@ -1,0 +1,7 @@
+"""Trident states in files: Parquet, CSV, JSON lines or records of one's own, in local folders, HDFS and S3."""
+
+from ..rows import RowUpdater
+from .formats import DelimitedRecordFormat, RecordFormat
+from .state import FileState
+
+__all__ = ["DelimitedRecordFormat", "FileState", "RecordFormat", "RowUpdater"]

@@ -1,0 +1,273 @@
+"""The formats of the files: how rows are written, and how they are read back."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import decimal
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+
+from trident_py.errors import DefinitionError, StateError
+from trident_py.tuples import Fields, FieldsLike, TridentTuple
+
+ROWS_AT_ONCE = 65_536
+
+
+class RecordFormat(ABC):
+    """A format of one's own: the bytes of each tuple. Inherit it; the object must be picklable and frozen.
+
+    Source in Storm: org.apache.storm.hdfs.trident.format.RecordFormat.
+    """
+
+    suffix: ClassVar[str] = ".txt"
+    """The end of the files' names."""
+
+    @abstractmethod
+    def format(self, tuple: TridentTuple) -> bytes:
+        """Returns the record of a tuple, with its end, such as a line break. Called in the task, for each tuple."""
+
+
+@dataclass(frozen=True)
+class DelimitedRecordFormat(RecordFormat):
+    """The values of a tuple as text, with a delimiter between them. ``fields``: which values; default: all.
+
+    Values are neither quoted nor escaped; for text that may hold the delimiters use the format "csv".
+    Source in Storm: org.apache.storm.hdfs.trident.format.DelimitedRecordFormat.
+    """
+
+    fieldDelimiter: str = ","
+    recordDelimiter: str = "\n"
+    fields: FieldsLike | None = None
+
+    def format(self, tuple: TridentTuple) -> bytes:
+        values = tuple if self.fields is None else [tuple.getValueByField(name) for name in Fields.of(self.fields)]
+        return (self.fieldDelimiter.join(map(str, values)) + self.recordDelimiter).encode()
+
+
+class Rows(Protocol):
+    """The rows of one file while it is written."""
+
+    def write(self, rows: Any) -> None:
+        """Writes a table of checked rows, or tuples for a format of one's own. Raises StateError."""
+
+    def close(self) -> None:
+        """Writes the end of the file; does not close it."""
+
+
+class Format(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def suffix(self) -> str:
+        """The end of the files' names."""
+
+    @property
+    def typed(self) -> bool:
+        """Whether the rows are columns of declared types."""
+
+    def rows(self, file: Any, schema: pa.Schema) -> Rows:
+        """Begins a file."""
+
+    def read(self, file: Any, schema: pa.Schema) -> Iterator[tuple]:
+        """The rows of a file."""
+
+    def merge(self, sources: Iterator[Any], schema: pa.Schema, target: Any) -> None:
+        """Writes the rows of all sources, in their order, as one file."""
+
+
+class Parquet:
+    """Columns keep their types. A write is one row group."""
+
+    name, suffix, typed = "parquet", ".parquet", True
+
+    def rows(self, file: Any, schema: pa.Schema) -> Rows:
+        writer = pq.ParquetWriter(file, schema, compression="snappy")
+        return _Delegated(writer)
+
+    def read(self, file: Any, schema: pa.Schema) -> Iterator[tuple]:
+        return _tuples(pq.read_table(file))
+
+    def merge(self, sources: Iterator[Any], schema: pa.Schema, target: Any) -> None:
+        with pq.ParquetWriter(target, schema, compression="snappy") as writer:
+            waiting: list[pa.Table] = []
+            for source in sources:
+                file = pq.ParquetFile(source)
+                for group in range(file.num_row_groups):
+                    waiting.append(file.read_row_group(group).cast(schema))
+                    if sum(table.num_rows for table in waiting) >= ROWS_AT_ONCE:
+                        writer.write_table(pa.concat_tables(waiting))
+                        waiting = []
+            if waiting:
+                writer.write_table(pa.concat_tables(waiting))
+
+
+class Csv:
+    """A header, then one row per line, as RFC 4180 has it. Text is quoted, a null is not: ``""`` and nothing differ."""
+
+    name, suffix, typed = "csv", ".csv", True
+
+    def rows(self, file: Any, schema: pa.Schema) -> Rows:
+        return _Delegated(pc.CSVWriter(file, schema))
+
+    def read(self, file: Any, schema: pa.Schema) -> Iterator[tuple]:
+        types = {field.name: field.type for field in schema}
+        convert = pc.ConvertOptions(
+            column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
+            true_values=["true"], false_values=["false"],
+        )  # fmt: skip
+        parse = pc.ParseOptions(newlines_in_values=True)
+        return _tuples(pc.read_csv(file, convert_options=convert, parse_options=parse).cast(schema))
+
+    def merge(self, sources: Iterator[Any], schema: pa.Schema, target: Any) -> None:
+        header = pa.BufferOutputStream()
+        pc.write_csv(schema.empty_table(), header)
+        head = header.getvalue().to_pybytes()
+        target.write(head)
+        for source in sources:
+            target.write(source.read()[len(head) :])
+
+
+class _Delegated:
+    def __init__(self, writer: Any) -> None:
+        self.write, self.close = writer.write_table, writer.close
+
+
+class JsonLines:
+    """One object per line. A decimal is a text, bytes are Base64, a time is ISO 8601: as Spark reads them by type."""
+
+    name, suffix, typed = "json", ".json", True
+
+    def rows(self, file: Any, schema: pa.Schema) -> Rows:
+        return _JsonRows(file)
+
+    def read(self, file: Any, schema: pa.Schema) -> Iterator[tuple]:
+        for line in file.read().splitlines():
+            row = json.loads(line)
+            yield tuple(_of_json(row[field.name], field.type) for field in schema)
+
+    def merge(self, sources: Iterator[Any], schema: pa.Schema, target: Any) -> None:
+        for source in sources:
+            target.write(source.read())
+
+
+class _JsonRows:
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, rows: pa.Table) -> None:
+        names = rows.column_names
+        lines = [
+            json.dumps(dict(zip(names, row, strict=True)), default=_to_json, ensure_ascii=False, allow_nan=False)
+            for row in _tuples(rows)
+        ]
+        self._file.write(("\n".join(lines) + "\n").encode())
+
+    def close(self) -> None:
+        """A line ends itself."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """A `RecordFormat` of the user's own."""
+
+    format: RecordFormat
+    name: ClassVar[str] = "records"
+    typed: ClassVar[bool] = False
+
+    @property
+    def suffix(self) -> str:
+        return self.format.suffix
+
+    def rows(self, file: Any, schema: pa.Schema) -> Rows:
+        return _RecordRows(self.format, file)
+
+    def read(self, file: Any, schema: pa.Schema) -> Iterator[tuple]:
+        """The lines."""
+        for line in file.read().splitlines():
+            yield (line,)
+
+    def merge(self, sources: Iterator[Any], schema: pa.Schema, target: Any) -> None:
+        for source in sources:
+            target.write(source.read())
+
+
+class _RecordRows:
+    def __init__(self, format: RecordFormat, file: Any) -> None:
+        self._format, self._file = format, file
+
+    def write(self, rows: Sequence[TridentTuple]) -> None:
+        records = [self._format.format(row) for row in rows]
+        if wrong := next((record for record in records if not isinstance(record, bytes)), None):
+            name = type(self._format).__name__
+            raise StateError(f"FileState: {name}.format returned {type(wrong).__name__}, not bytes. Encode the record")
+        self._file.write(b"".join(records))
+
+    def close(self) -> None:
+        """A record ends itself."""
+
+
+FORMATS: dict[str, Format] = {each.name: each for each in (Parquet(), Csv(), JsonLines())}
+
+
+def format_of(given: str | RecordFormat) -> Format:
+    """Raises DefinitionError for a format that does not exist."""
+    if isinstance(given, RecordFormat):
+        return Records(given)
+    if given not in FORMATS:
+        raise DefinitionError(f"FileState: no format {given!r}; there are: {', '.join(FORMATS)}, or a RecordFormat")
+    return FORMATS[given]
+
+
+def refused(format: Format, schema: pa.Schema) -> str:
+    """Why a format cannot hold these columns; "" if it can."""
+    if isinstance(format, Csv):
+        for field in schema:
+            if pa.types.is_binary(field.type):
+                return f"csv cannot hold the binary column {field.name!r}; use parquet or json"
+    return ""
+
+
+def strange(format: Format, array: pa.Array) -> int | None:
+    """The first value of a column that a format cannot hold: JSON has no NaN and no infinity."""
+    if isinstance(format, JsonLines) and pa.types.is_floating(array.type):
+        for index, value in enumerate(array.to_pylist()):
+            if value is not None and not math.isfinite(value):
+                return index
+    return None
+
+
+def _tuples(table: pa.Table) -> Iterator[tuple]:
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, datetime.datetime):
+        text = value.replace(tzinfo=None).isoformat(timespec="microseconds")
+        return text if value.tzinfo is None else f"{text}Z"
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return str(value)
+    return base64.b64encode(value).decode()
+
+
+def _of_json(value: Any, kind: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_timestamp(kind):
+        return datetime.datetime.fromisoformat(value)
+    if pa.types.is_date(kind):
+        return datetime.date.fromisoformat(value)
+    if pa.types.is_decimal(kind):
+        return decimal.Decimal(value)
+    return base64.b64decode(value) if pa.types.is_binary(kind) else value

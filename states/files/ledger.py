@@ -1,0 +1,227 @@
+"""The ledger of a folder: its newest version says which driver may write, which batch is complete, and which files
+hold rows. It is also the manifest.
+
+``_trident/ledger/<number>.json``: each change makes the file of the next number, which must not exist. Of two drivers
+that change it at once, one finds the number taken. The highest number counts.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import secrets
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from trident_py.context import RunContext, attempt_of
+from trident_py.errors import FailedException, StateError, ZombieError
+
+from .stores.base import FileStore
+
+HIDDEN = "_trident"
+LEDGER = f"{HIDDEN}/ledger"
+STAGING = f"{HIDDEN}/staging"
+KEPT = 20
+_TRIES = 20
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file whose rows count. ``name`` is relative to the folder; ``crc32`` in hexadecimal; ``first`` and ``last``:
+    the txids whose rows it holds."""
+
+    name: str
+    rows: int
+    bytes: int
+    crc32: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """One version of the ledger.
+
+    ``epoch`` counts how often the folder's txids were begun anew. ``columns``: those of the files, as DDL. ``listing``
+    counts the versions that changed the files. ``replaced``: files that no longer count, and since when (seconds since
+    1970): a reader of an older version may still read them.
+    """
+
+    version: int = 0
+    by: str = ""
+    topology: str = ""
+    state: str = ""
+    lineage: str = ""
+    generation: int = 0
+    txid: int = 0
+    started: int = 0
+    attempt: int = 0
+    epoch: int = 0
+    format: str = ""
+    columns: tuple[str, ...] = ()
+    listing: int = -1
+    time: str = ""
+    files: tuple[DataFile, ...] = ()
+    replaced: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def last(self) -> int:
+        """The highest txid that is complete or has begun another attempt."""
+        return max(self.txid, self.started)
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    def encode(self) -> bytes:
+        return json.dumps(asdict(self), indent=0).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Record:
+        """Raises ValueError, TypeError or KeyError for damaged content."""
+        found = json.loads(data)
+        files = tuple(DataFile(**each) for each in found.pop("files"))
+        replaced = tuple((name, since) for name, since in found.pop("replaced"))
+        return cls(**{**found, "columns": tuple(found["columns"])}, files=files, replaced=replaced)
+
+
+class Ledger:
+    """The ledger of one folder."""
+
+    def __init__(self, store: FileStore) -> None:
+        self.store = store
+        self._read: Record | None = None
+
+    def newest(self) -> Record | None:
+        """The newest version; None if the folder has no ledger. Raises StateError for a damaged one."""
+        for _ in range(_TRIES):
+            numbers = self._numbers()
+            if not numbers:
+                return None
+            if self._read is not None and self._read.version == numbers[-1]:
+                return self._read
+            data = self.store.read(_name(numbers[-1]))
+            if data is not None:  # else it was deleted since it was listed, as an old one
+                self._read = self._decoded(_name(numbers[-1]), data)
+                return self._read
+        raise FailedException(f"FileState: the ledger in {self.store.where} changes faster than it can be read")
+
+    def change(self, how: Callable[[Record], Record]) -> Record:
+        """Makes the next version from the newest one and returns it; calls ``how`` again if another driver was first.
+
+        If ``how`` returns its argument, nothing is written. Raises what ``how`` raises.
+        """
+        for _ in range(_TRIES):
+            old = self.newest() or Record()
+            new = how(old)
+            if new is old:
+                return old
+            made = replace(new, version=old.version + 1, by=secrets.token_hex(8), time=_now())
+            if self._made(made):
+                self._read = made
+                self._sweep(made.version)
+                return made
+        raise FailedException(f"FileState: other drivers keep changing the ledger in {self.store.where}")
+
+    def _made(self, record: Record) -> bool:
+        """Whether this record is the newest version now. An answer may have been lost, and a writer that slept for long
+        may have found its number free again."""
+        name = _name(record.version)
+        if not self.store.create(name, record.encode()):
+            found = self.store.read(name)
+            if found is None or self._decoded(name, found).by != record.by:
+                return False
+        if max(self._numbers(), default=record.version) >= record.version + KEPT:
+            self.store.delete(name)
+            return False
+        return True
+
+    def _numbers(self) -> list[int]:
+        names = [entry.name.removesuffix(".json") for entry in self.store.names(LEDGER)]
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def _sweep(self, newest: int) -> None:
+        for number in self._numbers():
+            if number <= newest - KEPT:
+                self.store.delete(_name(number))
+
+    def _decoded(self, name: str, data: bytes) -> Record:
+        try:
+            return Record.decode(data)
+        except (ValueError, TypeError, KeyError) as error:
+            raise StateError(
+                f"FileState: {self.store.where}/{name} is damaged: {error}. Restore it from a copy; the version before "
+                "it lacks the last batch"
+            ) from error
+
+
+@dataclass(frozen=True)
+class FileFence:
+    """What a task or a driver of one run must find in the ledger before it writes."""
+
+    topology: str
+    state: str
+    generation: int
+    lineage: str
+    where: str
+    context: Any = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, conf: dict, where: str) -> FileFence | None:
+        """The fence of a run; None if no cluster runs the state (a unit test's makeState)."""
+        run = RunContext.of(conf)
+        if run.generation is None:
+            return None
+        return cls(run.topology, run.state, run.generation, run.lineage, where, run.running)
+
+    @property
+    def shown(self) -> str:
+        return f"state {self.state!r} of topology {self.topology!r} in {self.where}"
+
+    @property
+    def attempt(self) -> int:
+        return attempt_of(self.context)
+
+    def driver(self, record: Record | None) -> Record:
+        """Raises ZombieError if a newer driver has taken over, StateError if the ledger is gone."""
+        if record is None or record.generation < self.generation:
+            raise StateError(
+                f"{self.shown}: the folder's ledger is gone or older than this driver; the folder was replaced while "
+                "the topology ran. Start the topology again"
+            )
+        if record.generation > self.generation:
+            raise ZombieError(
+                f"{self.shown}: this driver has generation {self.generation}, but a newer one with generation "
+                f"{record.generation} has taken over; nothing more is written. Stop this driver"
+            )
+        return record
+
+    def task(self, record: Record | None, txid: int) -> Record:
+        """Raises ZombieError for an older driver, batch or attempt, StateError for another lineage."""
+        record = self.driver(record)
+        if record.lineage != self.lineage:
+            raise StateError(
+                f"{self.shown}: the folder still belongs to another checkpoint (lineage {record.lineage!r}): the "
+                "driver has not called prepare() yet. Run the topology on a cluster of trident_py"
+            )
+        if txid < record.last:
+            raise ZombieError(
+                f"{self.shown}: batch {txid} is behind batch {record.last} of the folder; nothing of it is written. It "
+                "comes from an older driver or task: if one still runs, stop it. If none does, start the topology "
+                "again: the start reports how checkpoint and folder differ"
+            )
+        if txid == record.started and self.attempt < record.attempt:
+            raise ZombieError(
+                f"{self.shown}: attempt {self.attempt} of batch {txid} was given up, attempt {record.attempt} has "
+                "taken over; nothing of the older one is written"
+            )
+        return record
+
+
+def _name(number: int) -> str:
+    return f"{LEDGER}/{number:020d}.json"
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,190 @@
+"""The driver's side of a FileState: which hidden files become visible, and the ledger that says so."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from trident_py.context import RunContext
+from trident_py.errors import StateError, TridentError
+from trident_py.state import BatchParticipant, Remembered
+
+from ..owners import Owner, Tenure
+from . import spark_listing
+from .ledger import HIDDEN, LEDGER, STAGING, DataFile, FileFence, Ledger, Record
+from .names import final_name, parsed
+from .stores.base import FileStore
+
+log = logging.getLogger("trident_py")
+
+
+class FileParticipant(BatchParticipant):
+    """Publishes batches in one order: files get their final names, the ledger names them, Spark's listing follows.
+
+    A step that was done is found done when a batch is published again, by this driver or by the next one.
+    """
+
+    decides = True
+
+    def __init__(self, factory: Any) -> None:
+        self.factory = factory
+        self._store: FileStore = factory.store()
+        self._ledger = Ledger(self._store)
+        self._fence: FileFence | None = None
+        self._joins: tuple[int, bool] | None = None
+        self._tenure: Tenure | None = None
+
+    @property
+    def fence(self) -> FileFence:
+        if self._fence is None:
+            raise StateError(f"{self.factory.shown}: the driver does not know its run: call open() first")
+        return self._fence
+
+    def remembered(self, conf: dict) -> Remembered:
+        """Reads the ledger and the hidden names. Raises StateError if another state owns the folder, or if it holds
+        files and no ledger."""
+        where, context = self.factory.location.shown, RunContext.of(conf)
+        record = self._ledger.newest()
+        if record is None:
+            self._check_empty()
+            return Remembered(where)
+        owner = Owner(record.topology, record.state) if record.topology else None
+        Tenure.of(self.factory.location, conf).stays(owner)
+        self._check_format(record)
+        if owner is None or owner != Owner(context.topology, context.state):
+            return Remembered(where)
+        staged = (parsed(entry.name) for entry in self._store.names(STAGING))
+        begun = max((each.txid for each in staged if each is not None and each.epoch == record.epoch), default=0)
+        return Remembered(where, record.lineage, record.txid, last=max(record.last, begun))
+
+    def open(self, conf: dict) -> int:
+        """Takes over: raises the generation. From now on no older driver changes the ledger."""
+        context = RunContext.of(conf)
+        self._tenure = Tenure.of(self.factory.location, conf)
+        self._joins = context.txid, context.forget
+        self._store.prove()
+        record = self._ledger.change(lambda old: replace(old, generation=old.generation + 1, attempt=0))
+        self._fence = FileFence(context.topology, context.state, record.generation, context.lineage, self._store.where)
+        return record.generation
+
+    def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
+        """Before the first batch of a run the folder becomes this checkpoint's. Shuts out earlier attempts."""
+        if self._fence is None:
+            return
+        if self._joins is not None:
+            self._ledger.change(self._joined)
+            self._joins = None
+        if attempt > 0:
+            self._ledger.change(lambda old: self._begun(old, txid, attempt))
+        else:
+            self.fence.driver(self._ledger.newest())
+
+    def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
+        """Shows the files of these receipts, once for a txid; it may be called again whenever its outcome is unknown.
+
+        Raises FailedException if the store is away, ZombieError for an older driver, StateError if a file is missing.
+        """
+        record = self.fence.driver(self._ledger.newest())
+        if record.txid < txid:
+            written = [receipt for receipt in receipts if receipt is not None and receipt["files"]]
+            if len({receipt["partition"] for receipt in written}) < len(written):
+                raise StateError(f"{self.factory.shown}: batch {txid} has two receipts from one partition")
+            files = self._placed(record, txid, written)
+            record = self._ledger.change(lambda old: self._complete(old, txid, files, written))
+        spark_listing.write(self._store, record)
+        self._sweep(record, txid)
+
+    def published(self, txid: int) -> bool:
+        """Whether the ledger has the batch as complete."""
+        return self.fence.driver(self._ledger.newest()).txid >= txid
+
+    def abort(self, txid: int, attempt: int) -> None:
+        """Deletes the attempt's hidden files; if that fails, a later `publish` does."""
+        try:
+            if self._fence is not None:
+                self._delete_staged(lambda each: each.txid == txid and each.generation <= self.fence.generation)
+        except TridentError as error:
+            log.info("batch %d: the hidden files of attempt %d will be deleted later: %s", txid, attempt, error)
+
+    def _placed(self, record: Record, txid: int, receipts: Sequence[dict]) -> list[DataFile]:
+        """The batch's files under their final names. Raises StateError, before any is moved, if one is missing."""
+        files = []
+        for receipt in sorted(receipts, key=lambda receipt: receipt["partition"]):
+            for number, (staged, rows, size, crc) in enumerate(receipt["files"]):
+                name = final_name(record, txid, receipt["partition"], number, self.factory.rows.suffix)
+                files.append((staged, DataFile(name, rows, size, crc, txid, txid)))
+        staging = {f"{STAGING}/{entry.name}": entry.size for entry in self._store.names(STAGING)}
+        placed = {entry.name: entry.size for entry in self._store.names("")}
+        for staged, file in files:
+            size = staging.get(staged, placed.get(file.name))
+            if size != file.bytes:
+                raise self._missing(txid, staged, file, size)
+        for staged, file in files:
+            if staged in staging:
+                self._store.place(staged, file.name)
+        self._store.settle("")
+        return [file for _, file in files]
+
+    def _missing(self, txid: int, staged: str, file: DataFile, size: int | None) -> StateError:
+        found = "is gone" if size is None else f"has {size} bytes"
+        return StateError(
+            f"{self.factory.shown}: batch {txid}: the hidden file {staged} {found}; its task wrote {file.bytes} bytes. "
+            "Nothing of the batch is visible. The folder was changed by another program, or its tasks wrote into "
+            "another folder of that name: a local folder must be one for all machines"
+        )
+
+    def _complete(self, old: Record, txid: int, files: list[DataFile], receipts: Sequence[dict]) -> Record:
+        record = self.fence.driver(old)
+        if record.txid >= txid:
+            return old
+        columns = tuple(receipts[0]["columns"]) if receipts else record.columns
+        listing = record.listing + 1 if files else record.listing
+        return replace(record, txid=txid, files=(*record.files, *files), columns=columns, listing=listing)
+
+    def _begun(self, old: Record, txid: int, attempt: int) -> Record:
+        record = self.fence.driver(old)
+        if record.started > txid or (record.started == txid and record.attempt >= attempt):
+            return old
+        return replace(record, started=txid, attempt=attempt)
+
+    def _joined(self, old: Record) -> Record:
+        """The record of a folder that belongs to this checkpoint, which has committed ``txid``."""
+        assert self._joins is not None and self._tenure is not None
+        record, (txid, forget), own = self.fence.driver(old), self._joins, self._tenure.own
+        stays = self._tenure.stays(Owner(record.topology, record.state) if record.topology else None)
+        if stays and record.lineage == self.fence.lineage and record.txid >= txid:
+            return old
+        anew = record.topology != "" and ((forget and record.lineage != self.fence.lineage) or not stays)
+        over, started = (txid, 0) if anew else (max(record.txid, txid), record.started)
+        return replace(
+            record, topology=own.topology, state=own.state, lineage=self.fence.lineage, txid=over, started=started,
+            epoch=record.epoch + anew, format=self.factory.rows.name,
+        )  # fmt: skip
+
+    def _sweep(self, record: Record, txid: int) -> None:
+        """Deletes what no driver needs any more: hidden files of this batch and of older ones."""
+        self._delete_staged(lambda each: each.epoch != record.epoch or each.txid <= txid)
+
+    def _delete_staged(self, which: Any) -> None:
+        for entry in self._store.names(STAGING):
+            found = parsed(entry.name)
+            if found is not None and which(found):
+                self._store.delete(f"{STAGING}/{entry.name}")
+
+    def _check_empty(self) -> None:
+        found = sorted(entry.name for entry in self._store.names("") if entry.name != HIDDEN)
+        if found:
+            raise StateError(
+                f"{self.factory.shown} holds {found[0]!r}{' and more' if len(found) > 1 else ''}, and no ledger of a "
+                f"FileState ({LEDGER}). Readers could not tell its rows from those files. Nothing was changed. Choose "
+                "an empty folder, or restore the ledger"
+            )
+
+    def _check_format(self, record: Record) -> None:
+        if record.format and record.format != self.factory.rows.name:
+            raise StateError(
+                f"{self.factory.shown} holds {record.format} files, and the state would add {self.factory.rows.name} "
+                "files. Nothing was changed. Choose another folder"
+            )

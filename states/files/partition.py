@@ -1,0 +1,209 @@
+"""One partition of a FileState, in the task that has its tuples: it writes hidden files and returns their receipt."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from trident_py.chunks import TupleList, arrow_type, typed
+from trident_py.errors import StateError, TridentError
+from trident_py.state import State
+from trident_py.tuples import Fields, TridentTuple
+
+from ..columns.arrow import gathered
+from ..columns.values import short
+from .formats import ROWS_AT_ONCE, Format, refused, strange
+from .ledger import FileFence, Ledger
+from .names import staged_name
+from .stores.base import Counting, FileStore
+
+log = logging.getLogger("trident_py")
+
+
+class FilePartition(State):
+    """One partition of a FileState; the driver decides which of its files become visible.
+
+    On replay: the rows are written again into files with other hidden names, which nobody reads unless the driver has
+    decided on them.
+    """
+
+    def __init__(self, factory: Any, fence: FileFence | None, partition: int) -> None:
+        self.factory = factory
+        self.partition = partition
+        self._fence = fence
+        self._store: FileStore = factory.store()
+        self._ledger = Ledger(self._store)
+        self._txid = 0
+        self._epoch = 0
+        self._shown = False
+        self._columns: Fields | None = None
+        self._before: tuple[str, ...] = ()
+        self._files: list[_Staged] = []
+
+    def beginCommit(self, txid: int | None) -> None:
+        """Reads the ledger. Raises ZombieError for an older driver, attempt or batch, FailedException if the store is
+        away, StateError without a driver or a txid."""
+        if self._fence is None or txid is None:
+            raise StateError(
+                f"{self.factory.shown}: a FileState shows the rows of a txid when its driver decides to, but there is "
+                "no driver or no txid here. Run the topology on a cluster, outside of DRPC streams"
+            )
+        record = self._fence.task(self._ledger.newest(), txid)
+        self._txid, self._epoch, self._shown = txid, record.epoch, record.txid >= txid
+        self._files, self._columns, self._before = [], None, record.columns
+
+    def insert(self, tuples: Sequence[TridentTuple], tell: bool) -> Sequence[TridentTuple]:
+        """Writes the rows; with ``tell`` returns them, unless the batch is already visible. Raises StateError."""
+        if self._shown or len(tuples) == 0:
+            return []
+        fields = tuples.fields if isinstance(tuples, TupleList) else tuples[0].getFields()
+        if self._columns is None:
+            self._columns = self._declared(fields)
+        rows: Any = self._table(fields, tuples) if self.factory.rows.typed else list(tuples)
+        for at in range(0, len(tuples), ROWS_AT_ONCE):
+            end = min(at + ROWS_AT_ONCE, len(tuples))
+            self._write(rows.slice(at, end - at) if isinstance(rows, pa.Table) else rows[at:end], end - at)
+        return tuples if tell else []
+
+    def commit(self, txid: int | None) -> Any:
+        """Ends the files, and returns the receipt when they are durable."""
+        for file in self._files:
+            file.close()
+        columns = [] if self._columns is None else ddl_of(self._columns)
+        files = [[file.name, file.count, file.out.size, f"{file.out.crc:08x}"] for file in self._files]
+        count = sum(file.count for file in self._files)
+        self._files = []
+        return {"partition": self.partition, "count": count, "columns": columns, "files": files}
+
+    def rollback(self, txid: int | None) -> None:
+        """Deletes the files; what stays is swept by the driver."""
+        files, self._files = self._files, []
+        for file in files:
+            try:
+                file.out.close()
+                self._store.delete(file.name)
+            except TridentError as error:
+                log.info("batch %s: %s will be deleted later: %s", txid, file.name, error)
+
+    def _declared(self, fields: Fields) -> Fields:
+        """The columns of the files. Raises StateError if they lack a type, or differ from those of the other files."""
+        columns = self.factory.declared(fields)
+        now = tuple(ddl_of(columns))
+        if self._before and now != self._before:
+            raise StateError(
+                f"{self.factory.shown}: the files there have the columns {', '.join(self._before)}, and those of this "
+                f"batch are {', '.join(now)}: readers could not read both as one table. Write them into another folder"
+            )
+        return columns
+
+    def _table(self, fields: Fields, tuples: Sequence[Any]) -> pa.Table:
+        assert self._columns is not None
+        names = list(self._columns)
+        values = gathered(tuples, fields, names)
+        if values is None:
+            raise StateError(f"{self.factory.shown}: a tuple lacks values for {fields}")
+        arrays = []
+        for name, column in zip(names, values, strict=True):
+            ddl = self._columns.types[name]
+            array = _checked(self.factory.rows, column, ddl, name)
+            if isinstance(array, str):
+                at = _first_bad(self.factory.rows, column, ddl, name)
+                raise self._bad(name, ddl, names, [_plain(each[at]) for each in values], at, array)
+            arrays.append(array)
+        return pa.table(arrays, schema=schema_of(self._columns))
+
+    def _bad(self, name: str, ddl: str, names: list[str], row: list[Any], at: int, why: str) -> StateError:
+        text = ", ".join(f"{each}={short(value)}" for each, value in zip(names, row, strict=True))
+        value = row[names.index(name)]
+        return StateError(
+            f"{self.factory.shown}, row {at} of the batch ({text}): column {name!r} ({ddl}) cannot hold {short(value)} "
+            f"({type(value).__name__}): {why}. Nothing of the batch is written. Convert the value before the state, or "
+            "give the column another type"
+        )
+
+    def _write(self, rows: Any, count: int) -> None:
+        if not self._files or self._files[-1].out.size >= self.factory.rotate_bytes:
+            if self._files:
+                self._files[-1].close()
+            self._files.append(self._new())
+        self._files[-1].write(rows, count)
+
+    def _new(self) -> _Staged:
+        assert self._fence is not None and self._columns is not None
+        name = staged_name(
+            self._txid, self._epoch, self._fence.generation, self._fence.attempt, self.partition,
+            secrets.token_hex(8), len(self._files), self.factory.rows.suffix,
+        )  # fmt: skip
+        return _Staged(name, self._store, self.factory.rows, schema_of(self._columns))
+
+
+class _Staged:
+    """One hidden file while it is written."""
+
+    def __init__(self, name: str, store: FileStore, format: Format, schema: pa.Schema) -> None:
+        self.name = name
+        self.count = 0
+        self.out = Counting(store.writer(name))
+        self._rows = format.rows(self.out, schema)
+
+    def write(self, rows: Any, count: int) -> None:
+        self._rows.write(rows)
+        self.count += count
+
+    def close(self) -> None:
+        if not self.out.closed:
+            self._rows.close()
+            self.out.close()
+
+
+def ddl_of(columns: Fields) -> list[str]:
+    return [f"{name} {columns.types[name]}" if name in columns.types else name for name in columns]
+
+
+def schema_of(columns: Fields) -> pa.Schema:
+    """The Arrow schema of the files; columns without a type have none."""
+    return pa.schema([(name, arrow_type(columns.types[name])) for name in columns if name in columns.types])
+
+
+def check_columns(format: Format, columns: Fields, shown: str) -> None:
+    """Raises StateError for columns that a format cannot hold."""
+    if missing := [name for name in columns if name not in columns.types]:
+        raise StateError(
+            f"{shown}: the fields {', '.join(missing)} have no type, and {format.name} files need one. Declare them: "
+            "columns=[\"word string\", \"n bigint\"], or type the fields of the stream"
+        )
+    if len(columns) == 0:
+        raise StateError(f"{shown}: the tuples have no fields, so a row has no columns. Name the fields of the tuples")
+    if why := refused(format, schema_of(columns)):
+        raise StateError(f"{shown}: {why}")
+
+
+def _checked(format: Format, column: Any, ddl: str, name: str) -> pa.Array | str:
+    """The column in its declared type; or why it cannot be."""
+    try:
+        array = typed(column, ddl, name)
+    except TridentError as error:
+        return str(error)
+    if not isinstance(array, pa.Array):
+        return "a value was never emitted"
+    return array if strange(format, array) is None else f"{format.name} has no such number"
+
+
+def _first_bad(format: Format, column: Any, ddl: str, name: str) -> int:
+    """The first value that the column cannot hold, found by halving."""
+    low, high = 0, len(column)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if isinstance(_checked(format, column[low:middle], ddl, name), str):
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _plain(value: Any) -> Any:
+    return value.as_py() if isinstance(value, pa.Scalar) else value

@@ -1,0 +1,49 @@
+"""``_spark_metadata``: the list of a folder's files in the form that Spark's own streaming sink keeps.
+
+`spark.read` looks for it, and reads exactly the files in it: the newest list is one file, so it sees whole batches, and
+compacted files or those before them. Each list is complete (``<n>.compact``), and the numbers have no gap: then Spark
+takes the newest list alone. Source in Spark: CompactibleFileStreamLog, FileStreamSinkLog, MetadataLogFileIndex.
+"""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+from .ledger import KEPT, Record
+from .stores.base import FileStore
+
+FOLDER = "_spark_metadata"
+
+
+def write(store: FileStore, record: Record) -> None:
+    """Writes the list of this version, unless it exists. It depends on the ledger alone, so any driver may write it."""
+    if record.listing < 0 or not store.shown_to_spark:
+        return
+    numbers = _numbers(store)
+    if record.listing in numbers:
+        return
+    store.create(_name(record.listing), _text(store, record).encode())
+    for number in numbers:
+        if number <= record.listing - KEPT:
+            store.delete(_name(number))
+
+
+def _text(store: FileStore, record: Record) -> str:
+    lines = [
+        json.dumps({
+            "path": f"{store.shown_to_spark}/{quote(file.name, safe='/')}", "size": file.bytes, "isDir": False,
+            "modificationTime": 0, "blockReplication": 1, "blockSize": 134217728, "action": "add",
+        })
+        for file in record.files
+    ]  # fmt: skip
+    return "\n".join(["v1", *lines])
+
+
+def _numbers(store: FileStore) -> list[int]:
+    names = [entry.name.removesuffix(".compact") for entry in store.names(FOLDER)]
+    return [int(name) for name in names if name.isdigit()]
+
+
+def _name(number: int) -> str:
+    return f"{FOLDER}/{number}.compact"
