@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from .ledger import STAGING, Record
+from .ledger import HIDDEN, STAGING
 
+FILES, BATCHES, MANIFEST = "files", "batches", "manifest"
+VISIBLE = (FILES, BATCHES, MANIFEST)
 _STAGED = re.compile(r"(\d{12})-(\d+)-(\d+)-(\d+)-(\d{5})-[0-9a-f]{16}-(\d+)\..+")
+_FINAL = re.compile(r"(?:_part=|part-)(\d{10})-(\d{5})(?:-(\d{3}))?(?:-e(\d+))?\.[^-]+")
+_MERGED = re.compile(r"_parts=\d{10}-\d{10}-[0-9a-f]{16}\.[^-]+")
 
 
 class Staged(NamedTuple):
@@ -33,9 +37,39 @@ def parsed(name: str) -> Staged | None:
     return None if match is None else Staged(*map(int, match.groups()))
 
 
-def final_name(record: Record, txid: int, partition: int, number: int, suffix: str) -> str:
+def file_name(visible: str, epoch: int, txid: int, partition: int, number: int, suffix: str) -> str:
     """``part-<txid>-<partition>``; from the second file of a partition on with its number. Where the txids of a folder
-    were begun anew, with the epoch: no name comes twice."""
+    were begun anew, with the epoch: no name comes twice.
+
+    Readers by the manifest alone get ``_part=...``: pandas and Arrow take a name with an underscore for hidden, Spark
+    does not if there is a ``=`` in it.
+    """
     again = f"-{number:03d}" if number else ""
-    epoch = f"-e{record.epoch}" if record.epoch else ""
-    return f"part-{txid:010d}-{partition:05d}{again}{epoch}{suffix}"
+    begun = f"-e{epoch}" if epoch else ""
+    prefix = "_part=" if visible == MANIFEST else "part-"
+    return f"{prefix}{txid:010d}-{partition:05d}{again}{begun}{suffix}"
+
+
+def folder_of(visible: str, txid: int) -> str:
+    """The folder of a batch's files, with a slash; "" for the state's own."""
+    return f"txid={txid}/" if visible == BATCHES else ""
+
+
+def waiting_folder(txid: int) -> str:
+    """Where the files of a batch wait until their folder is renamed."""
+    return f"{HIDDEN}/waiting/{txid}"
+
+
+def merged_name(first: int, last: int, token: str, suffix: str) -> str:
+    """A file that compaction makes of those of these batches."""
+    return f"_parts={first:010d}-{last:010d}-{token}{suffix}"
+
+
+def is_merged(name: str) -> bool:
+    return _MERGED.fullmatch(name) is not None
+
+
+def batch_of(name: str) -> tuple[int, int] | None:
+    """Epoch and txid of a file by its final name; None for another name."""
+    match = _FINAL.fullmatch(name.rpartition("/")[2])
+    return None if match is None else (int(match[4] or 0), int(match[1]))

@@ -12,10 +12,11 @@ from trident_py.errors import StateError, TridentError
 from trident_py.state import BatchParticipant, Remembered
 
 from ..owners import Owner, Tenure
-from . import spark_listing
+from . import clock, placing, spark_listing
 from .ledger import HIDDEN, LEDGER, STAGING, DataFile, FileFence, Ledger, Record
-from .names import final_name, parsed
+from .names import BATCHES, MANIFEST, parsed
 from .stores.base import FileStore
+from .upkeep import Upkeep
 
 log = logging.getLogger("trident_py")
 
@@ -35,6 +36,8 @@ class FileParticipant(BatchParticipant):
         self._fence: FileFence | None = None
         self._joins: tuple[int, bool] | None = None
         self._tenure: Tenure | None = None
+        self._swept = False
+        self._upkeep = Upkeep(factory, self._store, self._ledger)
 
     @property
     def fence(self) -> FileFence:
@@ -67,6 +70,7 @@ class FileParticipant(BatchParticipant):
         self._store.prove()
         record = self._ledger.change(lambda old: replace(old, generation=old.generation + 1, attempt=0))
         self._fence = FileFence(context.topology, context.state, record.generation, context.lineage, self._store.where)
+        self._upkeep.fence = self._fence
         return record.generation
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
@@ -86,7 +90,7 @@ class FileParticipant(BatchParticipant):
 
         Raises FailedException if the store is away, ZombieError for an older driver, StateError if a file is missing.
         """
-        record = self.fence.driver(self._ledger.newest())
+        before = record = self.fence.driver(self._ledger.newest())
         if record.txid < txid:
             written = [receipt for receipt in receipts if receipt is not None and receipt["files"]]
             if len({receipt["partition"] for receipt in written}) < len(written):
@@ -94,7 +98,8 @@ class FileParticipant(BatchParticipant):
             files = self._placed(record, txid, written)
             record = self._ledger.change(lambda old: self._complete(old, txid, files, written))
         spark_listing.write(self._store, record)
-        self._sweep(record, txid)
+        self._sweep(before, record, txid, attempt)
+        self._upkeep.keep(record)
 
     def published(self, txid: int) -> bool:
         """Whether the ledger has the batch as complete."""
@@ -109,31 +114,11 @@ class FileParticipant(BatchParticipant):
             log.info("batch %d: the hidden files of attempt %d will be deleted later: %s", txid, attempt, error)
 
     def _placed(self, record: Record, txid: int, receipts: Sequence[dict]) -> list[DataFile]:
-        """The batch's files under their final names. Raises StateError, before any is moved, if one is missing."""
-        files = []
-        for receipt in sorted(receipts, key=lambda receipt: receipt["partition"]):
-            for number, (staged, rows, size, crc) in enumerate(receipt["files"]):
-                name = final_name(record, txid, receipt["partition"], number, self.factory.rows.suffix)
-                files.append((staged, DataFile(name, rows, size, crc, txid, txid)))
-        staging = {f"{STAGING}/{entry.name}": entry.size for entry in self._store.names(STAGING)}
-        placed = {entry.name: entry.size for entry in self._store.names("")}
-        for staged, file in files:
-            size = staging.get(staged, placed.get(file.name))
-            if size != file.bytes:
-                raise self._missing(txid, staged, file, size)
-        for staged, file in files:
-            if staged in staging:
-                self._store.place(staged, file.name)
-        self._store.settle("")
+        """The batch's files, under their final names. Raises StateError, before any is moved, if one is missing."""
+        visible, suffix = self.factory.visible, self.factory.rows.suffix
+        files = placing.pairs(visible, record, txid, receipts, suffix, clock.now())
+        placing.place(self._store, visible, txid, files, self.factory.shown)
         return [file for _, file in files]
-
-    def _missing(self, txid: int, staged: str, file: DataFile, size: int | None) -> StateError:
-        found = "is gone" if size is None else f"has {size} bytes"
-        return StateError(
-            f"{self.factory.shown}: batch {txid}: the hidden file {staged} {found}; its task wrote {file.bytes} bytes. "
-            "Nothing of the batch is visible. The folder was changed by another program, or its tasks wrote into "
-            "another folder of that name: a local folder must be one for all machines"
-        )
 
     def _complete(self, old: Record, txid: int, files: list[DataFile], receipts: Sequence[dict]) -> Record:
         record = self.fence.driver(old)
@@ -157,15 +142,25 @@ class FileParticipant(BatchParticipant):
         if stays and record.lineage == self.fence.lineage and record.txid >= txid:
             return old
         anew = record.topology != "" and ((forget and record.lineage != self.fence.lineage) or not stays)
+        if anew and self.factory.visible == BATCHES:
+            raise StateError(
+                f"{self.factory.shown}: txids cannot begin anew in a folder that has a folder for each txid: "
+                f"txid=1 is taken. Choose another folder, or visible={MANIFEST!r}"
+            )
         over, started = (txid, 0) if anew else (max(record.txid, txid), record.started)
         return replace(
             record, topology=own.topology, state=own.state, lineage=self.fence.lineage, txid=over, started=started,
             epoch=record.epoch + anew, format=self.factory.rows.name,
         )  # fmt: skip
 
-    def _sweep(self, record: Record, txid: int) -> None:
-        """Deletes what no driver needs any more: hidden files of this batch and of older ones."""
-        self._delete_staged(lambda each: each.epoch != record.epoch or each.txid <= txid)
+    def _sweep(self, before: Record, record: Record, txid: int, attempt: int) -> None:
+        """Deletes what no driver needs any more: hidden files of this batch and of older ones; and, once in a run and
+        after failed attempts, files of a decision that was withdrawn."""
+        self._delete_staged(lambda each: (each.epoch, each.txid) <= (record.epoch, txid))
+        if attempt > 0 or not self._swept:
+            for name in placing.strays(self._store, self.factory.visible, before, record):
+                self._store.delete(name)
+            self._swept = True
 
     def _delete_staged(self, which: Any) -> None:
         for entry in self._store.names(STAGING):

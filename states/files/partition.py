@@ -17,7 +17,7 @@ from trident_py.tuples import Fields, TridentTuple
 from ..columns.arrow import gathered
 from ..columns.values import short
 from .formats import ROWS_AT_ONCE, Format, refused, strange
-from .ledger import FileFence, Ledger
+from .ledger import STAGING, FileFence, Ledger
 from .names import staged_name
 from .stores.base import Counting, FileStore
 
@@ -73,6 +73,8 @@ class FilePartition(State):
         """Ends the files, and returns the receipt when they are durable."""
         for file in self._files:
             file.close()
+        if self._files:
+            self._store.settle(STAGING)
         columns = [] if self._columns is None else ddl_of(self._columns)
         files = [[file.name, file.count, file.out.size, f"{file.out.crc:08x}"] for file in self._files]
         count = sum(file.count for file in self._files)

@@ -15,15 +15,16 @@ from trident_py.tuples import Fields, FieldsLike
 
 from ..findings import Finding
 from ..rows import RowUpdater
+from .amounts import SIZES, TIMES, amount
 from .formats import Format, RecordFormat, format_of
 from .ledger import FileFence, Ledger, Record
+from .names import BATCHES, FILES, MANIFEST, VISIBLE
 from .participant import FileParticipant
 from .partition import FilePartition, check_columns, schema_of
 from .places import Settings, checked, location_of, needs_of, store_of
 from .stores.base import FileStore
 
 SYNC = ("batch", "never")
-UNITS = {"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 LARGEST = 4 << 30  # S3 copies up to 5 GB in one request
 
 
@@ -49,7 +50,11 @@ class FileState(StateFactory):
     format: str | RecordFormat = "parquet"
     columns: FieldsLike | None = None
     storage: Any = ()
+    visible: str = FILES
     rotate: int | str = "1GB"
+    compact: int | str | None = None
+    retention: float | str | None = None
+    grace: float | str = "1h"
     sync: str = "batch"
     shared: bool = False
     kind: ClassVar[str] = "batch"
@@ -62,7 +67,8 @@ class FileState(StateFactory):
         set_(self, "columns", None if self.columns is None else Fields.of(self.columns))
         if self.sync not in SYNC:
             raise DefinitionError(f"{self.shown}: sync must be one of {SYNC}, got {self.sync!r}")
-        _ = self.rows, self.rotate_bytes
+        self._check_visible()
+        _ = self.rows, self.rotate_bytes, self.compact_bytes, self.retention_seconds, self.grace_seconds
         if self.columns is not None:
             self._check_columns(Fields.of(self.columns))
 
@@ -74,13 +80,22 @@ class FileState(StateFactory):
     @property
     def rotate_bytes(self) -> int:
         """From which size on a file is continued in another one."""
-        size = bytes_of(self.rotate)
-        if size is None or not 0 < size <= LARGEST:
-            raise DefinitionError(
-                f"{self.shown}: rotate must be a number of bytes up to 4GB, or a text such as '128MB'; got "
-                f"{self.rotate!r}"
-            )
-        return size
+        return amount(f"{self.shown}: rotate", self.rotate, SIZES, LARGEST)
+
+    @property
+    def compact_bytes(self) -> int | None:
+        """The size of the files that compaction makes; None: no compaction."""
+        return None if self.compact is None else amount(f"{self.shown}: compact", self.compact, SIZES, LARGEST)
+
+    @property
+    def retention_seconds(self) -> int | None:
+        """How long rows stay; None: for ever."""
+        return None if self.retention is None else amount(f"{self.shown}: retention", self.retention, TIMES)
+
+    @property
+    def grace_seconds(self) -> int:
+        """How long a file that no longer counts stays for readers who have begun."""
+        return amount(f"{self.shown}: grace", self.grace, TIMES, least=0)
 
     @property
     def shown(self) -> str:
@@ -138,8 +153,7 @@ class FileState(StateFactory):
         columns = fields if self.columns is None else Fields.of(self.columns)
         if missing := [name for name in columns if name not in fields]:
             raise StateError(f"{self.shown} needs the columns {', '.join(missing)}; the tuples have {fields}")
-        if self.rows.typed:
-            check_columns(self.rows, columns, self.shown)
+        self._check_declared(columns)
         return columns
 
     def newest(self) -> Record | None:
@@ -159,26 +173,42 @@ class FileState(StateFactory):
         """Returns all rows and how often each is stored; of a format of one's own: its lines."""
         return dict(Counter(self.read()))
 
+    def _check_visible(self) -> None:
+        if self.visible not in VISIBLE:
+            raise DefinitionError(f"{self.shown}: visible must be one of {VISIBLE}, got {self.visible!r}")
+        if self.visible == BATCHES and not self.store().renames:
+            raise DefinitionError(
+                f"{self.shown}: this store cannot rename a folder in one step, so a reader who lists it could see a "
+                f"part of a batch. Use visible={MANIFEST!r}, or {FILES!r}"
+            )
+        if self.compact is not None and self.visible != MANIFEST:
+            raise DefinitionError(
+                f"{self.shown}: compaction replaces many files by one, and a reader who lists the folder would see "
+                f"rows twice or not at all. Use visible={MANIFEST!r}, where Spark reads by its list and others by the "
+                "ledger"
+            )
+
     def _check_columns(self, columns: Fields) -> None:
         try:
             for ddl in columns.types.values():
                 arrow_type(ddl)
-            if self.rows.typed:
-                check_columns(self.rows, columns, self.shown)
+            self._check_declared(columns)
         except TridentError as error:
             raise DefinitionError(str(error)) from None
+
+    def _check_declared(self, columns: Fields) -> None:
+        """Raises StateError for columns that the files cannot have."""
+        if self.rows.typed:
+            check_columns(self.rows, columns, self.shown)
+        if self.visible == BATCHES and "txid" in columns:
+            raise StateError(
+                f"{self.shown}: the column 'txid' is the name of the batches' folders, which readers take for a "
+                f"column. Rename it, or use visible={FILES!r}"
+            )
 
     def __repr__(self) -> str:
         storage = f", storage={shown_storage(dict(self.storage))}" if self.storage else ""
         more = f", columns={self.columns!r}" if self.columns is not None else ""
-        return f"FileState({self.uri!r}, format={self.format!r}{more}{storage}, rotate={self.rotate!r})"
-
-
-def bytes_of(value: int | str) -> int | None:
-    """The number of bytes of 1000 or "128MB"; None for something else."""
-    if isinstance(value, int):
-        return None if isinstance(value, bool) else value
-    text = value.strip().upper()
-    number = text.rstrip("KMGB").strip()
-    unit = text[len(text.rstrip("KMGB")) :]
-    return int(number) * UNITS[unit] if number.isdigit() and unit in UNITS else None
+        options = [(name, vars(self)[name]) for name in ("visible", "rotate", "compact", "retention", "grace", "sync")]
+        told = "".join(f", {name}={value!r}" for name, value in options)
+        return f"FileState({self.uri!r}, format={self.format!r}{more}{storage}{told})"

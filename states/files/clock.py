@@ -1,0 +1,10 @@
+"""The driver's clock, which tests set."""
+
+from __future__ import annotations
+
+import time
+
+
+def now() -> float:
+    """Seconds since 1970."""
+    return time.time()
