@@ -17,9 +17,8 @@ from typing import Any
 from trident_py.context import RunContext, attempt_of
 from trident_py.errors import FailedException, StateError, ZombieError
 
-from .stores.base import FileStore
+from .stores.base import HIDDEN, FileStore
 
-HIDDEN = "_trident"
 LEDGER = f"{HIDDEN}/ledger"
 STAGING = f"{HIDDEN}/staging"
 KEPT = 20

@@ -13,9 +13,9 @@ from trident_py.state import BatchParticipant, Remembered
 
 from ..owners import Owner, Tenure
 from . import clock, placing, spark_listing
-from .ledger import HIDDEN, LEDGER, STAGING, DataFile, FileFence, Ledger, Record
+from .ledger import LEDGER, STAGING, DataFile, FileFence, Ledger, Record
 from .names import BATCHES, MANIFEST, parsed
-from .stores.base import FileStore
+from .stores.base import HIDDEN, FileStore
 from .upkeep import Upkeep
 
 log = logging.getLogger("trident_py")

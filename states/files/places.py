@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from trident_py.spouts.fileuris import HDFS, S3, FileUri, Storage
 from trident_py.state import Location, Needs
 
 from .stores.base import FileStore
+from .stores.hdfs import HdfsStore
 from .stores.local import LocalStore
+from .stores.s3 import S3Store
 
 Settings = tuple[tuple[str, str | int | float | bool], ...]
 
@@ -52,7 +55,13 @@ def store_of(uri: str, storage: Settings, sync: bool) -> FileStore:
     found = fileuris.uri_of(uri)
     if found is None:
         return LocalStore(uri, sync)
-    raise DefinitionError(f"FileState: {found.root}: not yet")
+    return HdfsStore(found, dict(storage)) if found.kind is HDFS else S3Store(found, dict(storage))
+
+
+def renames(uri: str) -> bool:
+    """Whether the store gives a folder its name in one step."""
+    found = fileuris.uri_of(uri)
+    return found is None or found.kind is HDFS
 
 
 def location_of(uri: str) -> Location:
@@ -65,9 +74,13 @@ def location_of(uri: str) -> Location:
 
 def needs_of(uri: str, storage: Storage, shared: bool) -> Needs:
     """A local folder is on one machine, unless it is ``shared``: mounted on all of them."""
-    if fileuris.uri_of(uri) is not None:
+    found = fileuris.uri_of(uri)
+    if found is not None:
         with ours():
-            return fileuris.needs_of_paths([uri], storage)
+            needs = fileuris.needs_of_paths([uri], storage)
+        if found.kind is not S3:
+            return needs
+        return replace(needs, modules=("boto3",), install="trident-py[s3]")
     if shared:
         return Needs(paths=(str(Path(uri).absolute().parent),))
     return Needs(

@@ -21,7 +21,7 @@ from .ledger import FileFence, Ledger, Record
 from .names import BATCHES, FILES, MANIFEST, VISIBLE
 from .participant import FileParticipant
 from .partition import FilePartition, check_columns, schema_of
-from .places import Settings, checked, location_of, needs_of, store_of
+from .places import Settings, checked, location_of, needs_of, renames, store_of
 from .stores.base import FileStore
 
 SYNC = ("batch", "never")
@@ -176,7 +176,7 @@ class FileState(StateFactory):
     def _check_visible(self) -> None:
         if self.visible not in VISIBLE:
             raise DefinitionError(f"{self.shown}: visible must be one of {VISIBLE}, got {self.visible!r}")
-        if self.visible == BATCHES and not self.store().renames:
+        if self.visible == BATCHES and not renames(self.uri):
             raise DefinitionError(
                 f"{self.shown}: this store cannot rename a folder in one step, so a reader who lists it could see a "
                 f"part of a batch. Use visible={MANIFEST!r}, or {FILES!r}"

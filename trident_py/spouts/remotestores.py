@@ -83,17 +83,27 @@ def _matches(tree: Tree, at: StoredFile, parts: list[str]) -> Iterator[StoredFil
         yield from [found] if found is not None else []
 
 
+def is_refused(error: Exception, text: str) -> bool:
+    """Whether a store refuses access."""
+    return isinstance(error, PermissionError) or _REFUSED.search(text) is not None
+
+
+def is_away(error: Exception, text: str) -> bool:
+    """Whether a store does not answer, or asks to be called again."""
+    return isinstance(error, ConnectionError | TimeoutError) or _AWAY.search(text) is not None
+
+
 def meaning(path: str, error: Exception, secrets: list[str]) -> TridentError:
     """What a store's error means. A store that is away fails the batch, which is then tried again."""
     text = hidden(" ".join(str(error).split()), secrets)
     if isinstance(error, FileNotFoundError):
         return SpoutError(f"FileSpout: cannot read {path}: there is no such file; restore the file")
-    if isinstance(error, PermissionError) or _REFUSED.search(text):
+    if is_refused(error, text):
         return SpoutError(
             f"FileSpout: {path}: the store refuses access: {text}. Check the credentials (storage={{...}}, or the "
             "environment of driver and executors) and what they may read"
         )
-    if isinstance(error, ConnectionError | TimeoutError) or _AWAY.search(text):
+    if is_away(error, text):
         return FailedException(
             f"FileSpout: {path}: the store does not answer: {text}. The batch is tried again; if this stays, check "
             "host and port in the path and in storage={...}"

@@ -22,7 +22,7 @@ class WebHdfsStore:
         self.secrets = secrets_of(storage)
         address = http_address(uri, storage)
         try:
-            self._client, self._errors = _client(*address, storage)
+            self._client, self._errors = client_of(*address, storage)
         except ModuleNotFoundError as error:
             raise DefinitionError(missing(f"FileSpout: {uri.root}", error.name, "hdfs")) from None
         except (TypeError, ValueError) as error:
@@ -70,7 +70,7 @@ class WebHdfsStore:
         return entries + [entry for folder in folders for entry in self.below(folder, deep)]
 
 
-def _client(host: str, port: int, secure: bool, storage: Storage) -> tuple[Any, tuple[type[Exception], ...]]:
+def client_of(host: str, port: int, secure: bool, storage: Storage) -> tuple[Any, tuple[type[Exception], ...]]:
     """fsspec's client, whose requests end after a while, and the errors of a server that is away."""
     import requests
     from fsspec.implementations.webhdfs import WebHDFS

@@ -6,6 +6,9 @@ import io
 import zlib
 from typing import Any, NamedTuple, Protocol
 
+HIDDEN = "_trident"
+"""The folder of what is not data, in the state's folder."""
+
 
 class Entry(NamedTuple):
     """A file or folder in a listing; ``size`` in bytes."""
