@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from states.files import FileState
 from states.kafka import CompactedTopicState
 from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
 from trident_py import TridentTopology
@@ -23,9 +24,16 @@ ROWS: dict[str, Any] = {
     "upsert": lambda url, table: CompactedTopicState(*topic_of(url, table), COLUMNS[0], COLUMNS[1:], partitions=2),
     "insert-ignore": lambda url, table: InsertIgnoreState(url, table, key="id", columns=COLUMNS),
     "append": lambda url, table: AppendState(url, table, columns=COLUMNS),
-    "batch": lambda url, table: BatchState(url, table, columns=COLUMNS),
+    "batch": lambda url, table: batch_state(url, table),
     "sequence": lambda url, table: SequenceState(url, table, sender="sender", sequence="place", columns=COLUMNS),
 }
+
+
+def batch_state(url: str, table: str) -> Any:
+    """Of a ``file:`` URL a folder; in one, whole batches are visible by one rename, in the other file by file."""
+    if not url.startswith("file:"):
+        return BatchState(url, table, columns=COLUMNS)
+    return FileState(f"{url}/{table}", columns=COLUMNS, visible="batches" if table == "more_rows" else "files")
 
 
 def topic_of(url: str, table: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from .cell_source import journal
@@ -83,6 +84,10 @@ class Tries:
 
 
 def applied_rows(url: str, table: str) -> Applied:
+    """Of a folder, what pandas finds there."""
+    if url.startswith("file:"):
+        frame = pd.read_parquet(Path(url.removeprefix("file://")) / table)
+        return list(frame[["of", "n"]].itertuples(index=False, name=None))
     return [(of, n) for of, n in read(url, f"SELECT of, n FROM {table}")]
 
 

@@ -45,6 +45,8 @@ ON_A_SERVER = [
     *(Cell("opaque", "other values", kind) for kind in ("opaque", "insert-ignore", "batch", "sequence")),
 ]
 
+IN_FILES = [cell for cell in CELLS if cell.kind == "batch" and cell.spout != "non-transactional"]
+
 
 def told(cell: Cell) -> Guarantee:
     """What the topology says of its states, one answer for all."""
@@ -152,6 +154,14 @@ def test_a_promised_cell_holds_on_a_server_too(cell: Cell, url_on: Callable[[str
     guarantee = told(cell).guarantee
     assert guarantee in (EXACTLY, IN_EFFECT)
     check(cell, url_on("mariadb"), folder, SOME, guarantee)
+
+
+@pytest.mark.one_of_each
+@pytest.mark.parametrize("cell", IN_FILES, ids=str)
+def test_a_promised_cell_holds_in_files_too(cell: Cell, folder: Path) -> None:
+    guarantee = told(cell).guarantee
+    assert guarantee == EXACTLY
+    check(cell, f"file://{folder}/files", folder, EVERY, guarantee)
 
 
 @pytest.mark.parametrize("kind", STATE_KINDS)

@@ -1,0 +1,123 @@
+"""kill -9 of the driver at every named step, and before every call that FileState makes of its store.
+
+Each start goes on where the last one was killed. At the end every row that a reader without our package finds is
+compared with a plain fold of the input.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from states.files import FileState, RowUpdater
+from states.files.stores.local import LocalStore
+from trident_py import TridentTopology
+
+from . import steps
+from .forks import Start, run
+from .readings import PARTITIONS, Fold, Readings
+from .steps import DRIVER, STEPS, Fault, InHalves, Stepped
+from .stores import ROW, Source
+
+SEED = 5
+CALLS = ("names", "read", "create", "open", "writer", "place", "place_folder", "settle", "delete")
+MODES = ("files", "batches", "manifest")
+NAME = "rows"
+
+
+@dataclass(frozen=True)
+class FileStart(Start):
+    """One start of a driver with one FileState; ``url`` is its folder."""
+
+    mode: str = "files"
+
+    def topology(self) -> Any:
+        _count_calls()
+        compact = "1MB" if self.mode == "manifest" else None
+        factory = FileState(self.url, columns=ROW, visible=self.mode, compact=compact, grace=0)
+        topology = TridentTopology()
+        stream = topology.newStream("readings", Source(Readings(self.seed), self.last)).parallelismHint(PARTITIONS)
+        stream = stream.partitionBy("sender")
+        stepped = Stepped(NAME, factory)
+        stream.partitionPersist(stepped, ROW.names, InHalves(RowUpdater())).parallelismHint(self.partitions)
+        return topology.build()
+
+
+def _count_calls() -> None:
+    """Every call of the store is a statement to the hook."""
+    for name in CALLS:
+        setattr(LocalStore, name, _counted(getattr(LocalStore, name)))
+
+
+def _counted(method: Any) -> Any:
+    def call(self: LocalStore, *args: Any) -> Any:
+        steps.HOOK.statement()
+        return method(self, *args)
+
+    return call
+
+
+def found(folder: Path, listing: bool) -> Counter[tuple]:
+    """The rows that pandas reads, by the ledger or from the listed folder."""
+    files: Any = folder
+    if not listing:
+        newest = max((folder / "_trident" / "ledger").glob("[0-9]*.json"))
+        files = [str(folder / file["name"]) for file in json.loads(newest.read_text())["files"]]
+    frame = pd.read_parquet(files)
+    return Counter(frame[list(ROW)].itertuples(index=False, name=None))
+
+
+def holds(folder: Path, mode: str, last: int) -> None:
+    expected = Fold(Readings(SEED), last).counted()
+    assert found(folder, False) == expected
+    if mode != "manifest":
+        assert found(folder, True) == expected
+    hidden = [path.name for path in (folder / "_trident").rglob("*") if path.is_file()]
+    assert [name for name in hidden if not name.endswith(".json")] == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_driver_killed_at_any_step_loses_and_doubles_nothing(tmp_path: Path, mode: str) -> None:
+    places = [*((step, 0) for step in STEPS), ("begin", 1), ("committed", 1)]
+    folder, last = tmp_path / "files", len(places) + 2
+    for txid, (step, partition) in enumerate(places, 2):
+        fault = Fault(step, NAME, txid, partition)
+        driver = run(FileStart(str(folder), tmp_path, last, (fault,), SEED, mode=mode))
+        assert driver.process.exitcode == -signal.SIGKILL, (fault, driver.told[-2:])
+    driver = run(FileStart(str(folder), tmp_path, last, (), SEED, mode=mode))
+    assert driver.told[-1] == ("done", last), driver.told[-1]
+    holds(folder, mode, last)
+
+
+def killed_before_each_call(folder: Path, mode: str, partition: int) -> Iterator[int]:
+    """Yields the txid after each death; ends when a batch has fewer calls."""
+    txid = 1
+    for number in itertools.count(1):
+        txid += 1
+        fault = Fault("statement", NAME, txid, partition, number=number)
+        driver = run(FileStart(str(folder), folder.parent, txid, (fault,), SEED, mode=mode))
+        if driver.process.exitcode == 0:
+            assert driver.told[-1] == ("done", txid)
+            return
+        assert driver.process.exitcode == -signal.SIGKILL, driver.told[-2:]
+        yield txid
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("partition", "least"), [(0, 2), (DRIVER, 8)], ids=["in a task", "in publish"])
+def test_a_driver_killed_before_any_call_of_the_store_loses_and_doubles_nothing(
+    tmp_path: Path, mode: str, partition: int, least: int
+) -> None:
+    folder = tmp_path / "files"
+    deaths = list(killed_before_each_call(folder, mode, partition))
+    assert len(deaths) >= least
+    holds(folder, mode, deaths[-1] + 1)
