@@ -51,7 +51,7 @@ class FileParticipant(BatchParticipant):
         where, context = self.factory.location.shown, RunContext.of(conf)
         record = self._ledger.newest()
         if record is None:
-            self._check_empty()
+            check_empty(self._store, self.factory.shown)
             return Remembered(where)
         owner = Owner(record.topology, record.state) if record.topology else None
         Tenure.of(self.factory.location, conf).stays(owner)
@@ -168,18 +168,20 @@ class FileParticipant(BatchParticipant):
             if found is not None and which(found):
                 self._store.delete(f"{STAGING}/{entry.name}")
 
-    def _check_empty(self) -> None:
-        found = sorted(entry.name for entry in self._store.names("") if entry.name != HIDDEN)
-        if found:
-            raise StateError(
-                f"{self.factory.shown} holds {found[0]!r}{' and more' if len(found) > 1 else ''}, and no ledger of a "
-                f"FileState ({LEDGER}). Readers could not tell its rows from those files. Nothing was changed. Choose "
-                "an empty folder, or restore the ledger"
-            )
-
     def _check_format(self, record: Record) -> None:
         if record.format and record.format != self.factory.rows.name:
             raise StateError(
                 f"{self.factory.shown} holds {record.format} files, and the state would add {self.factory.rows.name} "
                 "files. Nothing was changed. Choose another folder"
             )
+
+
+def check_empty(store: FileStore, shown: str) -> None:
+    """Raises StateError for a folder that holds files, and no ledger."""
+    found = sorted(entry.name for entry in store.names("") if entry.name != HIDDEN)
+    if found:
+        raise StateError(
+            f"{shown} holds {found[0]!r}{' and more' if len(found) > 1 else ''}, and no ledger of a FileState "
+            f"({LEDGER}). Readers could not tell its rows from those files. Nothing was changed. Choose an empty "
+            "folder, or restore the ledger"
+        )

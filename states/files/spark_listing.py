@@ -17,13 +17,15 @@ FOLDER = "_spark_metadata"
 
 
 def write(store: FileStore, record: Record) -> None:
-    """Writes the list of this version, unless it exists. It depends on the ledger alone, so any driver may write it."""
-    if record.listing < 0 or not store.shown_to_spark:
+    """Writes the list of this version, unless it exists, and those that a driver that died has left out."""
+    if record.listing < 0:
         return
     numbers = _numbers(store)
     if record.listing in numbers:
         return
-    store.create(_name(record.listing), _text(store, record).encode())
+    text = _text(store, record).encode()
+    for number in range(max(numbers, default=record.listing - 1) + 1, record.listing + 1):
+        store.create(_name(number), text)
     for number in numbers:
         if number <= record.listing - KEPT:
             store.delete(_name(number))
@@ -32,7 +34,7 @@ def write(store: FileStore, record: Record) -> None:
 def _text(store: FileStore, record: Record) -> str:
     lines = [
         json.dumps({
-            "path": f"{store.shown_to_spark}/{quote(file.name, safe='/')}", "size": file.bytes, "isDir": False,
+            "path": f"{store.shown_to_spark}/{quote(file.name, safe='/=')}", "size": file.bytes, "isDir": False,
             "modificationTime": 0, "blockReplication": 1, "blockSize": 134217728, "action": "add",
         })
         for file in record.files

@@ -19,7 +19,7 @@ from .amounts import SIZES, TIMES, amount
 from .formats import Format, RecordFormat, format_of
 from .ledger import FileFence, Ledger, Record
 from .names import BATCHES, FILES, MANIFEST, VISIBLE
-from .participant import FileParticipant
+from .participant import FileParticipant, check_empty
 from .partition import FilePartition, check_columns, schema_of
 from .places import Settings, checked, location_of, needs_of, renames, store_of
 from .stores.base import FileStore
@@ -145,6 +145,10 @@ class FileState(StateFactory):
         """Looks at the folder and writes nothing."""
         record = self.newest()
         if record is None:
+            try:
+                check_empty(self.store(), self.shown)
+            except StateError as error:
+                return [Finding("error", str(error))]
             return [Finding("creates", f"{self.shown} with its ledger")]
         return [Finding("ok", f"{self.shown}: batch {record.txid}, {len(record.files)} files, {record.rows} rows")]
 

@@ -28,8 +28,8 @@ class FileSettings(FactorySettings):
     )
     visible: Literal["files", "batches", "manifest"] = Field(
         "files",
-        description="Who lists the folder sees: files file by file, batches a batch at once in a folder txid=<n>, "
-        "manifest nothing (readers go by the ledger, Spark by its list)",
+        description="What a listing of the folder shows: files each file, batches a whole batch as folder txid=<n>, "
+        "manifest nothing",
     )
     rotate: Size = Field("1GB", description="Size from which on a partition's file is continued in another one")
     compact: Size | None = Field(

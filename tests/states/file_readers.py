@@ -37,3 +37,13 @@ def visible(folder: Path) -> list[str]:
     """The names that a reader who lists the folder takes for data."""
     names = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return sorted(name.as_posix() for name in names if not any(part[0] in "._" for part in name.parts))
+
+
+def by_spark_list(folder: Path) -> set[str]:
+    """The names in the newest list for Spark; the numbers of the lists must have no gap."""
+    lists = folder / "_spark_metadata"
+    numbers = sorted(int(path.name.removesuffix(".compact")) for path in lists.iterdir())
+    assert numbers == list(range(numbers[0], numbers[-1] + 1))
+    version, *lines = (lists / f"{numbers[-1]}.compact").read_text().splitlines()
+    assert version == "v1"
+    return {json.loads(line)["path"].removeprefix(folder.as_uri() + "/") for line in lines}

@@ -13,7 +13,7 @@ from unittest import mock
 
 import pytest
 from contracts.crashing import Driver
-from file_readers import by_manifest, counted, listed, manifest, visible
+from file_readers import by_manifest, by_spark_list, counted, listed, manifest, visible
 
 from states.files import FileState, RowUpdater
 from states.files.stores.local import LocalStore
@@ -203,6 +203,7 @@ def test_a_driver_that_dies_before_any_call_of_a_publish_is_continued(tmp_path: 
         assert factory.stored() == counted(by_manifest(Path(factory.uri))) == expected, number
         if mode != "manifest":
             assert counted(listed(Path(factory.uri))) == expected, number
+        assert by_spark_list(Path(factory.uri)) == {file["name"] for file in manifest(Path(factory.uri))["files"]}
         assert staged(factory) == []
         number += 1
     assert number > 8

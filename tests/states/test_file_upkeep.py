@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 from contracts.crashing import Driver
-from file_readers import by_manifest, counted, listed, manifest, visible
+from file_readers import by_manifest, by_spark_list, counted, listed, manifest, visible
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +19,7 @@ from states.files import FileState, RowUpdater
 from states.files.ledger import DataFile
 from states.files.stores.local import LocalStore
 from states.files.upkeep import AT_LEAST, due
-from trident_py.errors import ZombieError
+from trident_py.errors import FailedException, ZombieError
 from trident_py.tuples import TridentTuple
 
 COLUMNS = ["word string", "n bigint"]
@@ -120,7 +120,8 @@ def test_a_driver_that_dies_anywhere_in_a_compaction_is_continued(tmp_path: Path
         new.batch(batch(5), 5)
         new.batch(batch(6), 6)
         assert factory.stored() == counted(by_manifest(Path(factory.uri))) == values(1, 2, 3, 4, 5, 6), number
-        assert set(names(factory)) == {file["name"] for file in manifest(Path(factory.uri))["files"]}, number
+        counted_now = {file["name"] for file in manifest(Path(factory.uri))["files"]}
+        assert set(names(factory)) == by_spark_list(Path(factory.uri)) == counted_now, number
         assert factory.store().names("_trident/staging") == [], number
         number += 1
     assert number > 25
@@ -139,6 +140,25 @@ def _dying(name: str, number: int, calls: list[str], died: type[BaseException]) 
         return method(self, *args)
 
     return call
+
+
+def test_a_list_for_spark_that_could_not_be_written_leaves_no_gap(tmp_path: Path) -> None:
+    """With a gap Spark would look for lists that do not exist."""
+    factory = FileState(tmp_path / "rows", columns=COLUMNS, visible="manifest", compact="1MB")
+    running, create, lists = driver(factory), LocalStore.create, []
+
+    def failing(self: LocalStore, name: str, data: bytes) -> bool:
+        lists.extend([name] if name.startswith("_spark") else [])
+        if len(lists) == 5:  # that of the compaction
+            raise FailedException("the store is away")
+        return create(self, name, data)
+
+    with mock.patch.object(LocalStore, "create", failing):
+        for txid in range(1, 5):
+            running.batch(batch(txid), txid)
+    assert len(manifest(tmp_path / "rows")["files"]) == 1 and len(by_spark_list(tmp_path / "rows")) == 8
+    running.batch(batch(5), 5)
+    assert by_spark_list(tmp_path / "rows") == {file["name"] for file in manifest(tmp_path / "rows")["files"]}
 
 
 def test_a_damaged_file_is_not_compacted_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

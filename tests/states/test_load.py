@@ -16,6 +16,7 @@ import pytest
 
 import states
 from states.loading import StateSettings, installed
+from states.loading.file_models import FileSettings
 from states.loading.kafka_models import CompactedTopic, Topic, TransactionalTopic
 from states.loading.models import Append, Batch, InsertIgnore, Sequenced, SqlMap
 from states.loading.redis_models import RedisMap, RedisTexts
@@ -27,6 +28,7 @@ OURS = {
 }  # fmt: skip
 KAFKA = {"compacted-topic": CompactedTopic, "topic": Topic, "transactional-topic": TransactionalTopic}
 REDIS = {"redis": RedisTexts, "redis-map": RedisMap}
+FILES = {"file": FileSettings}
 MAP = "{type: sql-map, kind: opaque, url: 'sqlite:///c.db', table: t"
 
 
@@ -348,7 +350,7 @@ def other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_our_types_are_installed_by_entry_points() -> None:
-    assert {name: each.settings for name, each in installed().items()} == OURS | KAFKA | REDIS
+    assert {name: each.settings for name, each in installed().items()} == OURS | KAFKA | REDIS | FILES
 
 
 def test_another_package_adds_a_type(other: Any, tmp_path: Path) -> None:
@@ -442,7 +444,7 @@ def test_the_schema_is_a_schema_and_describes_every_key(other: Any) -> None:
     jsonschema.Draft202012Validator.check_schema(whole)
     types = {each["properties"]["type"]["const"]: each for each in
              whole["properties"]["states"]["additionalProperties"]["oneOf"]}  # fmt: skip
-    assert set(types) == {*OURS, *KAFKA, *REDIS, "valkey"}
+    assert set(types) == {*OURS, *KAFKA, *REDIS, *FILES, "valkey"}
     for name in OURS:
         keys = {key: each for key, each in types[name]["properties"].items() if key != "type"}
         assert [key for key, each in keys.items() if "description" not in each] == []

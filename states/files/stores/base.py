@@ -21,7 +21,7 @@ class FileStore(Protocol):
     """One folder. Methods raise FailedException while the store is away, else StateError.
 
     ``where``: the folder's address for messages, without secrets. ``shown_to_spark``: its URI as Spark's readers spell
-    it; "" if that is unknown. ``renames``: whether `place` and `place_folder` are one step, so that a reader who lists
+    it. ``renames``: whether `place` and `place_folder` are one step, so that a reader who lists
     the folder sees all or nothing of what was placed.
     """
 
