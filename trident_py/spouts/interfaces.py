@@ -44,6 +44,10 @@ class SpoutContext(TridentOperationContext):
     def getThisTaskIndex(self) -> int:
         return self.getPartitionIndex()
 
+    def getThisTaskId(self) -> int:
+        """As `getThisTaskIndex`: tasks have no numbers of a whole topology."""
+        return self.getPartitionIndex()
+
     def getComponentTasks(self, component: str | None = None) -> list[int]:
         """The task numbers of this spout."""
         return list(range(self.numPartitions()))

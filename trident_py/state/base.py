@@ -94,7 +94,8 @@ class StateFactory:
 
     `makeState` is called once per partition, where its tuples are, also for partitions that never get a tuple. ``conf``
     has topology.name, trident.state.name, trident.generation, trident.lineage, trident.way (see `trident_py.run.ways`),
-    and on a cluster trident.run and trident.home; ``metrics`` is None. A factory may also be a BatchParticipant.
+    and on a cluster trident.run and trident.home; ``metrics`` is an IMetricsContext, which takes the state's metrics
+    (`trident_py.metrics`). A factory may also be a BatchParticipant.
 
     It may define ``requiredNumPartitions``, as in a StateSpec, and ``check_place(place: StatePlace)``, which is called
     when the topology is built and raises DefinitionError where the state cannot work.
