@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from trident_py import Config, DefinitionError, Fields, LocalCluster, TridentError, TridentTopology, TridentTuple
+from trident_py import (
+    Config,
+    DefinitionError,
+    DRPCExecutionException,
+    Fields,
+    LocalCluster,
+    LocalDRPC,
+    TridentError,
+    TridentTopology,
+    TridentTuple,
+)
 from trident_py.errors import TopologyError
 from trident_py.operations import (
     BaseFunction,
@@ -282,6 +292,21 @@ def test_a_killed_topology_ends_and_the_others_go_on() -> None:
             cluster.killTopology("one")
         cluster.killTopologyWithOpts("two", {"wait_secs": 30})
         assert not other.isActive
+
+
+def test_a_killed_topology_answers_no_requests_even_if_its_spouts_have_ended() -> None:
+    drpc, topology = LocalDRPC(), TridentTopology()
+    topology.newStream("s", FixedBatchSpout("n", 1, (1,)))
+    topology.newDRPCStream("twice", drpc).map(lambda row: [row[0] * 2], "result")
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("answering", {}, topology.build())
+        running.awaitTermination(20)
+        assert drpc.execute("twice", "ab") == [["abab"]] and not running.isActive
+        cluster.killTopology("answering")
+        with pytest.raises(DRPCExecutionException):
+            drpc.execute("twice", "ab")
+        with pytest.raises(TridentError, match="active: none"):
+            cluster.killTopology("answering")
 
 
 def test_a_running_topology_ends_with_its_block() -> None:

@@ -271,10 +271,11 @@ class Stopwatch:
 
 
 def kill(running: Sequence[RunningTopology], name: str) -> None:
-    """Stops the topology of this name. Raises TridentError if none is active."""
-    found = [each for each in running if each.name == name and each.isActive]
+    """Stops the topology of this name. Raises TridentError if none is active, or answers requests after its end."""
+    there = [each for each in running if each.isActive or (each.requests and not each.stopping.is_set())]
+    found = [each for each in there if each.name == name]
     for each in found:
         each.stop()
     if not found:
-        active = ", ".join(each.name for each in running if each.isActive) or "none"
+        active = ", ".join(each.name for each in there) or "none"
         raise TridentError(f"killTopology: no topology {name!r} is active on this cluster; active: {active}")
