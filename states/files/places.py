@@ -36,6 +36,8 @@ def checked(uri: str, storage: Storage) -> str:
     with ours():
         found = fileuris.uri_of(uri)
         fileuris.check_storage([uri], storage)
+        if found is not None and found.kind is HDFS:
+            fileuris.http_address(found, storage)
     if found is None:
         return str(Path(fileuris.local_path(uri)).absolute())
     if found.kind not in (HDFS, S3):

@@ -35,7 +35,7 @@ def _text(store: FileStore, record: Record) -> str:
     lines = [
         json.dumps({
             "path": f"{store.shown_to_spark}/{quote(file.name, safe='/=')}", "size": file.bytes, "isDir": False,
-            "modificationTime": 0, "blockReplication": 1, "blockSize": 134217728, "action": "add",
+            "modificationTime": int(file.time * 1000), "blockReplication": 1, "blockSize": 134217728, "action": "add",
         })
         for file in record.files
     ]  # fmt: skip

@@ -28,8 +28,9 @@ class HdfsStore:
         self._secrets = secrets_of(storage)
         self.where = f"{uri.root}{uri.rest}"
         self.shown_to_spark = f"{uri.root}{quote(uri.rest)}"
+        address = http_address(uri, storage)
         try:
-            self._client, errors = client_of(*http_address(uri, storage), storage)
+            self._client, errors = client_of(*address, storage)
         except ModuleNotFoundError as error:
             raise DefinitionError(missing(f"FileState: {uri.root}", error.name, "hdfs")) from None
         except (TypeError, ValueError) as error:

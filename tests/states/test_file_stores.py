@@ -1,0 +1,238 @@
+"""FileState in HDFS and S3: the contract, and what differs there."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from contracts.crashing import Driver
+from contracts.state import PlainContract
+from file_places import HdfsPlace, S3Place
+
+from states.files import FileState, RowUpdater
+from states.files.stores.s3 import S3Store
+from trident_py.errors import DefinitionError, FailedException, StateError, ZombieError
+from trident_py.testing.servers.hdfs import HdfsServer
+from trident_py.testing.servers.s3 import S3Server
+from trident_py.tuples import TridentTuple
+
+COLUMNS = ["word string", "n bigint"]
+
+
+
+@pytest.fixture(params=["hdfs", "s3"])
+def place(request: pytest.FixtureRequest) -> Any:
+    """A new folder in a store."""
+    server, name = request.getfixturevalue(request.param), uuid.uuid4().hex
+    if request.param == "hdfs":
+        return HdfsPlace(server, name)
+    made = S3Place(server, name, bucket="rows")
+    made.client.create_dir("rows")
+    return made
+
+
+def batch(txid: int, size: int = 12) -> list[TridentTuple]:
+    return [TridentTuple.of(["word", "n"], (f"w{n}", txid)) for n in range(size)]
+
+
+def values(*txids: int) -> Counter[tuple]:
+    return Counter(tuple(row) for txid in txids for row in batch(txid))
+
+
+def driver(factory: FileState, **more: Any) -> Driver:
+    return Driver(factory, RowUpdater(), **more)
+
+
+def state(place: Any, **more: Any) -> FileState:
+    return FileState(f"{place.root}/rows", columns=COLUMNS, storage=place.storage, **more)
+
+
+@pytest.mark.one_of_each
+class TestContract(PlainContract):
+    """Without the processes that are forked here: a forked process must not use its parent's connections. Drivers that
+    are killed there are in tests/faults/test_file_state.py."""
+
+    test_a_driver_killed_at_any_point_goes_on_where_it_was = None
+    test_several_workers_write_their_partitions_at_once = None
+    test_the_factory_is_a_picklable_value_without_secrets = None
+
+    @pytest.fixture
+    def factory(self, place: Any) -> FileState:
+        return state(place)
+
+    def place(self, factory: FileState) -> str:
+        return factory.uri
+
+    def erase(self, factory: FileState) -> None:
+        _delete_all(factory.store(), "")
+
+
+def _delete_all(store: Any, folder: str) -> None:
+    for entry in store.names(folder):
+        name = f"{folder}/{entry.name}" if folder else entry.name
+        if "." not in entry.name and entry.name != "conditional":
+            _delete_all(store, name)
+        store.delete(name)
+
+
+def names(factory: FileState) -> list[str]:
+    return sorted(entry.name for entry in factory.store().names("") if entry.name[0] not in "._")
+
+
+def test_a_name_is_made_once(place: Any) -> None:
+    store = state(place).store()
+    assert store.create("a/b.json", b"one") and not store.create("a/b.json", b"two")
+    assert store.read("a/b.json") == b"one" and store.read("a/c.json") is None
+    assert [(entry.name, entry.size) for entry in store.names("a")] == [("b.json", 3)]
+    assert store.names("nowhere") == []
+    store.delete("a/b.json")
+    store.delete("a/b.json")
+    assert store.names("a") == [] and store.create("a/b.json", b"three")
+
+
+def test_of_many_that_make_one_name_at_once_one_does(place: Any) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    store = state(place).store()
+    for number in range(5):
+        with ThreadPoolExecutor(8) as several:
+            made = list(several.map(lambda n, name=f"x/{number}": store.create(name, str(n).encode()), range(8)))
+        assert made.count(True) == 1 and store.read(f"x/{number}") == str(made.index(True)).encode()
+
+
+def test_a_file_takes_its_final_name_whole(place: Any) -> None:
+    store = state(place).store()
+    with store.writer("hidden/a") as file:
+        file.write(b"1" * (6 << 20))
+        assert "final" not in [entry.name for entry in store.names("")]
+    assert store.place("hidden/a", "final")
+    if store.renames:
+        assert not store.place("hidden/a", "final")
+    with store.open("final") as opened:
+        assert opened.read() == b"1" * (6 << 20)
+    with store.writer("hidden/b") as file:
+        file.write(b"2")
+    assert store.place("hidden/b", "final") and store.read("final") == b"2"  # of a decision that was withdrawn
+    assert not store.place("hidden/none", "final")
+
+
+@pytest.mark.parametrize("mode", ["files", "batches", "manifest"])
+def test_batches_are_published_and_replayed(place: Any, mode: str) -> None:
+    if mode == "batches" and "s3" in place.root:
+        with pytest.raises(DefinitionError, match="cannot rename a folder in one step"):
+            state(place, visible=mode)
+        return
+    compact = "1MB" if mode == "manifest" else None
+    factory = state(place, visible=mode, compact=compact, grace=0)
+    old = driver(factory)
+    for txid in (1, 2, 3):
+        old.batch(batch(txid), txid)
+    receipts = old.run(batch(4), 4)
+    new = driver(factory)
+    new.publish(4, 0, receipts)
+    with pytest.raises(ZombieError):
+        old.publish(4, 0, receipts)
+    new.batch(batch(5), 5)
+    assert factory.stored() == values(1, 2, 3, 4, 5)
+    assert factory.store().names("_trident/staging") == []
+    if mode == "manifest":
+        assert len(factory.newest().files) == 3  # type: ignore[union-attr]
+    else:
+        assert len(names(factory)) == (10 if mode == "files" else 5)
+
+
+@pytest.mark.parametrize("call", ["place", "create"])
+def test_a_publish_that_fails_anywhere_is_repeated(place: Any, call: str) -> None:
+    factory = state(place)
+    running = driver(factory)
+    store = factory.store()
+    method, done = getattr(store, call), []
+
+    def failing(*args: Any) -> Any:
+        done.append(args)
+        answer = method(*args)
+        if len(done) == 2:
+            raise FailedException("the answer was lost")
+        return answer
+
+    receipts = running.run(batch(1), 1)
+    with mock.patch.object(store, call, failing):
+        for _ in range(3):
+            try:
+                running.publish(1, 0, receipts)
+            except FailedException:
+                continue
+    assert factory.stored() == values(1) and len(done) >= 2
+
+
+def test_an_s3_without_conditions_is_refused(s3: S3Server) -> None:
+    place = S3Place(s3, uuid.uuid4().hex, bucket="rows")
+    place.client.create_dir("rows")
+
+    def without(self: S3Store, name: str, data: bytes) -> bool:
+        self._client.put_object(Bucket=self._bucket, Key=self._key(name), Body=data)
+        return True
+
+    with mock.patch.object(S3Store, "create", without), pytest.raises(StateError, match="ignores If-None-Match"):
+        driver(state(place))
+
+
+def test_a_store_that_is_away_fails_the_batch_and_hides_the_key(s3: S3Server, hdfs: HdfsServer) -> None:
+    storage = {**s3.storage, "endpoint_override": "http://127.0.0.1:9", "secret_key": "hush"}
+    for factory in (
+        FileState("s3://rows/x", columns=COLUMNS, storage=storage),
+        FileState("hdfs://127.0.0.1/x", columns=COLUMNS, storage={**hdfs.storage, "port": "9"}),
+    ):
+        with pytest.raises(FailedException, match="does not answer") as told:
+            factory.newest()
+        assert "hush" not in str(told.value)
+
+
+def test_a_bucket_that_refuses_is_told() -> None:
+    with S3Server(INITIAL_NO_AUTH_ACTION_COUNT="1") as server:
+        server.make_bucket("rows")
+        factory = FileState("s3://rows/x", columns=COLUMNS, storage=server.storage)
+        with pytest.raises(StateError, match="the store refuses access"):
+            factory.store().create("a", b"")
+
+
+def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
+    """HDFS only: the tests' S3 keeps its buckets in memory."""
+    with HdfsServer() as server:
+        factory = state(HdfsPlace(server, "rows"))
+        running = driver(factory)
+        running.batch(batch(1), 1)
+        receipts = running.run(batch(2), 2)
+        server.kill()
+        with pytest.raises(FailedException):
+            running.publish(2, 0, receipts)
+        server.restart()
+        running.publish(2, 0, receipts)
+        assert factory.stored() == values(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("uri", "storage", "words"),
+    [
+        ("s3://b/x", {"nosuch": 1}, "nosuch"),
+        ("hdfs://h/x", {"nosuch": 1}, "nosuch"),
+        ("hdfs:///x", {}, "names no host"),
+        ("/tmp/x", {"region": "x"}, "storage is for one kind of store"),
+    ],
+)
+def test_settings_that_a_store_does_not_take_are_told(uri: str, storage: dict, words: str) -> None:
+    with pytest.raises(DefinitionError, match=words) as told:
+        FileState(uri, columns=COLUMNS, storage=storage).store()
+    assert "FileState" in str(told.value) and "FileSpout" not in str(told.value)
+
+
+def test_what_a_machine_needs_is_said(tmp_path: Path) -> None:
+    assert FileState(tmp_path / "x").needs.one_machine
+    assert FileState(tmp_path / "x", shared=True).needs.paths == (str(tmp_path),)
+    assert FileState("s3://b/x").needs.modules == ("boto3",)
+    hdfs = FileState("hdfs://h/x").needs
+    assert hdfs.addresses == ("h:9870",) and hdfs.modules == ("fsspec", "requests")
