@@ -117,7 +117,11 @@ class FileParticipant(BatchParticipant):
         """The batch's files, under their final names. Raises StateError, before any is moved, if one is missing."""
         visible, suffix = self.factory.visible, self.factory.rows.suffix
         files = placing.pairs(visible, record, txid, receipts, suffix, clock.now())
-        placing.place(self._store, visible, txid, files, self.factory.shown)
+        try:
+            placing.place(self._store, visible, txid, files, self.factory.shown)
+        except StateError:
+            self.fence.driver(self._ledger.newest())  # a newer driver may have moved the files while this one slept
+            raise
         return [file for _, file in files]
 
     def _complete(self, old: Record, txid: int, files: list[DataFile], receipts: Sequence[dict]) -> Record:

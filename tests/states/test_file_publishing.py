@@ -17,7 +17,7 @@ from file_readers import by_manifest, by_spark_list, counted, listed, manifest, 
 
 from states.files import FileState, RowUpdater
 from states.files.stores.local import LocalStore
-from trident_py.errors import DefinitionError, FailedException, StateError, ZombieError
+from trident_py.errors import DefinitionError, FailedException, StateError, TridentError, ZombieError
 from trident_py.tuples import TridentTuple
 
 COLUMNS = ["word string", "n bigint"]
@@ -207,6 +207,79 @@ def test_a_driver_that_dies_before_any_call_of_a_publish_is_continued(tmp_path: 
         assert staged(factory) == []
         number += 1
     assert number > 8
+
+
+class Sleeper:
+    """A thread whose n-th call of the store waits until it is woken."""
+
+    def __init__(self, number: int, work: Callable[[], None]) -> None:
+        self._number, self._work = number, work
+        self.calls, self.error = 0, None
+        self.asleep, self._wake = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Sleeper:
+        self._patches = [mock.patch.object(LocalStore, name, self._counted(name)) for name in CALLS]
+        for patch in self._patches:
+            patch.start()
+        self._thread.start()
+        self.asleep.wait(60)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._wake.set()
+        self._thread.join(60)
+        mock.patch.stopall()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except TridentError as error:
+            self.error = error
+        self.asleep.set()
+
+    def _counted(self, name: str) -> Any:
+        method = getattr(LocalStore, name)
+
+        def call(store: LocalStore, *args: Any) -> Any:
+            if threading.current_thread() is self._thread:
+                self.calls += 1
+                if self.calls == self._number:
+                    self.asleep.set()
+                    self._wake.wait(60)
+            return method(store, *args)
+
+        return call
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_driver_that_slept_before_any_call_of_a_publish_changes_nothing(tmp_path: Path, mode: str) -> None:
+    """Meanwhile the next driver has published the same decision, gone on, and compacted what it published."""
+    number, slept = 1, True
+    more = {"compact": "1MB", "grace": 0} if mode == "manifest" else {}
+    while slept:
+        factory = FileState(tmp_path / f"rows{number}", columns=COLUMNS, visible=mode, sync="never", **more)
+        old = driver(factory)
+        old.batch(batch(1), 1, of=4)
+        receipts = old.run(batch(2), 2, of=4)
+        with Sleeper(number, lambda old=old, receipts=receipts: old.publish(2, 0, receipts)) as sleeper:
+            slept = sleeper.calls == number
+            new = driver(factory)
+            new.publish(2, 0, receipts)
+            for txid in range(3, 7):
+                new.batch(batch(txid), txid)
+        assert isinstance(sleeper.error, ZombieError | FailedException | None), (number, sleeper.error)
+        expected = Counter(tuple(row) for txid in range(1, 7) for row in batch(txid))
+        folder = Path(factory.uri)
+        assert factory.stored() == counted(by_manifest(folder)) == expected, number
+        if mode != "manifest":
+            assert counted(listed(folder)) == expected, number
+        new.batch(batch(7), 7)
+        expected += Counter(map(tuple, batch(7)))
+        assert factory.stored() == counted(by_manifest(folder)) == expected, number
+        assert by_spark_list(folder) == {file["name"] for file in manifest(folder)["files"]}, number
+        number += 1
+    assert number > (30 if mode == "manifest" else 8)
 
 
 @pytest.mark.parametrize("mode", MODES)
