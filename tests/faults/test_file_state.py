@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import signal
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,11 +40,12 @@ class FileStart(Start):
     """One start of a driver with one FileState; ``url`` is its folder."""
 
     mode: str = "files"
+    storage: tuple[tuple[str, str], ...] = ()
 
     def topology(self) -> Any:
         _count_calls()
         compact = "1MB" if self.mode == "manifest" else None
-        factory = FileState(self.url, columns=ROW, visible=self.mode, compact=compact, grace=0)
+        factory = FileState(self.url, columns=ROW, storage=self.storage, visible=self.mode, compact=compact, grace=0)
         topology = TridentTopology()
         stream = topology.newStream("readings", Source(Readings(self.seed), self.last)).parallelismHint(PARTITIONS)
         stream = stream.partitionBy("sender")
@@ -121,3 +123,28 @@ def test_a_driver_killed_before_any_call_of_the_store_loses_and_doubles_nothing(
     deaths = list(killed_before_each_call(folder, mode, partition))
     assert len(deaths) >= least
     holds(folder, mode, deaths[-1] + 1)
+
+
+PLACES = [("hdfs", "batches"), ("s3", "manifest"), ("hdfs", "files"), ("s3", "files")]
+
+
+@pytest.mark.parametrize(("kind", "mode"), PLACES)
+def test_a_driver_killed_at_any_step_loses_and_doubles_nothing_in_a_store(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, mode: str
+) -> None:
+    server, name = request.getfixturevalue(kind), f"killed-{uuid.uuid4().hex[:12]}"
+    if kind == "s3":
+        server.make_bucket(name)
+    url = f"s3://{name}/rows" if kind == "s3" else f"{server.url}/{name}"
+    storage = tuple(server.storage.items())
+    places = [*((step, 0) for step in STEPS), ("begin", 1), ("committed", 1)]
+    last = len(places) + 2
+    for txid, (step, partition) in enumerate(places, 2):
+        fault = Fault(step, NAME, txid, partition)
+        driver = run(FileStart(url, tmp_path, last, (fault,), SEED, mode=mode, storage=storage))
+        assert driver.process.exitcode == -signal.SIGKILL, (fault, driver.told[-2:])
+    driver = run(FileStart(url, tmp_path, last, (), SEED, mode=mode, storage=storage))
+    assert driver.told[-1] == ("done", last), driver.told[-1]
+    factory = FileState(url, columns=ROW, storage=storage)
+    assert factory.stored() == Fold(Readings(SEED), last).counted()
+    assert [entry.name for entry in factory.store().names("_trident/staging")] == []
