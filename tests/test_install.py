@@ -32,6 +32,7 @@ EXTRAS = {
     "trident_py/kafka": ("kafka", "avro"),
     "trident_py/spouts/webhdfs": ("hdfs",),
     "trident_py/testing": ("kafka",),
+    "states/files/stores/s3": ("s3",),
     "states/kafka": ("kafka",),
     "states/redis": ("redis",),
     "states/sql/dialects/mysql": ("mysql",),
@@ -48,6 +49,7 @@ ALONE = {
     "events": "import trident_py.events.app, trident_py.events.serving, trident_py.events.metrics, mmh3, rbloom",
     "redis": "import redis, trident_py.events, states.redis",
     "hdfs": "import trident_py.spouts as spouts; spouts.FileSpout('hdfs://name/x', 'line')",
+    "s3": "import boto3, states.files; states.files.FileState('s3://name/x', storage={'region': 'x'}).store()",
 }
 
 
@@ -90,7 +92,7 @@ def test_importing_the_package_loads_only_what_it_needs() -> None:
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert set(found.stdout.split()) == LOADED
 
-@pytest.mark.parametrize("module", ["pymysql", "psycopg", "confluent_kafka", "redis", "fsspec", "requests"])
+@pytest.mark.parametrize("module", ["pymysql", "psycopg", "confluent_kafka", "redis", "fsspec", "requests", "boto3"])
 def test_what_needs_a_client_that_is_missing_names_the_extra(module: str) -> None:
     opened = {
         "pymysql": "SqlMapState.opaque('mysql+pymysql://u:secret@h/db', 't', 'k string').participant().open({})",
@@ -99,13 +101,14 @@ def test_what_needs_a_client_that_is_missing_names_the_extra(module: str) -> Non
         "redis": "RedisMapState.opaque('redis://:secret@h:1/0').participant().open({})",
         "fsspec": "FileSpout('hdfs://h/x', 'line', storage={'user': 'u', 'password': 'secret'})",
         "requests": "FileSpout('hdfs://h/x', 'line', storage={'user': 'u', 'password': 'secret'})",
+        "boto3": "FileState('s3://b/x', storage={'access_key': 'k', 'secret_key': 'secret'}).store()",
     }[module]
     extras = {"pymysql": "mysql", "psycopg": "postgresql", "confluent_kafka": "kafka", "fsspec": "hdfs"}
-    extra = {**extras, "requests": "hdfs"}.get(module, module)
+    extra = {**extras, "requests": "hdfs", "boto3": "s3"}.get(module, module)
     code = (
         f"import sys; sys.modules[{module!r}] = None\n"
         "from states.sql import SqlMapState\nfrom trident_py.errors import DefinitionError\n"
-        "from trident_py.spouts import FileSpout\n"
+        "from states.files import FileState\nfrom trident_py.spouts import FileSpout\n"
         f"try:\n    {'from states.kafka import TransactionalTopicState' if extra == 'kafka' else 'pass'}\n"
         f"    {'from states.redis import RedisMapState' if extra == 'redis' else 'pass'}\n"
         f"    {opened}\nexcept DefinitionError as error:\n    print(error)\n"
