@@ -27,6 +27,7 @@ LAYERS = [
     {"chunks", "home", "documents"},
     {"operations"},
     {"state", "spouts"},
+    {"windowing"},
     {"run/agreement"},
     {"kafka"},
     {"partitioning"},
@@ -60,6 +61,7 @@ ENTRANCES = {"__init__", "__main__", "run/__init__"}
 STATES_MAY_IMPORT = {
     "context", "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents",
     "kafka", "needs", "sessions", "sqlcodes", "names", "patience", "spouts",
+    "windowing",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {
@@ -84,6 +86,7 @@ PUBLIC = {
     "trident_py.spouts",
     "trident_py.state",
     "trident_py.testing",
+    "trident_py.windowing",
     "trident_py.testing.servers",
     "states",
     "states.files",

@@ -104,17 +104,23 @@ class Chunk:
                 columns[name] = column.take(positions)
         return Chunk(columns, len(indices), self.short)
 
+    def between(self, start: int, end: int) -> Chunk:
+        """The rows from ``start`` up to ``end``, which is exclusive."""
+        if start == 0 and end == self.length:
+            return self
+        columns: dict[str, Column] = {
+            name: column[start:end] if isinstance(column, list) else column.slice(start, end - start)
+            for name, column in self.columns.items()
+        }
+        return Chunk(columns, end - start, self.short)
+
     def slices(self, size: int = CHUNK_ROWS) -> Iterable[Chunk]:
         """This chunk in parts of at most ``size`` rows."""
         if self.length <= size:
             yield self
             return
         for at in range(0, self.length, size):
-            part = {
-                name: column[at : at + size] if isinstance(column, list) else column.slice(at, size)
-                for name, column in self.columns.items()
-            }
-            yield Chunk(part, min(size, self.length - at), self.short)
+            yield self.between(at, min(at + size, self.length))
 
     def encode(self) -> bytes:
         """Encodes the chunk as Arrow IPC: typed and homogeneous columns natively, other columns pickled whole."""

@@ -67,6 +67,7 @@ class Config(dict[str, Any]):
     TOPOLOGY_OWNER_REPLACE = "topology.owner.replace"
     TOPOLOGY_LINEAGE_ABANDON = "topology.lineage.abandon"
     TOPOLOGY_PROBE = "topology.probe"
+    TOPOLOGY_CLOCK = "topology.clock"
     TOPOLOGY_STOP_GRACE_SECS = "topology.stop.grace.secs"
     TOPOLOGY_START_WAIT_SECS = "topology.start.wait.secs"
     TOPOLOGY_GUARANTEE = "topology.guarantee"
@@ -194,6 +195,7 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_HOME_NETWORK: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_HOME_PORT: (lambda value: _counts(value) and value < 65_536, "a port, 1 to 65535"),
     Config.TOPOLOGY_CHECKPOINTS: (lambda value: isinstance(value, str), "a folder or a URI"),
+    Config.TOPOLOGY_CLOCK: (callable, "a function without parameters that returns milliseconds since 1970"),
     Config.TOPOLOGY_PROBE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number n, at least 1: every n-th batch runs twice"),
     Config.TOPOLOGY_DETERMINISM_TRUST: (_names, 'a list of modules, classes and functions, as ["shop.prices"], or "*"'),

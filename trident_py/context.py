@@ -26,11 +26,13 @@ KEYS = {
 
 class CurrentBatch:
     """The batch that a process works on, for the states of one component: its ``transaction`` (a TransactionAttempt),
-    and what the spouts share with its tasks, by spout id. Changes with every attempt."""
+    what the spouts share with its tasks, by spout id, and its ``time`` by the driver's clock, in milliseconds since
+    1970. Changes with every attempt."""
 
     def __init__(self) -> None:
         self.transaction: Any = None
         self.shared: Mapping[str, Any] = {}
+        self.time = 0
 
 
 @dataclass(frozen=True)

@@ -75,9 +75,9 @@ class _Emitter(ITridentSpout.Emitter):
             collector.emit(values)
 
 
-def run(cluster: Any, topology: TridentTopology, conf: dict | None = None) -> Any:
+def run(cluster: Any, topology: TridentTopology, conf: dict | None = None, name: str | None = None) -> Any:
     """Runs to the end of all spouts and returns the RunningTopology."""
-    running = cluster.submitTopology(f"semantics-{next(_runs)}", conf, topology.build())
+    running = cluster.submitTopology(name or f"semantics-{next(_runs)}", conf, topology.build())
     assert running.awaitTermination(TIMEOUT), "the run did not end"
     return running
 

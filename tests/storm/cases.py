@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 DATA = Path(__file__).parents[1] / "data" / "storm"
-WINDOWS = ("tumblingWindow", "slidingWindow")
 
 
 class Recorded(NamedTuple):
@@ -56,11 +55,3 @@ def wider() -> list[Recorded]:
 def random() -> list[Recorded]:
     pairs = zip(_lines("cases.jsonl.gz"), _lines("results.jsonl.gz"), strict=True)
     return [Recorded(case, result) for case, result in pairs]
-
-
-def later(case: dict[str, Any]) -> str | None:
-    """The reason why a case cannot pass yet: its operations come in a later issue."""
-    ops = {step["op"] for step in case["steps"]}
-    if ops.intersection(WINDOWS):
-        return "windows come in a later issue"
-    return None

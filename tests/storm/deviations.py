@@ -32,7 +32,27 @@ FIELDS = "multiReduce checks its input fields at definition (Storm: NullPointerE
 FIELDLESS = "a Sum without an input field is refused at definition (Storm: IndexOutOfBounds when it runs)"
 SPOUT = "section 25: a FailedException in emitBatch replays the batch (Storm: it is lost or waits)"
 
+WINDOW = "S15: the tuples of a replayed batch enter a window once (Storm: again)"
+
 DEVIATIONS: dict[str, Deviation] = {
+    "sliding_window_replay_batch": Deviation(
+        WINDOW,
+        [[1, ["[1|2]"]], [2, ["[3|4|5|3]"]], [2, ["[5|3|4|5]"]]]
+        + [[4, [window]] for window in ("[4|5|6|7]", "[6|7|8|9]", "[8|9|10|11]")]
+        + [[5, ["[10|11|12|13]"]]],
+        [[1, ["[1|2]"]], [2, ["[1|2|3|4]"]]]
+        + [[4, [window]] for window in ("[3|4|5|6]", "[5|6|7|8]", "[7|8|9|10]", "[9|10|11|12]")],
+    ),
+    "tumbling_window_replay_batch": Deviation(
+        WINDOW,
+        [[2, ["[4|5|3]"]], [4, ["[4|5|6]"]], [4, ["[7|8|9]"]], [4, ["[10|11|12]"]]],
+        [[2, ["[1|2|3]"]], [4, ["[4|5|6]"]], [4, ["[7|8|9]"]], [4, ["[10|11|12]"]]],
+    ),
+    "tumbling_window_replay_memory": Deviation(
+        WINDOW,
+        [[2, ["[1|2|3]"]], [4, ["[6|7|8]"]], [4, ["[9|10|11]"]]],
+        [[2, ["[1|2|3]"]], [4, ["[4|5|6]"]], [4, ["[7|8|9]"]], [4, ["[10|11|12]"]]],
+    ),
     "minBy_empty_batch": Deviation(EMPTY, "run", [[1, ["a", 3]], [3, ["b", 1]]]),
     "maxBy_empty_batch": Deviation(EMPTY, "run", [[1, ["a", 3]], [3, ["b", 1]]]),
     "partition_aggregate_init_emits": Deviation(

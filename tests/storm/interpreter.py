@@ -20,6 +20,7 @@ from trident_py import (
 from trident_py.operations import Aggregator
 from trident_py.operations.builtin import FirstN
 from trident_py.testing import collect
+from trident_py.windowing import InMemoryWindowsStoreFactory, SlidingCountWindow, TumblingCountWindow
 
 from . import ops, states
 from .requests import Requests
@@ -150,6 +151,18 @@ class Interpreter:
     def firstN(self, step: dict) -> Any:
         reverse = (step["reverse"],) if step.get("reverse") is not None else ()
         return self.input(step).applyAssembly(FirstN(step.get("n", 1), step.get("sort"), *reverse))
+
+    # ------------------------------------------------------------------ windows
+    def tumblingWindow(self, step: dict) -> Any:
+        return self._window(step, TumblingCountWindow.of(step["count"]))
+
+    def slidingWindow(self, step: dict) -> Any:
+        return self._window(step, SlidingCountWindow.of(step["count"], step["slide"]))
+
+    def _window(self, step: dict, config: Any) -> Any:
+        store = () if step.get("store") is False else (InMemoryWindowsStoreFactory(),)
+        call = step.get("fields"), ops.aggregator(step["agg"]), step["out"]
+        return self.input(step).window(config, *store, *call)
 
     # ------------------------------------------------------------------ states
     def persistentAggregate(self, step: dict) -> Any:

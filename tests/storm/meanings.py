@@ -58,6 +58,11 @@ MEANINGS = (
         "IllegalArgumentException: Tuple created with wrong number of fields. Expected .*",
         f"WrongNumberOfValues: spout .*: Tuple created with wrong number of fields. Expected {ANY}",
     ),
+    Meaning(
+        "a slide above the length",
+        "IllegalArgumentException: slideLength (?P<what>'.*') should always be less than windowLegth (?P<fields>'.*')",
+        f"DefinitionError: slideLength (?P<what>'.*?') should always be less than windowLength (?P<fields>'.*?'){ANY}",
+    ),
     Meaning("thrown", "IllegalStateException: thrown by the function", "RuntimeError: thrown by the function"),
     Meaning(
         "one of a chain of aggregators emitted nothing",

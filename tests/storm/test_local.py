@@ -22,16 +22,7 @@ def cluster() -> Any:
         yield cluster
 
 
-def _params() -> list[Any]:
-    params = []
-    for recorded in cases.handmade():
-        reason = cases.later(recorded.case)
-        marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
-        params.append(pytest.param(recorded, id=recorded.name, marks=marks))
-    return params
-
-
-@pytest.mark.parametrize("recorded", _params())
+@pytest.mark.parametrize("recorded", cases.handmade(), ids=lambda recorded: recorded.name)
 def test_a_case_made_by_hand_gives_what_storm_gave(recorded: cases.Recorded, cluster: Any) -> None:
     ours = run(recorded.case, cluster)
     if recorded.name in DEVIATIONS:
@@ -42,7 +33,7 @@ def test_a_case_made_by_hand_gives_what_storm_gave(recorded: cases.Recorded, clu
 
 def _wrong(part: list[cases.Recorded], cluster: Any) -> dict[str, Any]:
     """What differs, by the names of the cases."""
-    now = [r for r in part if cases.later(r.case) is None and r.name not in DEVIATIONS]
+    now = [r for r in part if r.name not in DEVIATIONS]
     return {r.name: found for r in now if (found := diff(r.case, r.result, run(r.case, cluster)))}
 
 
@@ -75,11 +66,3 @@ def test_a_deviation_from_storm_is_what_the_table_says(recorded: cases.Recorded,
 
 def test_every_deviation_has_its_case() -> None:
     assert set(DEVIATIONS) <= {r.name for r in cases.handmade() + cases.systematic()}
-
-
-@pytest.mark.parametrize(
-    "recorded", [r for r in cases.random() if cases.later(r.case)], ids=lambda recorded: recorded.name
-)
-@pytest.mark.xfail(strict=True, reason="windows come in a later issue")
-def test_a_random_case_with_windows(recorded: cases.Recorded, cluster: Any) -> None:
-    assert diff(recorded.case, recorded.result, run(recorded.case, cluster)) == {}

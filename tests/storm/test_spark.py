@@ -28,8 +28,8 @@ SEED = 3
 RANDOM = 12
 RANDOM_ALWAYS = 4
 
-HANDMADE = [r for r in cases.handmade() if cases.later(r.case) is None]
-CHOSEN = random.Random(SEED).sample([r for r in cases.random() if cases.later(r.case) is None], RANDOM)
+HANDMADE = cases.handmade()
+CHOSEN = random.Random(SEED).sample(cases.random(), RANDOM)
 
 
 def shape(case: dict[str, Any]) -> set[str]:

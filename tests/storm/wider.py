@@ -13,9 +13,10 @@ from .defined import DRAWN, GROUPING, Defined
 from .shapes import Flow, Shape
 
 LEFT_OUT = {
-    "tumblingWindow": "windows come in a later issue",
-    "slidingWindow": "windows come in a later issue",
-    "window": "windows come in a later issue",
+    "tumblingWindow": "of streams with an order; `generate` draws it",
+    "slidingWindow": "as tumblingWindow",
+    "window": "tumblingWindow and slidingWindow call it",
+    "lateTuples": "Storm's Trident has no event time",
     "newDRPCStream": "`generate` draws it",
     "minBy": "S14: an empty partition ends Storm's worker; `generate` draws it with full batches",
     "maxBy": "as minBy",

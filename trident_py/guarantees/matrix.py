@@ -17,7 +17,7 @@ NONE = "no guarantee"
 
 ORDER = (EXACTLY, IN_EFFECT, AT_LEAST, NONE, WRONG)
 STATE_KINDS = (
-    "non-transactional", "transactional", "opaque", "insert-ignore", "upsert", "append", "batch", "sequence",
+    "non-transactional", "transactional", "opaque", "insert-ignore", "upsert", "append", "batch", "sequence", "window",
 )  # fmt: skip
 
 
@@ -34,6 +34,7 @@ _STORED = "an existing row is not written again"
 _REPLACED = "a record with a deterministic key replaces the earlier one"
 _SKIPPED = "a replay may hold other tuples, but skips the keys or partitions that a failed attempt committed"
 _PAST = "a number already applied is dropped, and the last one is kept with the data"
+_ENTERS = "the tuples of a batch enter under its txid, and a replay replaces what a failed attempt has entered"
 _FLIP = "a whole batch is staged, and becomes visible in one transaction"
 
 _CELLS: dict[tuple[str, str], Cell] = {
@@ -45,6 +46,7 @@ _CELLS: dict[tuple[str, str], Cell] = {
     (TRANSACTIONAL, "append"): Cell(EXACTLY, "the rows of a partition and their txid are written in one transaction"),
     (TRANSACTIONAL, "batch"): Cell(EXACTLY, f"{_FLIP} with its txid"),
     (TRANSACTIONAL, "sequence"): Cell(IN_EFFECT, _PAST),
+    (TRANSACTIONAL, "window"): Cell(EXACTLY, _ENTERS),
     (OPAQUE, "non-transactional"): Cell(AT_LEAST, _AGAIN, "make the state opaque"),
     (OPAQUE, "transactional"): Cell(WRONG, _SKIPPED, "make the state opaque"),
     (OPAQUE, "opaque"): Cell(EXACTLY, "except keys that a failed attempt wrote and the replay does not touch (S12)"),
@@ -53,6 +55,7 @@ _CELLS: dict[tuple[str, str], Cell] = {
     (OPAQUE, "append"): Cell(WRONG, _SKIPPED, "make the state a batch state"),
     (OPAQUE, "batch"): Cell(EXACTLY, f"{_FLIP}; a visible batch is never emitted again with other tuples"),
     (OPAQUE, "sequence"): Cell(IN_EFFECT, f"{_PAST}, whichever batch brings it"),
+    (OPAQUE, "window"): Cell(EXACTLY, _ENTERS),
 }
 
 # The cells if a replay may differ also in the keys of its rows.

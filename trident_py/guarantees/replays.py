@@ -71,6 +71,12 @@ def unsteady(plan: Plan, node: Node, judge: Judge = judge) -> str | None:
     return _Routes(component, plan, judge).placement(node)
 
 
+def unordered(plan: Plan, node: Node, judge: Judge = judge) -> str | None:
+    """Why a replay may bring the tuples of this node in another order; None if it cannot."""
+    component = next(part for part in plan.components() if node.id in part.by_id)
+    return _Routes(component, plan, judge).order(node)
+
+
 class _Routes:
     """The nodes of one component with their partition counts."""
 

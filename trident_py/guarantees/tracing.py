@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ..operations.base import name_of
+from ..operations.base import CombinerAggregator, name_of
 from ..operations.determinism import Judge, follows_hash_seed, is_declared, judge
 from ..plan import Node, PartitionNode, Plan, ProcessorNode
 from ..processors import (
@@ -17,9 +17,11 @@ from ..processors import (
     PartitionPersist,
     Replace,
     StateQuery,
+    Window,
 )
 from ..tuples import Fields
-from .replays import unsteady
+from ..windowing import CountWindow
+from .replays import unordered, unsteady
 
 
 class Cause(NamedTuple):
@@ -73,10 +75,26 @@ def changes(plan: Plan, node: Node, judge: Judge = judge) -> list[Cause]:
 def _by_partition(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
     """The cause if the node aggregates each partition by itself and a replay may distribute tuples differently."""
     spec = node.spec if isinstance(node, ProcessorNode) else None
+    if isinstance(spec, Window):
+        return _by_order(plan, node, judge)
     if not isinstance(spec, Aggregate) or spec.phase != "full" or spec.single is not None:
         return []
     why = unsteady(plan, node, judge)
     return [Cause(f"{spec.operation} of each partition: {why}", "add partitionBy(...) before it")] if why else []
+
+
+def _by_order(plan: Plan, node: Node, judge: Judge) -> list[Cause]:
+    """The cause if a replay may bring the tuples of a window to other partitions, or in another order where that
+    matters: a window of a number of tuples then holds others, and an aggregator may depend on the order."""
+    assert isinstance(node, ProcessorNode) and isinstance(node.spec, Window)
+    why = unsteady(plan, node, judge)
+    if why:
+        return [Cause(f"{node.spec.operation}: {why}", "add partitionBy(...) before the window")]
+    updater = node.spec.updater
+    if isinstance(updater.config, CountWindow) or not isinstance(updater.aggregator, CombinerAggregator):
+        why = unordered(plan, node, judge)
+    remedy = "keep the window in the partitions of the spout, or use a window of a duration with a combiner"
+    return [Cause(f"{node.spec.operation}: {why}", remedy)] if why else []
 
 
 def _in_node(node: Node, judge: Judge) -> list[Cause]:
@@ -101,7 +119,7 @@ def _in_node(node: Node, judge: Judge) -> list[Cause]:
 def _new_values(node: Node) -> list[Cause]:
     """The cause in a state's new values. A state that keeps txids emits the same values on a replay; others may not."""
     assert isinstance(node, ProcessorNode) and node.state is not None
-    if node.state.kind in ("transactional", "opaque", "batch"):
+    if node.state.kind in ("transactional", "opaque", "batch", "window"):
         return []
     return [Cause(f"the new values of state {node.state.name} differ on a replay", "make that state opaque")]
 

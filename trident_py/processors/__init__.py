@@ -6,6 +6,7 @@ from .base import NodeContext, Processor
 from .each import Collect, Each, Keep, Peek, Project, Replace
 from .multi import Joiner, Merge, MultiReduce
 from .states import PartitionPersist, StateQuery
+from .windows import Window, WindowSide, WindowUpdater
 
 __all__ = [
     "Aggregate",
@@ -24,4 +25,7 @@ __all__ = [
     "Project",
     "Replace",
     "StateQuery",
+    "Window",
+    "WindowSide",
+    "WindowUpdater",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ..chunks import Chunk, TupleList
 from ..errors import TridentError
@@ -17,11 +17,15 @@ from .base import NodeContext, Processor, Spec, beside
 
 @dataclass(frozen=True)
 class PartitionPersist(Spec):
-    """Updates a state with the tuples of one partition. The updater emits the new values."""
+    """Updates a state with the tuples of one partition. The updater emits the new values.
+
+    ``always``: also without tuples.
+    """
 
     updater: Any
     inputs: Fields
     outputs: Fields
+    always: ClassVar[bool] = False
 
     @property
     def operation(self) -> str:
@@ -64,7 +68,8 @@ class PersistProcessor(Processor):
         collector = TridentCollector(rows.append, report) if self.context.consumed else SilentCollector(report)
         state = self.context.state()
         assert isinstance(self.attempt, TransactionAttempt)  # a DRPC stream with an update is not built
-        receipt = persist(state, self.attempt.txid, _ThenEmit(self, rows), tuples, collector)
+        updater = _ThenEmit(self, rows)
+        receipt = persist(state, self.attempt.txid, updater, tuples, collector, self.spec.always)
         self.context.report("persisted", (len(tuples), len(rows), receipt))
 
 

@@ -6,6 +6,7 @@ Source in Storm: MasterBatchCoordinator. Batches run one at a time, in txid orde
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -24,6 +25,7 @@ from .progress import RunningTopology, Stopwatch
 
 log = logging.getLogger("trident_py")
 
+CLOCK = "topology.clock"
 Execute = Callable[[BatchInfo, list[Descriptor] | None], AttemptOutcome]
 
 
@@ -46,6 +48,10 @@ def patience_of(program: Program, running: RunningTopology) -> Patience:
     return Patience(start_wait(program.conf), running.stopping, tell)
 
 
+def _milliseconds() -> int:
+    return time.time_ns() // 1_000_000
+
+
 class BatchLoop:
     """Runs the batches of one component, each until one of its attempts commits.
 
@@ -64,6 +70,7 @@ class BatchLoop:
         self.previous = (0, 0)
         self.progress = running.progress[program.component]
         self.limit = program.conf.get(MAX_ATTEMPTS)
+        self.clock: Callable[[], int] = program.conf.get(CLOCK) or _milliseconds
         self.metadata: dict = {}
         self.publisher = Publisher(program, self.participants, running)
         self._first = True
@@ -112,9 +119,7 @@ class BatchLoop:
     def _attempt(self, txid: int, attempt: int, execute: Execute, previous: dict | None, carried: bool) -> bool:
         """Runs one attempt. Returns True if it committed, False if the batch must be replayed."""
         watch = Stopwatch()
-        batch = BatchInfo(txid, attempt, self.lineage, self.generations or {}, self.run_id, self.previous)
-        self.previous = (txid, attempt)
-        self.progress.attempt = attempt
+        batch = self._info(txid, attempt)
         descriptors, failure = self._begin(batch, previous, carried)
         if failure is not None:
             self._failed(batch, [failure])
@@ -136,6 +141,13 @@ class BatchLoop:
             return False
         self._succeeded(batch, outcome, {"emit": emit, "process": process, "commit": watch.lap()})
         return True
+
+    def _info(self, txid: int, attempt: int) -> BatchInfo:
+        """What the tasks of this attempt are told."""
+        known = txid, attempt, self.lineage, self.generations or {}, self.run_id, self.previous
+        self.previous = (txid, attempt)
+        self.progress.attempt = attempt
+        return BatchInfo(*known, time=self.clock())
 
     def _begin(
         self, batch: BatchInfo, previous: dict | None, carried: bool

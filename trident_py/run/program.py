@@ -34,7 +34,8 @@ class BatchInfo:
     """One attempt of one batch, sent to each of its tasks as JSON.
 
     ``previous``: txid and attempt of the attempt before this one. A task may keep its states only if it saw that.
-    ``shared``: what spouts share with every task, by spout id.
+    ``shared``: what spouts share with every task, by spout id. ``time``: the driver's clock at the attempt's begin, in
+    milliseconds since 1970.
     """
 
     txid: int
@@ -44,6 +45,7 @@ class BatchInfo:
     run: str = ""
     previous: tuple[int, int] = (0, 0)
     shared: dict[str, Any] = field(default_factory=dict)
+    time: int = 0
 
     @property
     def transaction(self) -> TransactionAttempt | None:

@@ -41,6 +41,7 @@ class RunMemory:
         assert node.state is not None
         current = self.current.setdefault(program.component, CurrentBatch())
         current.transaction, current.shared = TransactionAttempt(batch.txid, batch.attempt), batch.shared
+        current.time = batch.time
         key = (node.state.id, index)
         now = (batch.txid, batch.attempt)
         state, last = self.states.get(key, (None, None))

@@ -27,15 +27,20 @@ SILENT = SilentCollector()
 
 
 def persist(
-    state: State, txid: int | None, updater: StateUpdater, tuples: Sequence[Any], collector: TridentCollector
+    state: State,
+    txid: int | None,
+    updater: StateUpdater,
+    tuples: Sequence[Any],
+    collector: TridentCollector,
+    always: bool = False,
 ) -> Any:
     """Commits the tuples of one partition of one batch to its state. Returns what `commit` returned.
 
-    Runs where the tuples are. Without tuples it calls nothing and returns None. On replay it is called again with the
-    same txid. An exception of any of the three calls passes through; if the state has ``rollback(txid)``, that is
-    called first, and its errors do not hide the first one.
+    Runs where the tuples are. Without tuples it calls nothing and returns None, unless ``always``. On replay it is
+    called again with the same txid. An exception of any of the three calls passes through; if the state has
+    ``rollback(txid)``, that is called first, and its errors do not hide the first one.
     """
-    if len(tuples) == 0:
+    if len(tuples) == 0 and not always:
         return None
     try:
         # 1. the state gets the txid, 2. the values are written, 3. the writes become durable

@@ -24,10 +24,10 @@ from ..processors import Collect, Each, Keep, PartitionPersist, Peek, Project, R
 from ..state import QueryFunction, StateUpdater
 from ..state.updaters import CombinerAggStateUpdater, ReducerAggStateUpdater
 from ..tuples import Fields, FieldsLike
-from .arguments import arguments, check_aggregator, check_object, no_general_aggregator, not_there_yet
+from .arguments import arguments, check_aggregator, check_object, no_general_aggregator
 from .chained import ChainedAggregatorDeclarer
 from .checks import check_fits, own_updater
-from .graph import Graph, Handle, NodeHandle
+from .graph import Graph, Handle
 from .grouped import GroupedStream
 from .roles import (
     AnyAggregator,
@@ -40,9 +40,10 @@ from .roles import (
     AnyMap,
     KeepingAggregator,
 )
+from .windows import Windowed
 
 
-class Stream(NodeHandle):
+class Stream(Windowed):
     """A stream of tuples with named fields. Source in Storm: org.apache.storm.trident.Stream.
 
     Input fields that you leave out mean **no** fields. Exceptions: filter(f), map, flatMap, peek, min, max and
@@ -239,12 +240,6 @@ class Stream(NodeHandle):
         self.check(field)
         fields = self.getOutputFields()
         return self.partitionAggregate(fields, aggregator, fields)
-
-    def tumblingWindow(self, *args: Any, **named: Any) -> Stream:
-        """Not supported yet, like the other windows. Raises DefinitionError."""
-        raise not_there_yet("a window", "aggregate by batch, or keep counts by a key that holds the window's start")
-
-    slidingWindow = window = tumblingWindow
 
     # -- states -----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,136 @@
+"""What windows emit: compared with a plain fold over all batches, under failures and replays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trident_py import LocalCluster
+from trident_py.windowing import (
+    CountWindow,
+    DurationWindow,
+    InMemoryWindowsStoreFactory,
+    SlidingCountWindow,
+    SlidingDurationWindow,
+    TumblingDurationWindow,
+    WindowConfig,
+)
+from trident_py.windowing import Duration as D
+
+from .naive import Batch, expected
+from .stores import DictStoreFactory
+from .support import CrashingStore, windows
+
+POINTS = ("beginCommit", "update", "commit", "afterCommit")
+STORES: dict[str, Any] = {"memory": InMemoryWindowsStoreFactory, "keys and values": DictStoreFactory}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Any:
+    with LocalCluster() as cluster:
+        yield cluster
+
+
+@st.composite
+def batches(draw: Any, partitions: int, count: int) -> list[Batch]:
+    clock, made = draw(st.integers(0, 50)), []
+    for _ in range(count):
+        clock += draw(st.sampled_from((0, 0, 1, 3, 10, 40)))
+        times = st.integers(max(0, clock - 25), clock + 5)
+        parts = [
+            [(draw(times), draw(st.integers(0, 99))) for _ in range(draw(st.integers(0, 5)))] for _ in range(partitions)
+        ]
+        made.append(Batch(parts, clock))
+    return made
+
+
+@st.composite
+def configs(draw: Any) -> WindowConfig:
+    length = draw(st.integers(1, 12))
+    slide = draw(st.integers(1, length))
+    kind = draw(st.sampled_from(("count", "time", "event time")))
+    if kind == "count":
+        return CountWindow(length, slide)
+    window = DurationWindow(length, slide)
+    return window if kind == "time" else window.withTimestampField("time").withLag(D.of(draw(st.integers(0, 8))))
+
+
+@st.composite
+def stories(draw: Any) -> tuple[WindowConfig, list[Batch], str, dict[int, Batch], str, list[tuple[int, int]]]:
+    """A window, its batches, its store, what replays emit instead, and where which attempts fail."""
+    partitions, count = draw(st.integers(1, 3)), draw(st.integers(1, 6))
+    made = draw(batches(partitions, count))
+    fails = draw(st.lists(st.integers(1, count), max_size=2, unique=True))
+    attempts = [(txid, attempt) for txid in fails for attempt in range(draw(st.integers(1, 2)))]
+    others = draw(batches(partitions, count)) if draw(st.booleans()) else []
+    replays = {txid: Batch(others[txid - 1].partitions, made[txid - 1].clock) for txid in fails if others}
+    return draw(configs()), made, draw(st.sampled_from(list(STORES))), replays, draw(st.sampled_from(POINTS)), attempts
+
+
+@given(stories())
+def test_windows_are_those_of_a_plain_fold_whatever_fails(cluster: Any, story: Any) -> None:
+    config, made, store, replays, at, attempts = story
+    crashing = CrashingStore(STORES[store](), at, frozenset(attempts))
+    final = [replays.get(txid, batch) for txid, batch in enumerate(made, 1)]
+    assert windows(cluster, config, crashing, made, replays=replays) == expected(config, final)
+
+
+@given(stories())
+def test_a_failure_behind_a_window_changes_nothing(cluster: Any, story: Any) -> None:
+    config, made, store, _replays, _, attempts = story
+    found, wanted = windows(cluster, config, STORES[store](), made, fail_behind=attempts), expected(config, made)
+    assert found == wanted
+
+
+def test_tuples_of_several_batches_meet_in_one_window(cluster: Any) -> None:
+    made = [Batch([[(0, value) for value in values]]) for values in ([1, 2], [3, 4, 5], [6, 7, 8, 9, 10, 11, 12])]
+    found, _ = windows(cluster, SlidingCountWindow.of(5, 2), InMemoryWindowsStoreFactory(), made)
+    shown = [values for parts in found.values() for _, _, _, values in parts[0]]
+    assert shown == [[1, 2], [1, 2, 3, 4], [2, 3, 4, 5, 6], [4, 5, 6, 7, 8], [6, 7, 8, 9, 10], [8, 9, 10, 11, 12]]
+
+
+def test_a_window_of_a_duration_ends_with_the_first_batch_after_it(cluster: Any) -> None:
+    made = [Batch([[(0, "a")]], 1_000), Batch([[(0, "b")]], 9_999), Batch([[(0, "c")]], 10_000), Batch([[]], 25_000)]
+    config = TumblingDurationWindow.of(D.seconds(10))
+    found, _ = windows(cluster, config, InMemoryWindowsStoreFactory(), made)
+    assert found == {3: {0: [(1, 0, 10_000, ["a", "b"])]}, 4: {0: [(2, 10_000, 20_000, ["c"])]}}
+
+
+def test_late_tuples_go_to_a_stream_of_their_own(cluster: Any) -> None:
+    config = SlidingDurationWindow.of(D.of(10), D.of(10)).withTimestampField("time").withLag(D.of(5))
+    made = [Batch([[(1, "a"), (17, "b")]]), Batch([[(11, "late"), (12, "c")]]), Batch([[(40, "d")]]), Batch([[]])]
+    found, late = windows(cluster, config, InMemoryWindowsStoreFactory(), made)
+    assert late == {2: ["late"]}
+    assert found == {2: {0: [(1, 0, 10, ["a"])]}, 4: {0: [(2, 10, 20, ["b", "c"])]}}
+
+
+def test_the_watermark_is_that_of_all_partitions(cluster: Any) -> None:
+    config = TumblingDurationWindow.of(D.of(10)).withTimestampField("time")
+    made = [Batch([[(3, "a")], [(30, "b")]]), Batch([[], [(31, "c")]])]
+    found, _ = windows(cluster, config, InMemoryWindowsStoreFactory(), made)
+    assert found == {2: {0: [(1, 0, 10, ["a"])]}}
+
+
+@pytest.mark.parametrize("tuples", [[(0, "c")], []])
+def test_a_replay_by_a_later_clock_emits_the_windows_of_the_first_attempt(cluster: Any, tuples: list) -> None:
+    """The partition has committed at 9 s; the replay comes at 19 s, when the first window would have ended."""
+    config = TumblingDurationWindow.of(D.seconds(10))
+    crashing = CrashingStore(InMemoryWindowsStoreFactory(), "afterCommit", frozenset([(2, 0)]))
+    made = [Batch([[(0, "a")]], 1_000), Batch([tuples], 9_000), Batch([[]], 30_000)]
+    found, _ = windows(cluster, config, crashing, made, attempts_take=10_000)
+    assert found == {3: {0: [(1, 0, 10_000, ["a", *(value for _, value in tuples)])]}}
+
+
+def test_storm_3280_a_run_that_stops_and_goes_on_keeps_the_tuples_of_its_windows(tmp_path: Path) -> None:
+    """Storm's windows lose their tuples when a worker restarts. Here the second run finds those of the first."""
+    store, config = InMemoryWindowsStoreFactory(), SlidingCountWindow.of(5, 2)
+    made = [Batch([[(0, value) for value in range(txid * 3, txid * 3 + 3)]]) for txid in range(6)]
+    found: dict = {}
+    for count in (2, 3, 6):
+        with LocalCluster(str(tmp_path)) as cluster:
+            found |= windows(cluster, config, store, made[:count], name="goes-on")[0]
+    assert found == expected(config, made)[0]

@@ -1,0 +1,39 @@
+"""Windows: the last tuples of a stream, across batches. Source in Storm: org.apache.storm.trident.windowing."""
+
+from .config import (
+    CountWindow,
+    Duration,
+    DurationWindow,
+    SlidingCountWindow,
+    SlidingDurationWindow,
+    TumblingCountWindow,
+    TumblingDurationWindow,
+    WindowConfig,
+)
+from .keyed import InMemoryWindowsStoreFactory, MemoryWindow, WindowFactory, WindowsStoreFactory
+from .state import WindowState
+from .store import Backing, Block, Entry, InMemoryWindowsStore, WindowsStore
+from .triggers import Head, Trigger
+
+__all__ = [
+    "Backing",
+    "Block",
+    "CountWindow",
+    "Duration",
+    "DurationWindow",
+    "Entry",
+    "Head",
+    "InMemoryWindowsStore",
+    "InMemoryWindowsStoreFactory",
+    "MemoryWindow",
+    "SlidingCountWindow",
+    "SlidingDurationWindow",
+    "Trigger",
+    "TumblingCountWindow",
+    "TumblingDurationWindow",
+    "WindowConfig",
+    "WindowFactory",
+    "WindowState",
+    "WindowsStore",
+    "WindowsStoreFactory",
+]

@@ -1,0 +1,207 @@
+"""Windows over a store of keys and values: the store in memory, and stores that users bring from Storm."""
+
+from __future__ import annotations
+
+import uuid
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from .. import home
+from ..context import CurrentBatch, RunContext, attempt_of
+from ..needs import Needs
+from ..state import Location, StateFactory
+from .config import WindowConfig
+from .state import CACHE_LIMIT, CACHED_TUPLES, WindowState
+from .store import KEY_SEPARATOR, Block, Entry, InMemoryWindowsStore, WindowsStore
+from .triggers import Head
+
+
+class WindowsStoreFactory:
+    """Makes the store of a window: a picklable value that opens nothing itself.
+
+    `create` is called where the tuples are, once for each partition of a window.
+    """
+
+    @abstractmethod
+    def create(self) -> WindowsStore:
+        raise NotImplementedError
+
+    def windowState(self, config: WindowConfig, name: str) -> StateFactory:
+        """The factory of the window's state. Called on the driver when the window is defined."""
+        return KeyedWindow(config, name, self)
+
+
+@dataclass(frozen=True)
+class InMemoryWindowsStoreFactory(WindowsStoreFactory):
+    """A store in the driver process. Copies and pickles of a factory share it; two factories share nothing."""
+
+    id: str = field(default_factory=lambda: uuid.uuid4().hex, kw_only=True)
+
+    def create(self) -> InMemoryWindowsStore:
+        return InMemoryWindowsStore()
+
+    def windowState(self, config: WindowConfig, name: str) -> StateFactory:
+        return MemoryWindow(config, name, self)
+
+
+@dataclass(frozen=True)
+class WindowFactory(StateFactory):
+    """Base of the factories of windows' states. ``name`` is the state's name."""
+
+    config: WindowConfig
+    name: str
+    kind: ClassVar[str] = "window"
+
+    @property
+    def stateName(self) -> str:
+        return self.name
+
+    def named(self, name: str) -> WindowFactory:
+        return replace(self, name=name)
+
+    @property
+    def state_type(self) -> type[WindowState]:
+        return WindowState
+
+    def window(self, conf: dict, backing: Any) -> WindowState:
+        """The state of one partition."""
+        cached = conf.get(CACHE_LIMIT)
+        running = RunContext.of(conf).running or CurrentBatch()
+        return WindowState(self.config, backing, lambda: running.time, CACHED_TUPLES if cached is None else cached)
+
+
+@dataclass(frozen=True)
+class KeyedWindow(WindowFactory):
+    """A window in a store of keys and values that the user wrote."""
+
+    store: WindowsStoreFactory
+
+    @property
+    def guarantees(self) -> dict[str, tuple[str, str, str]] | None:
+        """Its own cells of the guarantee table."""
+        reason = "nothing in a WindowsStore keeps out a task that Spark has given up, which may put an older list late"
+        better = "use a window of states.sql"
+        return dict.fromkeys(("transactional", "opaque"), ("no guarantee", reason, better))
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> WindowState:
+        return self.window(conf, KeyedBacking(self.store.create(), self.name, partitionIndex, numPartitions))
+
+
+@dataclass(frozen=True)
+class MemoryWindow(KeyedWindow):
+    """A window in the memory of the driver process."""
+
+    @property
+    def guarantees(self) -> None:
+        """Those of every window."""
+
+    @property
+    def remark(self) -> str:
+        """What the guarantee table says besides."""
+        return "in memory, for the life of one driver process"
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(home=True)
+
+    @property
+    def location(self) -> Location:
+        assert isinstance(self.store, InMemoryWindowsStoreFactory)
+        shown = f"the window {self.name!r} in the memory of one factory"
+        return Location(frozenset(["memory"]), frozenset([f"{self.store.id}/{self.name}"]), shown=shown)
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> WindowState:
+        backing = MemoryBacking(self.open(conf), self.name, partitionIndex, numPartitions, RunContext.of(conf))
+        return self.window(conf, backing)
+
+    def open(self, conf: dict) -> InMemoryWindowsStore:
+        """The store itself in the driver process, a proxy in a worker."""
+        assert isinstance(self.store, InMemoryWindowsStoreFactory)
+        # As in Storm, memory outlives the topology, not the process.
+        return home.store(home.of_any_run(conf), f"windows/{self.store.id}/{self.name}", self.store.create)
+
+
+class KeyedBacking:
+    """One partition of a window in a WindowsStore.
+
+    The key ``window|partition`` has the list of the heads that count; each block is under a key with its token. The
+    blocks are put first, then the list, by one put; blocks that are on no list any more are removed last, or by the
+    next process that opens the partition.
+    """
+
+    def __init__(self, store: WindowsStore, window: str, partition: int, of: int) -> None:
+        self.store = store
+        self.window = window
+        self.partition = partition
+        self.of = of
+        self._heads: list[Head] = []
+        self._swept = False
+
+    def _list(self, partition: int) -> str:
+        return KEY_SEPARATOR.join(("tu", self.window, str(partition)))
+
+    def _key(self, head: Head) -> str:
+        return KEY_SEPARATOR.join((self._list(self.partition), head.token))
+
+    def begin(self, txid: int | None) -> None:
+        self._heads = [Head(*values) for values in self.store.get(self._list(self.partition)) or []]
+        if not self._swept:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Removes the blocks that a killed process left behind."""
+        prefix, counted = self._list(self.partition) + KEY_SEPARATOR, {self._key(head) for head in self._heads}
+        left = [key for key in self.store.getAllKeys() if key.startswith(prefix) and key not in counted]
+        if left:
+            self.store.removeAll(left)
+        self._swept = True
+
+    def heads(self) -> list[Head]:
+        return self._heads
+
+    def latest(self, txid: int) -> int | None:
+        lists = self.store.get([self._list(partition) for partition in range(self.of)])
+        heads = [Head(*values) for values in (head for heads in lists for head in heads or [])]
+        return max((head.newest for head in heads if head.txid < txid and head.length), default=None)
+
+    def data(self, heads: Sequence[Head]) -> list[bytes]:
+        blocks: list[bytes] = self.store.get([self._key(head) for head in heads])
+        return blocks
+
+    def write(self, blocks: Sequence[Block], dropped: Sequence[Head]) -> None:
+        gone = set(dropped)
+        counted = [*(head for head in self._heads if head not in gone), *(block.head for block in blocks)]
+        self.store.putAll([Entry.of(self._key(block.head), block.data) for block in blocks])
+        self._count(self._list(self.partition), [tuple(head) for head in counted])
+        self.store.removeAll([self._key(head) for head in dropped])
+
+    def _count(self, key: str, heads: list[tuple]) -> None:
+        self.store.put(key, heads)
+
+    def commit(self) -> None:
+        """Everything is written."""
+
+    def rollback(self) -> None:
+        self._swept = False  # blocks of the failed attempt may be left
+
+
+class MemoryBacking(KeyedBacking):
+    """One partition of a window in the driver's memory. An abandoned attempt that writes late is refused there."""
+
+    store: InMemoryWindowsStore
+
+    def __init__(
+        self, store: InMemoryWindowsStore, window: str, partition: int, of: int, context: RunContext
+    ) -> None:
+        super().__init__(store, window, partition, of)
+        self.context = context
+        self._stamp: tuple[int, int] = (0, 0)
+
+    def begin(self, txid: int | None) -> None:
+        super().begin(txid)
+        self._stamp = (txid or 0, attempt_of(self.context.running))
+
+    def _count(self, key: str, heads: list[tuple]) -> None:
+        self.store.put_newer(key, heads, self.context.lineage, self._stamp)

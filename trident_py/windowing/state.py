@@ -1,0 +1,204 @@
+"""One partition of a window as a state: tuples enter under the txid of their batch, and complete windows."""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ..chunks import Chunk, TupleList, concat
+from ..errors import StateError
+from ..state import State
+from ..tuples import Fields
+from .config import CountWindow, DurationWindow, WindowConfig
+from .store import Backing, Block
+from .times import least_and_greatest, part_of, split_late, touches
+from .triggers import NEVER, Head, Trigger, by_count, by_time, needed, time_of, total
+
+BLOCK_ROWS = 131_072
+BLOCK_BYTES = 4_000_000
+CACHE_LIMIT = "topology.trident.windowing.cache.tuple.limit"
+CACHED_TUPLES = 1_000_000
+
+
+class WindowState(State):
+    """One partition of a window. Made where its tuples are.
+
+    On replay: the blocks of this batch that a failed attempt has written are replaced, and the windows follow from the
+    blocks of earlier batches. So the same tuples complete the same windows again, with the same content and numbers.
+
+    ``clock`` tells the time of the batch, in milliseconds.
+    """
+
+    def __init__(self, config: WindowConfig, backing: Backing, clock: Callable[[], int], cached: int) -> None:
+        self.config = config
+        self.backing = backing
+        self.clock = clock
+        self.late = 0
+        self._cache = _Cache(cached)
+        self._before: list[Head] = []
+        self._own: list[Head] = []
+        self._blocks: list[Block] = []
+        self._windows = 0
+
+    def beginCommit(self, txid: int | None) -> None:
+        """Reads which blocks the partition has. Raises ZombieError for an older driver, attempt or batch."""
+        if txid is None:
+            raise StateError("a window takes tuples only in a batch with a txid")
+        self.txid = txid
+        self.backing.begin(txid)
+        heads = self.backing.heads()
+        self._before = [head for head in heads if head.txid < txid]
+        self._own = [head for head in heads if head.txid >= txid]
+        self._blocks, self._windows, self.late = [], 0, 0
+
+    def enter(
+        self, tuples: TupleList, stored: Fields, late: Callable[[Chunk], None]
+    ) -> Iterator[tuple[Trigger, list[Chunk]]]:
+        """Takes the tuples of the batch and yields the windows that are complete now, each with its tuples in the order
+        of their arrival and with the ``stored`` fields. Passes tuples behind the watermark to ``late``; they enter no
+        window."""
+        now = self._now()
+        entering = []
+        for chunk in tuples.chunks:
+            kept, behind = split_late(self.config, chunk, now)
+            entering += [kept.only(stored)] if kept.length else []
+            if behind.length:
+                self.late += behind.length
+                late(behind)
+        self._store(entering, now)
+        for trigger in list(self._triggers(now)):
+            window = self._window(trigger)
+            if window:
+                self._windows += 1
+                yield trigger, window
+        if not self._blocks and self._time_counts():
+            self._add(Chunk({}, 0), now)
+
+    def commit(self, txid: int | None) -> Any:
+        """Writes the blocks and drops those that no later window needs. Returns the receipt: how many tuples entered,
+        how many were late, and how many windows they completed."""
+        kept = set(needed(self.config, self._before))
+        dropped = [head for head in self._before if head not in kept]
+        if self._blocks or self._own:
+            self.backing.write(self._blocks, [*dropped, *self._own])
+        self.backing.commit()
+        self._cache.keep({head.token for head in [*kept, *(block.head for block in self._blocks)]})
+        return {"entered": sum(block.head.length for block in self._blocks), "late": self.late,
+                "windows": self._windows}  # fmt: skip
+
+    def rollback(self, txid: int | None) -> None:
+        self.backing.rollback()
+
+    def _now(self) -> int:
+        """The time of the batch, never before that of an earlier one; in event time, its watermark. A batch that an
+        earlier attempt has written keeps the time of that attempt."""
+        if isinstance(self.config, CountWindow):
+            return 0
+        assert isinstance(self.config, DurationWindow)
+        if self.config.timestampField is not None:
+            latest = self.backing.latest(self.txid)
+            now = NEVER if latest is None else latest - self.config.lag
+        else:
+            now = self._own[0].time if self._own else self.clock()
+        last = time_of(self._before)
+        return now if last is None else max(now, last)
+
+    def _triggers(self, now: int) -> Iterator[Trigger]:
+        if isinstance(self.config, CountWindow):
+            return by_count(self.config, self._before, sum(block.head.length for block in self._blocks))
+        assert isinstance(self.config, DurationWindow)
+        return by_time(self.config, self._before, now)
+
+    def _time_counts(self) -> bool:
+        """Whether a batch without tuples must leave its time: it has completed windows, which must not be completed
+        again, or a replay by a later clock would complete windows that this attempt has not."""
+        by_clock = isinstance(self.config, DurationWindow) and self.config.timestampField is None
+        return self._windows > 0 or (by_clock and any(head.length for head in self._before))
+
+    def _heads(self) -> list[Head]:
+        return [*self._before, *(block.head for block in self._blocks)]
+
+    def _window(self, trigger: Trigger) -> list[Chunk]:
+        """The tuples of a window."""
+        touched = [head for head in self._heads() if touches(self.config, head, trigger)]
+        for group in _groups(touched):
+            self._load(group)
+        parts = (part_of(self.config, self._chunk(head), head, trigger) for head in touched)
+        return [part for part in parts if part.length]
+
+    def _load(self, heads: list[Head]) -> None:
+        missing = [head for head in heads if self._cache.get(head) is None]
+        for head, data in zip(missing, self.backing.data(missing) if missing else [], strict=True):
+            self._cache.put(head, Chunk.decode(data))
+
+    def _chunk(self, head: Head) -> Chunk:
+        if self._cache.get(head) is None:
+            self._load([head])
+        chunk = self._cache.get(head)
+        assert chunk is not None
+        return chunk
+
+    def _store(self, chunks: Sequence[Chunk], now: int) -> None:
+        rows: list[Chunk] = []
+        for chunk in chunks:
+            rows.append(chunk)
+            if sum(part.length for part in rows) >= BLOCK_ROWS:
+                self._add(concat(rows), now)
+                rows = []
+        if rows:
+            self._add(concat(rows), now)
+
+    def _add(self, chunk: Chunk, now: int) -> None:
+        """Adds the tuples as one block, or as two halves if one would be too large."""
+        data = chunk.encode() if chunk.length else b""
+        if len(data) > BLOCK_BYTES and chunk.length > 1:
+            half = chunk.length // 2
+            self._add(chunk.between(0, half), now)
+            self._add(chunk.between(half, chunk.length), now)
+            return
+        oldest, newest = least_and_greatest(self.config, chunk, now)
+        heads = self._heads()
+        token = secrets.token_hex(8)
+        head = Head(self.txid, len(self._blocks), total(heads), chunk.length, now, oldest, newest, token)
+        self._blocks.append(Block(head, data))
+        self._cache.put(head, chunk)
+
+
+def _groups(heads: Sequence[Head]) -> Iterator[list[Head]]:
+    """The blocks in groups of about ``BLOCK_ROWS`` tuples: each is read at once."""
+    group: list[Head] = []
+    for head in heads:
+        group.append(head)
+        if sum(held.length for held in group) >= BLOCK_ROWS:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+class _Cache:
+    """Decoded blocks by their token, the least recently used dropped first."""
+
+    def __init__(self, tuples: int) -> None:
+        self.tuples = tuples
+        self._chunks: OrderedDict[str, Chunk] = OrderedDict()
+
+    def get(self, head: Head) -> Chunk | None:
+        chunk = self._chunks.get(head.token)
+        if chunk is not None:
+            self._chunks.move_to_end(head.token)
+        return chunk
+
+    def put(self, head: Head, chunk: Chunk) -> None:
+        self._chunks[head.token] = chunk
+        held = sum(other.length for other in self._chunks.values())
+        while held > self.tuples and len(self._chunks) > 1:
+            _, dropped = self._chunks.popitem(last=False)
+            held -= dropped.length
+
+    def keep(self, tokens: set[str]) -> None:
+        """Forgets all blocks but these."""
+        for token in [token for token in self._chunks if token not in tokens]:
+            del self._chunks[token]

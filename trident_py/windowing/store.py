@@ -1,0 +1,148 @@
+"""Stores for windows: Storm's interface of keys and values, the one in memory, and what every store must do for a
+window (`Backing`).
+
+Source in Storm: trident.windowing.WindowsStore and InMemoryWindowsStore.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from ..errors import DefinitionError, ZombieError
+from .triggers import Head
+
+KEY_SEPARATOR = "|"
+
+
+class Entry(NamedTuple):
+    """A key and its value; neither may be None."""
+
+    key: str
+    value: Any
+
+    @classmethod
+    def of(cls, key: str, value: Any) -> Entry:
+        for name, given in (("key", key), ("value", value)):
+            if given is None:
+                raise DefinitionError(f"{name} argument can not be null")
+        return cls(key, value)
+
+
+class WindowsStore:
+    """Keys and values of windows. A value is picklable. Used by one task for each partition, where its tuples are.
+
+    A window writes the blocks of a batch first and then, by one `put`, the list of the blocks that count. So a `put`
+    must be whole or not happen; nothing else need be atomic.
+    """
+
+    KEY_SEPARATOR: ClassVar[str] = KEY_SEPARATOR
+
+    @abstractmethod
+    def get(self, key: str | Sequence[str]) -> Any:
+        """The value of a key, None if there is none; of a list of keys, the list of their values."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def getAllKeys(self) -> Iterable[str]:
+        raise NotImplementedError
+
+    @abstractmethod
+    def put(self, key: str, value: Any) -> None:
+        raise NotImplementedError
+
+    @abstractmethod
+    def putAll(self, entries: Sequence[Entry]) -> None:
+        raise NotImplementedError
+
+    @abstractmethod
+    def remove(self, key: str) -> None:
+        raise NotImplementedError
+
+    @abstractmethod
+    def removeAll(self, keys: Sequence[str]) -> None:
+        raise NotImplementedError
+
+    def shutdown(self) -> None:
+        """Called when the run ends in this process. Not guaranteed on Spark."""
+
+
+class InMemoryWindowsStore(WindowsStore):
+    """A store in the memory of the driver process, for data that may be lost with it. Called from any thread."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self._stamps: dict[str, tuple[str, tuple[int, int]]] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: str | Sequence[str]) -> Any:
+        with self._lock:
+            return self._values.get(key) if isinstance(key, str) else [self._values.get(one) for one in key]
+
+    def getAllKeys(self) -> list[str]:
+        with self._lock:
+            return list(self._values)
+
+    def put(self, key: str, value: Any) -> None:
+        self.putAll([Entry.of(key, value)])
+
+    def putAll(self, entries: Sequence[Entry]) -> None:
+        checked = [Entry.of(*entry) for entry in entries]
+        with self._lock:
+            self._values.update(checked)
+
+    def put_newer(self, key: str, value: Any, lineage: str, stamp: tuple[int, int]) -> None:
+        """As `put`. Raises ZombieError if a later batch, or a later attempt (``stamp``), of the same checkpoint has put
+        this key."""
+        with self._lock:
+            last = self._stamps.get(key)
+            if last is not None and last[0] == lineage and stamp < last[1]:
+                raise ZombieError(
+                    f"attempt {stamp[1]} of batch {stamp[0]} was given up: attempt {last[1][1]} of batch {last[1][0]} "
+                    "has written this window; nothing of the older one is written"
+                )
+            self._stamps[key] = (lineage, stamp)
+            self._values[key] = value
+
+    def remove(self, key: str) -> None:
+        self.removeAll([key])
+
+    def removeAll(self, keys: Sequence[str]) -> None:
+        with self._lock:
+            for key in keys:
+                self._values.pop(key, None)
+
+
+class Block(NamedTuple):
+    """A head with its tuples, encoded."""
+
+    head: Head
+    data: bytes
+
+
+class Backing(Protocol):
+    """What a store does for one partition of a window, between beginCommit and commit."""
+
+    def begin(self, txid: int | None) -> None:
+        """Opens what the batch needs. Raises ZombieError for an older driver, attempt or batch."""
+        ...
+
+    def heads(self) -> list[Head]:
+        """The partition's blocks, by txid and block, those of a failed attempt of this batch included."""
+        ...
+
+    def latest(self, txid: int) -> int | None:
+        """The greatest time of a tuple in all partitions and all batches below the txid; None if there is none."""
+        ...
+
+    def data(self, heads: Sequence[Head]) -> list[bytes]: ...
+
+    def write(self, blocks: Sequence[Block], dropped: Sequence[Head]) -> None:
+        """Writes the blocks of this batch and removes others."""
+        ...
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
