@@ -27,6 +27,9 @@ PAUSE = 0.05
 FIELDS = ["sensor", "number"]
 
 
+STARTED = "Application startup complete"
+
+
 def event(number: int, **more: Any) -> dict[str, Any]:
     return {"sensor": f"sensor {number % 3}", "number": number, "celsius": number / 2, **more}
 
@@ -57,6 +60,7 @@ class Gateway:
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = self.file.with_suffix(".log")
         self.process: subprocess.Popen[bytes] | None = None
+        self.workers: int = given.get("workers", 1)
 
     def start(self, kill_at: str = "", call: int = 0, healthy: bool = True) -> Gateway:
         command = [sys.executable, "-m", "trident_py", "events", "serve", "--config", str(self.file)]
@@ -64,9 +68,12 @@ class Gateway:
         if kill_at:
             command = [sys.executable, str(HERE / "gateway_killing.py"), str(self.file)]
             environment |= {"GATEWAY_KILL_AT": kill_at, "GATEWAY_KILL_CALL": str(call)}
+        started = self.log.count(STARTED)
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=environment)
         until(lambda: self.answers(healthy), self)
+        if self.workers > 1:  # the first one answers for all
+            until(lambda: self.log.count(STARTED) == started + self.workers, self)
         return self
 
     def answers(self, healthy: bool = True) -> bool:

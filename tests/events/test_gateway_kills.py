@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
-from gateway_process import FIELDS, Gateway, Record, Sent, client, event, records, send, until
+from gateway_process import FIELDS, STARTED, Gateway, Record, Sent, client, event, records, send, until
 
 from states.sql import InsertIgnoreState, RowUpdater
 from trident_py import LocalCluster, TridentTopology
@@ -171,7 +171,7 @@ def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost(
     worker = next(each for each in children if "spawn_main" in " ".join(each.cmdline()))
     with sensors(gateway) as answers:
         worker.kill()
-        until(lambda: gateway.log.count("Application startup complete") == 3, gateway)
+        until(lambda: gateway.log.count(STARTED) == 3, gateway)
     whole(gateway, answers, {200, 503, None})
 
 
@@ -214,5 +214,5 @@ def test_two_workers_of_one_gateway_take_each_event_once_and_count_together(
     found = records(gateway.bootstrap, gateway.topic)
     assert len(found) == len({each.key for each in found}) == 30 * IN_A_REQUEST >= accepted
     assert f"trident_events_accepted_total {30 * IN_A_REQUEST}.0" in gateway.get("/metrics").text
-    assert gateway.log.count("Application startup complete") == 2
+    assert gateway.log.count(STARTED) == 2
     assert gateway.stop() == 0
