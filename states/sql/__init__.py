@@ -6,6 +6,7 @@ from .rows.append import AppendState
 from .rows.batch import BatchState
 from .rows.insert_ignore import InsertIgnoreState
 from .rows.sequence.state import SequenceState
+from .windows import SqlWindowsStoreFactory
 
 __all__ = [
     "AppendState",
@@ -15,4 +16,5 @@ __all__ = [
     "RowUpdater",
     "SequenceState",
     "SqlMapState",
+    "SqlWindowsStoreFactory",
 ]

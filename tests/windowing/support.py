@@ -13,7 +13,7 @@ from semantics.support import Batches, run
 from trident_py import Config, TridentTopology
 from trident_py.operations import Aggregator
 from trident_py.testing import Crashing, collect, failing
-from trident_py.windowing import DurationWindow, WindowConfig, WindowsStoreFactory
+from trident_py.windowing import DurationWindow, MakesWindows, WindowConfig
 
 from .naive import Batch, Windows
 
@@ -32,15 +32,12 @@ class Gather(Aggregator):
 
 
 @dataclass(frozen=True)
-class CrashingStore(WindowsStoreFactory):
+class CrashingStore(MakesWindows):
     """The window's state fails at a step of `persist` in these attempts."""
 
-    inner: WindowsStoreFactory
+    inner: MakesWindows
     at: str
     when: frozenset[tuple[int, int]]
-
-    def create(self) -> Any:
-        return self.inner.create()
 
     def windowState(self, config: WindowConfig, name: str) -> Any:
         return Crashing(self.inner.windowState(config, name), at=self.at, when=set(self.when))
@@ -51,16 +48,17 @@ _DONE: dict[str, int] = {}
 
 class Clock:
     """The clock of each batch: that of the first batch which is not done; each further attempt comes later by
-    ``attempts_take``. Copies of it are one clock."""
+    ``attempts_take``. ``done``: how many batches an earlier run has committed. Copies of it are one clock."""
 
-    def __init__(self, batches: Sequence[Batch], attempts_take: int) -> None:
+    def __init__(self, batches: Sequence[Batch], attempts_take: int = 0, done: int = 0) -> None:
         self.times = [batch.clock for batch in batches]
         self.attempts_take = attempts_take
         self.name = uuid.uuid4().hex
+        self.done(done)
         self.attempts: Counter[int] = Counter()
 
     def __call__(self) -> int:
-        txid = min(_DONE.get(self.name, 0), len(self.times) - 1)
+        txid = min(_DONE[self.name], len(self.times) - 1)
         self.attempts[txid] += 1
         return self.times[txid] + (self.attempts[txid] - 1) * self.attempts_take
 
@@ -92,15 +90,15 @@ def _rows(batch: Batch) -> list[list[Any]]:
 
 
 def windows(
-    cluster: Any, config: WindowConfig, store: WindowsStoreFactory, batches: Sequence[Batch], *,
+    cluster: Any, config: WindowConfig, store: MakesWindows, batches: Sequence[Batch], *,
     replays: Mapping[int, Batch] | None = None, fail_behind: Sequence[tuple[int, int]] = (), attempts_take: int = 0,
-    name: str | None = None,
+    name: str | None = None, hint: int | None = None, done: int = 0,
 ) -> tuple[dict[int, dict[int, Windows]], dict[int, list]]:  # fmt: skip
     """What the window emits, and the late tuples: as `naive.expected`."""
-    clock = Clock(batches, attempts_take)
+    clock = Clock(batches, attempts_take, done)
     topology = TridentTopology()
     stream = topology.newStream("timed", Timed(batches, replays or {}, clock))
-    stream = stream.parallelismHint(len(batches[0].partitions)).filter(["time"], _is_there)
+    stream = stream.parallelismHint(hint or len(batches[0].partitions)).filter(["time"], _is_there)
     made = stream.window(config, store, ["value"], Gather(), ["number", "values"], windowFields=["start", "end"])
     collect(made, "windows").filter(["start"], failing(_any, set(fail_behind)))
     event_time = isinstance(config, DurationWindow) and config.timestampField is not None

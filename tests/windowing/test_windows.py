@@ -10,22 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trident_py import LocalCluster
+from trident_py.windowing import Duration as D
 from trident_py.windowing import (
-    CountWindow,
-    DurationWindow,
     InMemoryWindowsStoreFactory,
     SlidingCountWindow,
     SlidingDurationWindow,
     TumblingDurationWindow,
-    WindowConfig,
 )
-from trident_py.windowing import Duration as D
 
 from .naive import Batch, expected
 from .stores import DictStoreFactory
+from .stories import stories
 from .support import CrashingStore, windows
 
-POINTS = ("beginCommit", "update", "commit", "afterCommit")
 STORES: dict[str, Any] = {"memory": InMemoryWindowsStoreFactory, "keys and values": DictStoreFactory}
 
 
@@ -35,53 +32,17 @@ def cluster() -> Any:
         yield cluster
 
 
-@st.composite
-def batches(draw: Any, partitions: int, count: int) -> list[Batch]:
-    clock, made = draw(st.integers(0, 50)), []
-    for _ in range(count):
-        clock += draw(st.sampled_from((0, 0, 1, 3, 10, 40)))
-        times = st.integers(max(0, clock - 25), clock + 5)
-        parts = [
-            [(draw(times), draw(st.integers(0, 99))) for _ in range(draw(st.integers(0, 5)))] for _ in range(partitions)
-        ]
-        made.append(Batch(parts, clock))
-    return made
-
-
-@st.composite
-def configs(draw: Any) -> WindowConfig:
-    length = draw(st.integers(1, 12))
-    slide = draw(st.integers(1, length))
-    kind = draw(st.sampled_from(("count", "time", "event time")))
-    if kind == "count":
-        return CountWindow(length, slide)
-    window = DurationWindow(length, slide)
-    return window if kind == "time" else window.withTimestampField("time").withLag(D.of(draw(st.integers(0, 8))))
-
-
-@st.composite
-def stories(draw: Any) -> tuple[WindowConfig, list[Batch], str, dict[int, Batch], str, list[tuple[int, int]]]:
-    """A window, its batches, its store, what replays emit instead, and where which attempts fail."""
-    partitions, count = draw(st.integers(1, 3)), draw(st.integers(1, 6))
-    made = draw(batches(partitions, count))
-    fails = draw(st.lists(st.integers(1, count), max_size=2, unique=True))
-    attempts = [(txid, attempt) for txid in fails for attempt in range(draw(st.integers(1, 2)))]
-    others = draw(batches(partitions, count)) if draw(st.booleans()) else []
-    replays = {txid: Batch(others[txid - 1].partitions, made[txid - 1].clock) for txid in fails if others}
-    return draw(configs()), made, draw(st.sampled_from(list(STORES))), replays, draw(st.sampled_from(POINTS)), attempts
-
-
-@given(stories())
-def test_windows_are_those_of_a_plain_fold_whatever_fails(cluster: Any, story: Any) -> None:
-    config, made, store, replays, at, attempts = story
+@given(stories(), st.sampled_from(list(STORES)))
+def test_windows_are_those_of_a_plain_fold_whatever_fails(cluster: Any, story: Any, store: str) -> None:
+    config, made, replays, at, attempts = story
     crashing = CrashingStore(STORES[store](), at, frozenset(attempts))
     final = [replays.get(txid, batch) for txid, batch in enumerate(made, 1)]
     assert windows(cluster, config, crashing, made, replays=replays) == expected(config, final)
 
 
-@given(stories())
-def test_a_failure_behind_a_window_changes_nothing(cluster: Any, story: Any) -> None:
-    config, made, store, _replays, _, attempts = story
+@given(stories(), st.sampled_from(list(STORES)))
+def test_a_failure_behind_a_window_changes_nothing(cluster: Any, story: Any, store: str) -> None:
+    config, made, _replays, _at, attempts = story
     found, wanted = windows(cluster, config, STORES[store](), made, fail_behind=attempts), expected(config, made)
     assert found == wanted
 
@@ -130,7 +91,7 @@ def test_storm_3280_a_run_that_stops_and_goes_on_keeps_the_tuples_of_its_windows
     store, config = InMemoryWindowsStoreFactory(), SlidingCountWindow.of(5, 2)
     made = [Batch([[(0, value) for value in range(txid * 3, txid * 3 + 3)]]) for txid in range(6)]
     found: dict = {}
-    for count in (2, 3, 6):
+    for done, count in ((0, 2), (2, 3), (3, 6)):
         with LocalCluster(str(tmp_path)) as cluster:
-            found |= windows(cluster, config, store, made[:count], name="goes-on")[0]
+            found |= windows(cluster, config, store, made[:count], name="goes-on", done=done)[0]
     assert found == expected(config, made)[0]

@@ -12,10 +12,10 @@ from ..tuples import Fields, FieldsLike
 from ..windowing import (
     DurationWindow,
     InMemoryWindowsStoreFactory,
+    MakesWindows,
     SlidingCountWindow,
     SlidingDurationWindow,
     WindowConfig,
-    WindowsStoreFactory,
 )
 from ..windowing.config import DurationLike
 from .arguments import arguments, check_aggregator, check_object
@@ -29,7 +29,7 @@ class Windowed(NodeHandle):
     def tumblingWindow(
         self,
         windowLength: int | DurationLike,
-        windowStoreFactory: WindowsStoreFactory,
+        windowStoreFactory: MakesWindows,
         inputFields: FieldsLike | None,
         aggregator: AnyAggregator,
         functionFields: FieldsLike,
@@ -46,7 +46,7 @@ class Windowed(NodeHandle):
         self,
         windowLength: int | DurationLike,
         slideLength: int | DurationLike,
-        windowStoreFactory: WindowsStoreFactory,
+        windowStoreFactory: MakesWindows,
         inputFields: FieldsLike | None,
         aggregator: AnyAggregator,
         functionFields: FieldsLike,
@@ -64,7 +64,7 @@ class Windowed(NodeHandle):
     def window(
         self,
         windowConfig: WindowConfig,
-        windowStoreFactory: WindowsStoreFactory,
+        windowStoreFactory: MakesWindows,
         inputFields: FieldsLike | None,
         aggregator: AnyAggregator,
         functionFields: FieldsLike,
@@ -144,7 +144,7 @@ def _checked(config: Any, store: Any) -> WindowConfig:
     if not isinstance(config, WindowConfig):
         raise DefinitionError(f"a window takes a WindowConfig, as TumblingCountWindow.of(100); got {config!r}")
     config.validate()
-    if not isinstance(check_object("a window", store, WindowsStoreFactory), WindowsStoreFactory):
+    if not isinstance(check_object("a window", store, MakesWindows), MakesWindows):
         raise DefinitionError(f"a window takes a WindowsStoreFactory, got {store!r}")
     return config
 

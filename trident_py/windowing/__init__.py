@@ -10,7 +10,7 @@ from .config import (
     TumblingDurationWindow,
     WindowConfig,
 )
-from .keyed import InMemoryWindowsStoreFactory, MemoryWindow, WindowFactory, WindowsStoreFactory
+from .keyed import InMemoryWindowsStoreFactory, MakesWindows, MemoryWindow, WindowFactory, WindowsStoreFactory
 from .state import WindowState
 from .store import Backing, Block, Entry, InMemoryWindowsStore, WindowsStore
 from .triggers import Head, Trigger
@@ -25,6 +25,7 @@ __all__ = [
     "Head",
     "InMemoryWindowsStore",
     "InMemoryWindowsStoreFactory",
+    "MakesWindows",
     "MemoryWindow",
     "SlidingCountWindow",
     "SlidingDurationWindow",

@@ -18,7 +18,16 @@ from .store import KEY_SEPARATOR, Block, Entry, InMemoryWindowsStore, WindowsSto
 from .triggers import Head
 
 
-class WindowsStoreFactory:
+class MakesWindows:
+    """What a window takes as its store: a picklable value that opens nothing itself."""
+
+    @abstractmethod
+    def windowState(self, config: WindowConfig, name: str) -> StateFactory:
+        """The factory of the window's state. Called on the driver when the window is defined."""
+        raise NotImplementedError
+
+
+class WindowsStoreFactory(MakesWindows):
     """Makes the store of a window: a picklable value that opens nothing itself.
 
     `create` is called where the tuples are, once for each partition of a window.
@@ -29,7 +38,6 @@ class WindowsStoreFactory:
         raise NotImplementedError
 
     def windowState(self, config: WindowConfig, name: str) -> StateFactory:
-        """The factory of the window's state. Called on the driver when the window is defined."""
         return KeyedWindow(config, name, self)
 
 

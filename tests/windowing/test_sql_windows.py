@@ -1,0 +1,107 @@
+"""Windows in a SQL table, on every database: those of a plain fold, whatever fails, also if the process is killed."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from states.sql import SqlWindowsStoreFactory
+from states.sql.store import parsed, store_of
+from trident_py import LocalCluster
+from trident_py.errors import TopologyError
+from trident_py.windowing import Duration as D
+from trident_py.windowing import SlidingCountWindow, TumblingDurationWindow, WindowConfig
+
+from .killed import BATCHES, CONFIGS
+from .naive import Batch, expected
+from .stories import POINTS, stories
+from .support import CrashingStore, windows
+
+HERE = Path(__file__).parent
+_numbers = itertools.count()
+EACH = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    with LocalCluster() as cluster:
+        yield cluster
+
+
+@EACH
+@given(stories())
+def test_windows_are_those_of_a_plain_fold_whatever_fails(database: str, cluster: Any, story: Any) -> None:
+    config, made, replays, at, attempts = story
+    store = CrashingStore(SqlWindowsStoreFactory(database, f"w{next(_numbers)}"), at, frozenset(attempts))
+    final = [replays.get(txid, batch) for txid, batch in enumerate(made, 1)]
+    assert windows(cluster, config, store, made, replays=replays) == expected(config, final)
+
+
+@EACH
+@given(stories(), st.integers(1, 5))
+def test_a_run_that_stops_goes_on_with_its_windows(database: str, tmp_path_factory: Any, story: Any, at: int) -> None:
+    config, made, _replays, _at, _attempts = story
+    name = f"on{next(_numbers)}"
+    store, found, late = SqlWindowsStoreFactory(database, name), {}, {}
+    folder = str(tmp_path_factory.mktemp("checkpoints"))
+    for done, count in itertools.pairwise(sorted({0, min(at, len(made)), len(made)})):
+        with LocalCluster(folder) as cluster:
+            more = windows(cluster, config, store, made[:count], name=name, done=done)
+            found, late = found | more[0], late | more[1]
+    assert (found, late) == expected(config, made)
+
+
+@pytest.mark.parametrize("at", POINTS)
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_process_killed_at_any_step_loses_and_doubles_no_tuple(
+    database: str, tmp_path: Path, at: str, name: str
+) -> None:
+    """The driver is killed in each batch once; the next one goes on from the checkpoint."""
+    for start in range(len(BATCHES) + 1):
+        command = [sys.executable, str(HERE / "killed.py"), database, str(tmp_path), at, str(start + 1), name]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ended.returncode == (-signal.SIGKILL if start < len(BATCHES) else 0), ended.stderr[-2000:]
+    lines = [json.loads(line) for line in (tmp_path / "emitted.jsonl").read_text().splitlines()]
+    wanted = expected(CONFIGS[name], BATCHES)[0]
+    emitted: dict[int, dict[int, list]] = {}
+    for line in lines:
+        rows = [tuple(row) for row in line["rows"]]
+        emitted.setdefault(line["txid"], {}).setdefault(line["partition"], rows)
+        assert emitted[line["txid"]][line["partition"]] == rows, "an attempt emitted other windows than one before"
+    assert emitted == wanted
+
+
+def test_windows_of_another_number_of_partitions_are_refused(database: str, tmp_path: Path) -> None:
+    made = [Batch([[(0, 1)]] * 2)]
+    store, config = SqlWindowsStoreFactory(database, "parts"), SlidingCountWindow.of(3, 1)
+    with LocalCluster(str(tmp_path)) as cluster:
+        windows(cluster, config, store, made, name="parts")
+        with pytest.raises(TopologyError, match=r"has the windows of 2 partitions, .* parallelismHint\(2\)"):
+            windows(cluster, config, store, made * 2, name="parts", hint=3, done=1)
+        found, _ = windows(cluster, config, store, made * 2, name="parts", done=1)
+    assert found == {2: {part: [(2, 0, 2, [1, 1])] for part in (0, 1)}}
+
+
+@pytest.mark.parametrize("config", [SlidingCountWindow.of(100, 10), TumblingDurationWindow.of(D.of(1_000))])
+def test_the_table_holds_only_what_a_later_window_needs(database: str, cluster: Any, config: WindowConfig) -> None:
+    made = [Batch([[(0, n) for n in range(30)]], txid * 100) for txid in range(40)]
+    windows(cluster, config, SqlWindowsStoreFactory(database, "kept"), made)
+    store = store_of(parsed(database))
+    with store.reading() as connection:
+        (rows,) = connection.execute('SELECT count(*) FROM "kept"').fetchone()
+    assert rows <= 14
+
+
+def test_the_password_is_in_no_text_of_the_store() -> None:
+    factory = SqlWindowsStoreFactory("postgresql://me:secret@host/db", "w")
+    assert "secret" not in repr(factory) + repr(factory.windowState(SlidingCountWindow.of(2, 1), "w"))
