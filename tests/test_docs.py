@@ -10,6 +10,7 @@ import contextlib
 import io
 import linecache
 import re
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -99,6 +100,7 @@ def test_the_readmes_guarantees_are_those_of_the_code() -> None:
     lines = re.findall(r"^\| `([a-z-]+)`.*?\| (.*?) \| (.*?) \| (.*?) \|$", (ROOT / "README.md").read_text(), re.M)
     assert [line[0] for line in lines] == [
         "insert-ignore", "upsert", "opaque", "transactional", "non-transactional", "append", "batch", "sequence",
+        "window",
     ]  # fmt: skip
     for state, *told in lines:
         for spout, words in zip(("transactional", "opaque", "non-transactional"), told, strict=True):
@@ -149,6 +151,13 @@ def test_the_development_page_names_every_make_target() -> None:
     targets = re.findall(r"^([a-z-]+): .*##", (ROOT / "Makefile").read_text(), re.M)
     page = (ROOT / "docs" / "development.md").read_text()
     assert [target for target in targets if f"`make {target}" not in page] == []
+
+
+def test_no_file_has_the_marks_of_an_unfinished_merge() -> None:
+    marks = ("<" * 7 + " ", ">" * 7 + " ")
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    texts = ((name, (ROOT / name).read_text(errors="replace")) for name in files if (ROOT / name).is_file())
+    assert [name for name, text in texts if any(line.startswith(marks) for line in text.splitlines())] == []
 
 
 def test_ci_runs_make_test_and_nothing_more() -> None:

@@ -141,3 +141,10 @@ class Sequenced(SqlSettings):
         "and reports it",
     )
     first: int = Field(1, description="First number of a new sender")
+
+
+class Window(SqlSettings):
+    """The store of one window: tuples that later windows may hold, in blocks."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("window",)
+    factory: ClassVar[str] = "states.sql:SqlWindowsStoreFactory"

@@ -3,8 +3,7 @@
     python -m tests.storm.live 1000 some-seed [--shapes] [--spark]
 
 from the project's root. The cases are the oracle's own, or with --shapes those of `wider`. Needs the oracle in
-../shared/oracle. Cases with windows are left out as long as those are not there, and what Storm cannot do at all
-(`unanswered`).
+../shared/oracle. What Storm cannot do at all is left out (`unanswered`).
 """
 
 from __future__ import annotations

@@ -53,6 +53,7 @@ LEFT_OUT = {
     "pending with failures or queries": "how many batches are under way is chance",
     "setCPULoad": "resources: no effect here",
     "setMemoryLoad": "resources: no effect here",
+    "addSharedMemory": "resources: no effect here",
     "partition": "a grouping of one's own: the oracle has none",
     "partitionAggregate of a combiner on a group": "the same as in chainedAgg",
 }

@@ -42,5 +42,5 @@ class DictStoreFactory(WindowsStoreFactory):
 
     number: int = field(default_factory=lambda: len(_STORES), kw_only=True)
 
-    def create(self) -> DictStore:
+    def create(self, topoConf: dict) -> DictStore:
         return DictStore(_STORES.setdefault(self.number, {}))

@@ -34,7 +34,7 @@ class WindowsStoreFactory(MakesWindows):
     """
 
     @abstractmethod
-    def create(self) -> WindowsStore:
+    def create(self, topoConf: dict) -> WindowsStore:
         raise NotImplementedError
 
     def windowState(self, config: WindowConfig, name: str) -> StateFactory:
@@ -47,7 +47,7 @@ class InMemoryWindowsStoreFactory(WindowsStoreFactory):
 
     id: str = field(default_factory=lambda: uuid.uuid4().hex, kw_only=True)
 
-    def create(self) -> InMemoryWindowsStore:
+    def create(self, topoConf: dict) -> InMemoryWindowsStore:
         return InMemoryWindowsStore()
 
     def windowState(self, config: WindowConfig, name: str) -> StateFactory:
@@ -94,7 +94,7 @@ class KeyedWindow(WindowFactory):
         return dict.fromkeys(("transactional", "opaque"), ("no guarantee", reason, better))
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> WindowState:
-        return self.window(conf, KeyedBacking(self.store.create(), self.name, partitionIndex, numPartitions))
+        return self.window(conf, KeyedBacking(self.store.create(conf), self.name, partitionIndex, numPartitions))
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class MemoryWindow(KeyedWindow):
         """The store itself in the driver process, a proxy in a worker."""
         assert isinstance(self.store, InMemoryWindowsStoreFactory)
         # As in Storm, memory outlives the topology, not the process.
-        return home.store(home.of_any_run(conf), f"windows/{self.store.id}/{self.name}", self.store.create)
+        return home.store(home.of_any_run(conf), f"windows/{self.store.id}/{self.name}", InMemoryWindowsStore)
 
 
 class KeyedBacking:

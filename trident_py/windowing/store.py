@@ -39,6 +39,7 @@ class WindowsStore:
     """
 
     KEY_SEPARATOR: ClassVar[str] = KEY_SEPARATOR
+    Entry: ClassVar[Any] = Entry
 
     @abstractmethod
     def get(self, key: str | Sequence[str]) -> Any:
@@ -54,7 +55,7 @@ class WindowsStore:
         raise NotImplementedError
 
     @abstractmethod
-    def putAll(self, entries: Sequence[Entry]) -> None:
+    def putAll(self, entries: Sequence[tuple[str, Any]]) -> None:
         raise NotImplementedError
 
     @abstractmethod
@@ -88,7 +89,7 @@ class InMemoryWindowsStore(WindowsStore):
     def put(self, key: str, value: Any) -> None:
         self.putAll([Entry.of(key, value)])
 
-    def putAll(self, entries: Sequence[Entry]) -> None:
+    def putAll(self, entries: Sequence[tuple[str, Any]]) -> None:
         checked = [Entry.of(*entry) for entry in entries]
         with self._lock:
             self._values.update(checked)
