@@ -124,6 +124,7 @@ EXPECTED = {
     "append": (EXACTLY, WRONG, WRONG, NONE),
     "batch": (EXACTLY, EXACTLY, EXACTLY, NONE),
     "sequence": (IN_EFFECT, IN_EFFECT, WRONG, NONE),
+    "window": (EXACTLY, EXACTLY, EXACTLY, NONE),
 }
 CELLS = [
     (kind, *column, expected)
@@ -172,7 +173,7 @@ def test_a_key_that_a_replay_changes_has_a_column_of_its_own(kind: str) -> None:
 
 
 def test_the_page_shows_the_matrix_of_the_code() -> None:
-    lines = re.findall(r"^\| `([a-z-]+)` (?:map|rows) \| (.*) \|$", PAGE.read_text(), re.M)
+    lines = re.findall(r"^\| `([a-z-]+)` (?:map|rows|state) \| (.*) \|$", PAGE.read_text(), re.M)
     assert [kind for kind, _ in lines] == list(STATE_KINDS)
     for kind, text in lines:
         told = [words.partition(",")[0] for words in text.split(" | ")]

@@ -7,11 +7,20 @@ from typing import Any
 
 from states.files import FileState
 from states.kafka import CompactedTopicState
-from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
+from states.sql import (
+    AppendState,
+    BatchState,
+    InsertIgnoreState,
+    RowUpdater,
+    SequenceState,
+    SqlMapState,
+    SqlWindowsStoreFactory,
+)
 from trident_py import TridentTopology
 from trident_py.operations import CombinerAggregator
-from trident_py.operations.builtin import Sum
+from trident_py.operations.builtin import Count, Sum
 from trident_py.state import MapCombinerAggStateUpdater
+from trident_py.windowing import MakesWindows, TumblingCountWindow
 
 from .cell_source import FUNCTIONS, PARTITIONS, SPOUTS, Noted
 from .forks import Start
@@ -40,6 +49,17 @@ def topic_of(url: str, table: str) -> tuple[str, str]:
     """Brokers and topic: of "host:port#prefix" and a table's name."""
     bootstrap, _, prefix = url.partition("#")
     return bootstrap, f"{prefix}-{table}"
+
+
+@dataclass(frozen=True)
+class SteppedStore(MakesWindows):
+    """The store of a window whose state passes through the hook."""
+
+    name: str
+    store: MakesWindows
+
+    def windowState(self, config: Any, name: str) -> Stepped:
+        return Stepped(self.name, self.store.windowState(config, name))
 
 
 class Listed(CombinerAggregator):
@@ -83,8 +103,16 @@ class Cell:
         stream = stream.each(fields, keys(), ["id string", "word string", "place bigint"])
         stream = stream.each(["of", "txid", "try"], value(), "n bigint")
         stream = stream.project(["txid", "try", "of", "n", "id", "word", "sender", "place"]).peek(Noted(folder))
-        (self._maps if self.kind in MAPS else self._rows)(stream, url)
+        add = self._window if self.kind == "window" else self._maps if self.kind in MAPS else self._rows
+        add(stream, url)
         return topology.build()
+
+    def _window(self, stream: Any, url: str) -> None:
+        """A window that never ends: its table holds every tuple that has entered."""
+        (name,) = self.states()
+        config, store = TumblingCountWindow.of(1_000_000), SteppedStore(name, SqlWindowsStoreFactory(url, name))
+        made = stream.partitionBy("sender").window(config, store, ["of", "n"], Count(), "count", stateName=name)
+        made.parallelismHint(PARTITIONS)
 
     def _rows(self, stream: Any, url: str) -> None:
         route = "id" if self.functions == "other keys" and self.kind != "sequence" else "sender"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
+import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from .cell_source import journal
@@ -89,6 +90,13 @@ def applied_rows(url: str, table: str) -> Applied:
         frame = pd.read_parquet(Path(url.removeprefix("file://")) / table)
         return list(frame[["of", "n"]].itertuples(index=False, name=None))
     return [(of, n) for of, n in read(url, f"SELECT of, n FROM {table}")]
+
+
+def applied_tuples(url: str, table: str) -> Applied:
+    """The tuples in the blocks of a window's table, which are Arrow streams."""
+    blocks = [bytes(data) for (data,) in read(url, f"SELECT data FROM {table} WHERE tuples > 0 AND part >= 0")]
+    tables = [pa.ipc.open_stream(block).read_all() for block in blocks]
+    return [(row["of"], row["n"]) for tuples in tables for row in tuples.to_pylist()]
 
 
 def applied_records(url: str, table: str) -> Applied:

@@ -8,20 +8,25 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from semantics.support import Batches
 
-from trident_py import LocalCluster
+from states.sql import SqlMapState
+from trident_py import LocalCluster, TridentTopology
+from trident_py.operations.builtin import Count, Sum
 from trident_py.windowing import Duration as D
 from trident_py.windowing import (
+    DurationWindow,
     InMemoryWindowsStoreFactory,
     SlidingCountWindow,
     SlidingDurationWindow,
     TumblingDurationWindow,
+    WindowConfig,
 )
 
 from .naive import Batch, expected
 from .stores import DictStoreFactory
 from .stories import stories
-from .support import CrashingStore, windows
+from .support import CrashingStore, Gather, windows
 
 STORES: dict[str, Any] = {"memory": InMemoryWindowsStoreFactory, "keys and values": DictStoreFactory}
 
@@ -95,3 +100,20 @@ def test_storm_3280_a_run_that_stops_and_goes_on_keeps_the_tuples_of_its_windows
         with LocalCluster(str(tmp_path)) as cluster:
             found |= windows(cluster, config, store, made[:count], name="goes-on", done=done)[0]
     assert found == expected(config, made)[0]
+
+
+@pytest.mark.parametrize("config", [SlidingCountWindow.of(3, 1), TumblingDurationWindow.of(D.seconds(1))])
+@pytest.mark.parametrize(("partitions", "aggregator"), [(1, Gather()), (2, Gather()), (2, Sum())])
+def test_what_is_behind_a_window_is_told_if_the_order_of_its_tuples_matters(
+    config: WindowConfig, partitions: int, aggregator: Any
+) -> None:
+    """Behind an exchange of several partitions a replay brings the same tuples in another order."""
+    topology = TridentTopology()
+    stream = topology.newStream("s", Batches(["k", "v"], [])).parallelismHint(partitions).partitionBy("k")
+    made = stream.window(config, ["v"], aggregator, ["r"])
+    made.groupBy("r").persistentAggregate(SqlMapState.transactional("sqlite:///t.db", "t", "r bigint"), Count(), "n")
+    window, behind = topology.guarantees()
+    assert window.guarantee == "exactly once"
+    steady = partitions == 1 or (isinstance(aggregator, Sum) and isinstance(config, DurationWindow))
+    assert behind.guarantee == ("exactly once" if steady else "wrong")
+    assert ("no fixed order" in behind.reason) == (not steady)

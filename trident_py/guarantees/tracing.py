@@ -66,8 +66,9 @@ def _short_name(operation: Any) -> str:
 def changes(plan: Plan, node: Node, judge: Judge = judge) -> list[Cause]:
     """Why the tuples that reach a state may differ on a replay, even if the spout emits the same ones."""
     before = ancestors(plan, node)
-    causes = [cause for other in before if other.id != node.id for cause in _in_node(other, judge)]
-    causes += [cause for other in before for cause in _by_partition(plan, other, judge)]
+    earlier = [other for other in before if other.id != node.id]
+    causes = [cause for other in earlier for cause in _in_node(other, judge)]
+    causes += [cause for other in earlier for cause in _by_partition(plan, other, judge)]
     updater = node.spec.updater if isinstance(node, ProcessorNode) else None
     return list(dict.fromkeys([*causes, *_judged([updater], judge)]))
 
