@@ -87,7 +87,7 @@ def on_page(setting: dict[str, Any]) -> str:
     default = setting.get("default", {})
     shown = default[0] if isinstance(default, list) else f"{default:g}" if isinstance(default, float) else default
     words = setting["description"][0].lower() + setting["description"][1:]
-    end = "" if default == {} else f"; default: {str(shown).lower()}"
+    end = "" if default == {} else f"; default: {str(shown).lower() if isinstance(shown, bool) else shown}"
     return f"{'required: ' if setting['required'] else ''}{words}{end}"
 
 

@@ -19,6 +19,7 @@ from trident_py.state import (
     Location,
     Needs,
     QueryFunction,
+    Reading,
     State,
     StateClass,
     StateFactory,
@@ -263,6 +264,10 @@ class RedisState(StateFactory):
     @property
     def location(self) -> Location:
         return self.place.location
+
+    @property
+    def reading(self) -> Reading:
+        return Reading.CURRENT
 
     @property
     def place(self) -> RedisPlace:

@@ -2,6 +2,7 @@
 
 from ..rows import InsertIgnoreUpdater, RowUpdater
 from .maps.state import SqlMapState
+from .query import SqlQuery
 from .rows.append import AppendState
 from .rows.batch import BatchState
 from .rows.insert_ignore import InsertIgnoreState
@@ -16,5 +17,6 @@ __all__ = [
     "RowUpdater",
     "SequenceState",
     "SqlMapState",
+    "SqlQuery",
     "SqlWindowsStoreFactory",
 ]

@@ -50,6 +50,15 @@ def translated(text: str) -> str:
     return text.replace("%", "%%").replace("?", "%s")
 
 
+def bound(connection: Connection, parts: Sequence[str], parameters: Sequence[Any]) -> Any:
+    """Executes a statement of a user, with a parameter between two ``parts``. Its own ``?`` and ``%`` stay."""
+    if not isinstance(connection, FormatConnection):
+        return connection.execute("?".join(parts), tuple(parameters))
+    cursor = connection.raw.cursor()
+    cursor.execute("%s".join(part.replace("%", "%%") for part in parts), tuple(parameters))
+    return cursor
+
+
 def pinned(raw: Any, pin: Callable[[Any], None]) -> FormatConnection:
     """Pins the session's settings of a new connection; closes it if that fails."""
     try:

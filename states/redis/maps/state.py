@@ -14,6 +14,7 @@ from trident_py.state import (
     Needs,
     NonTransactionalMap,
     OpaqueMap,
+    Reading,
     SnapshottableMap,
     StateClass,
     StateFactory,
@@ -139,6 +140,10 @@ class RedisMapState(StateFactory):
     @property
     def location(self) -> Location:
         return self.place.location
+
+    @property
+    def reading(self) -> Reading:
+        return Reading.CURRENT
 
     @property
     def place(self) -> RedisPlace:

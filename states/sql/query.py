@@ -1,0 +1,200 @@
+"""SqlQuery: a SELECT asked for all tuples of a batch at once. Source in Storm: storm-jdbc, JdbcQuery and JdbcState."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trident_py.canonical import UnkeyableError, key_of, meant
+from trident_py.errors import StateError
+from trident_py.operations.base import TridentCollector
+from trident_py.state import Location, Needs, QueryFunction, Reading, ReadOnlyState, StateFactory
+from trident_py.tuples import Fields, FieldsLike, TridentTuple
+
+from ..columns.values import Column, Refused
+from .connection import Connection, bound
+from .selecting import Select
+from .store import needs_of_store, parsed, shown, store_of
+
+# SQLite takes 500 SELECTs in one statement and 32,766 parameters, PostgreSQL 65,535 parameters.
+QUESTIONS = 500
+PARAMETERS = 30_000
+_BINDABLE = (
+    str, int, float, bool, bytes, decimal.Decimal, datetime.date, datetime.time, type(None),
+)  # fmt: skip
+
+
+class SqlSource(ReadOnlyState):
+    """The state beside a SqlQuery: it holds nothing, the query has its own connection.
+
+    On replay: nothing, it is never written.
+    """
+
+
+@dataclass(frozen=True, repr=False)
+class SqlSourceFactory(StateFactory):
+    """Makes the state for `newStaticState`; says what each machine needs for the query."""
+
+    url: str
+
+    kind = "non-transactional"
+
+    @property
+    def stateName(self) -> str:
+        return shown(parsed(self.url))
+
+    @property
+    def needs(self) -> Needs:
+        return needs_of_store(self.url)
+
+    @property
+    def location(self) -> Location | None:
+        """None: a query never writes."""
+        return None
+
+    @property
+    def reading(self) -> Reading:
+        return Reading.CURRENT
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlSource:
+        return SqlSource()
+
+    def __repr__(self) -> str:
+        return f"SqlSourceFactory({shown(parsed(self.url))!r})"
+
+
+@dataclass(frozen=True, repr=False)
+class SqlQuery(QueryFunction):
+    """Asks a database for each tuple, and emits a tuple for every row of the answer: none, one or many.
+
+    ``select``: a SELECT with ``:name`` for an input field, or one ``?`` for each in their order. Values are bound by
+    the database driver, never put into the text. ``inFields``: with a type ("day date") a value is checked and stored
+    as in a table of ours. ``outFields``: one for each column, in their order; with a type it is read as from a table of
+    ours. `source` is the state to ask:
+
+        names = SqlQuery(url, "SELECT name FROM users WHERE id = :id", "id", "name")
+        stream.stateQuery(topology.newStaticState(names.source), "id", names, "name")
+
+    It runs where the tuples are, once for each batch and partition, as one statement for each 500 different questions.
+    A row that is still uncommitted is not seen. On replay: it asks again, and the answer may have changed; declare it
+    ``deterministic(...)`` if it never does. Raises DefinitionError for a text and fields that do not fit.
+    """
+
+    url: str
+    select: str
+    inFields: FieldsLike
+    outFields: FieldsLike
+    _select: Select = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        where = parsed(self.url).render_as_string(hide_password=False)
+        derived: dict[str, Any] = {"url": where, "inFields": Fields.of(self.inFields or ())}
+        derived["outFields"] = Fields.of(self.outFields)
+        derived["_select"] = Select.of(self.select, derived["inFields"])
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+        for fields in (self._inputs, self._outputs):
+            for column in fields:
+                _ = column is None or column.family  # raises DefinitionError for an unknown type
+
+    @property
+    def source(self) -> SqlSourceFactory:
+        """The factory of the state to ask, for `newStaticState`."""
+        return SqlSourceFactory(self.url)
+
+    def batchRetrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
+        """The rows for each tuple. Raises FailedException if the database is away, StateError for a value that cannot
+        be bound and for a query that the database refuses."""
+        questions: dict[tuple, int] = {}
+        values: list[list[Any]] = []
+        asked = []
+        for row in tuples:
+            given = [self._bound(row, name) for name in Fields.of(self.inFields)]
+            number = questions.setdefault(key_of(given), len(values))
+            if number == len(values):
+                values.append(given)
+            asked.append(number)
+        answers = self._answers(values)
+        return [answers[number] for number in asked]
+
+    def execute(self, tuple: TridentTuple, result: Any, collector: TridentCollector) -> None:
+        for row in result:
+            collector.emit(row)
+
+    def _answers(self, values: list[list[Any]]) -> list[list[tuple]]:
+        """The rows of each question."""
+        names = list(Fields.of(self.inFields))
+        columns = [_encoded(column, names[i], [row[i] for row in values]) for i, column in enumerate(self._inputs)]
+        places = [columns[names.index(name)] for name in self._select.names]
+        at_once = min(QUESTIONS, PARAMETERS // max(len(places), 1))
+        answers: list[list[tuple]] = []
+        store = store_of(parsed(self.url))
+        with store.reading() as connection, store.errors(f"run {self!r}"):
+            for start in range(0, len(values), at_once):
+                part = [[column[i] for column in places] for i in range(start, min(start + at_once, len(values)))]
+                answers += self._asked(connection, part, store.dialect.decoder)
+        return answers
+
+    def _asked(self, connection: Connection, part: list[list[Any]], decoder: Any) -> list[list[tuple]]:
+        parameters = [value for row in part for value in row]
+        cursor = bound(connection, self._select.together(len(part)), parameters)
+        self._check_columns([column[0] for column in cursor.description][1:])
+        decoders = [None if column is None else decoder(column) for column in self._outputs]
+        answers: list[list[tuple]] = [[] for _ in part]
+        for number, *row in cursor.fetchall():
+            answers[number].append(tuple(_decoded(value, read) for value, read in zip(row, decoders, strict=True)))
+        return answers
+
+    def _check_columns(self, names: list[str]) -> None:
+        if len(names) != len(Fields.of(self.outFields)):
+            raise StateError(
+                f"{self!r}: the query has the columns ({', '.join(names)}), and outFields are ({self.outFields}). Name "
+                "one field for each column"
+            )
+
+    def _bound(self, row: TridentTuple, name: str) -> Any:
+        value = row.getValueByField(name)
+        try:
+            plain = meant(value)
+            if isinstance(plain, _BINDABLE):
+                return plain
+            why = "the query takes texts, numbers, booleans, bytes, dates and times"
+        except UnkeyableError as error:
+            why = error.reason
+        raise StateError(f"{self!r}: field {name!r} of {row!r} cannot be bound ({type(value).__name__}): {why}")
+
+    @property
+    def _inputs(self) -> list[Column | None]:
+        return _columns(Fields.of(self.inFields))
+
+    @property
+    def _outputs(self) -> list[Column | None]:
+        return _columns(Fields.of(self.outFields))
+
+    def __repr__(self) -> str:
+        return f"SqlQuery({shown(parsed(self.url))!r}, {self.select!r})"
+
+
+def _columns(fields: Fields) -> list[Column | None]:
+    """The column of each field that has a type."""
+    return [Column(name, fields.types[name]) if name in fields.types else None for name in fields]
+
+
+def _encoded(column: Column | None, name: str, values: Sequence[Any]) -> Sequence[Any]:
+    if column is None:
+        return values
+    try:
+        return column.encode(values)
+    except Refused as why:
+        bad = values[why.index]
+        raise StateError(
+            f"field {name!r} ({column.ddl}) cannot hold {bad!r} ({type(bad).__name__}): {why.reason}. Convert the "
+            "value before the query, or give the field another type"
+        ) from None
+
+
+def _decoded(value: Any, read: Any) -> Any:
+    return value if read is None or value is None else read(value)
