@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from trident_py.errors import StateError
 from trident_py.state import BatchParticipant, Location, Needs, StateFactory
@@ -39,6 +39,7 @@ class SqlWindowsStoreFactory(MakesWindows):
 
     url: str
     table: str
+    kind: ClassVar[str] = "window"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "url", parsed(self.url).render_as_string(hide_password=False))

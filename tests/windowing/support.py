@@ -38,9 +38,10 @@ class CrashingStore(MakesWindows):
     inner: MakesWindows
     at: str
     when: frozenset[tuple[int, int]]
+    how: str = "fail"
 
     def windowState(self, config: WindowConfig, name: str) -> Any:
-        return Crashing(self.inner.windowState(config, name), at=self.at, when=set(self.when))
+        return Crashing(self.inner.windowState(config, name), at=self.at, when=set(self.when), how=self.how)
 
 
 _DONE: dict[str, int] = {}
