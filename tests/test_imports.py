@@ -23,7 +23,7 @@ LAYERS = [
     {"canonical"},
     {"config"},
     {"tuples", "patience", "sessions", "sqlcodes", "names", "needs", "metrics"},
-    {"blame"},
+    {"blame", "web"},
     {"chunks", "home", "documents"},
     {"operations"},
     {"state", "spouts"},
@@ -51,7 +51,7 @@ LAYERS = [
     {"testing"},
     {"display"},
     {"cli_spark"},
-    {"cli_states", "cli_doctor"},
+    {"cli_states", "cli_doctor", "cli_drpc"},
     {"events"},
     {"cli"},
 ]

@@ -23,6 +23,7 @@ import click
 
 from .blame import blame, describe_error
 from .cli_doctor import tell_health
+from .cli_drpc import drpc_client, serve_on, serve_options, served, tell_server
 from .cli_spark import SparkOptions, spark_options
 from .cli_states import check, states
 from .config import Config
@@ -50,47 +51,108 @@ def trident() -> None:
 trident.add_command(states)
 trident.add_command(check)
 trident.add_command(events)
+trident.add_command(drpc_client)
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """The options that `run` and `drpc serve` share."""
+
+    target: str
+    local: bool
+    checkpoint: str | None
+    available_now: bool
+    as_json: bool
+    name: str | None
+    settings: tuple[str, ...]
+    full: bool
+
+    def title(self) -> str:
+        return self.name or self.target.partition(":")[0].rsplit(".", 1)[-1]
+
+    def conf(self) -> Config:
+        return Config(with_context(settings_of(self.settings), command_line=True))
+
+    def check(self, options: SparkOptions) -> None:
+        """Gives Spark its options. Raises UsageError for options that contradict each other."""
+        if not self.local:
+            options.apply(self.title())
+        elif self.available_now:
+            raise click.UsageError("--available-now is for Spark; a run with --local ends with its spouts")
+        elif options.given:
+            raise click.UsageError("--local runs without Spark, and so without its options (--master, --conf ...)")
+
+    def __call__(self, conf: Config, serve: bool = False) -> int:
+        """Runs the topology to its end; with ``serve`` answers requests after that too, until Ctrl-C or SIGTERM."""
+        topology = load(self.target)
+        show_guarantees(topology.guarantees(conf), conf, self.as_json)
+        with cluster_for(self.local, self.checkpoint) as cluster:
+            only_now = {"availableNow": True} if self.available_now and not self.local else {}
+            running = cluster.submitTopology(self.title(), conf, topology, **only_now)
+            if serve:
+                tell_server(running)
+            code = follow(running, JsonLines() if self.as_json else ProgressLine(self.title()))
+            if serve and code == 0 and not running.stopping.is_set():
+                serve_on(running)
+            return code
+
+
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of `Run` to a click command."""
+    for option in reversed(_RUN):
+        command = option(command)
+    return command
+
+
+_RUN = (
+    click.argument("target", metavar="MODULE:build"),
+    click.option("--local", is_flag=True, help="Run in this process, without a JVM."),
+    click.option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Folder that stores txids; default: checkpoints on Spark, none (in memory) with --local.",
+    ),
+    click.option("--available-now", is_flag=True, help="Process the data that is available, then end (Spark only)."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line on stdout, no progress line."),
+    click.option("--name", metavar="NAME", help="Name of the topology; default: the module's name."),
+    click.option(
+        "--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a configuration key to JSON or text."
+    ),
+    spark_options,
+    click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code."),
+)
 
 
 @trident.command()
-@click.argument("target", metavar="MODULE:build")
-@click.option("--local", is_flag=True, help="Run in this process, without a JVM.")
-@click.option(
-    "--checkpoint",
-    metavar="DIR",
-    help="Folder that stores txids; default: checkpoints on Spark, none (in memory) with --local.",
-)
-@click.option("--available-now", is_flag=True, help="Process the data that is available, then end (Spark only).")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line on stdout, no progress line.")
-@click.option("--name", metavar="NAME", help="Name of the topology; default: the module's name.")
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a configuration key to JSON or text.")
-@spark_options
-@click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code.")
-def run(
-    target: str, local: bool, checkpoint: str | None, available_now: bool, as_json: bool, name: str | None,
-    settings: tuple[str, ...], full: bool, **spark: Any,
-) -> None:  # fmt: skip
+@run_options
+def run(**options: Any) -> None:
     """Run the topology that the function build of MODULE returns, until its spouts end, or Ctrl-C."""
-    name = name or target.partition(":")[0].rsplit(".", 1)[-1]
-    options = SparkOptions(**spark)
-    if not local:
-        options.apply(name)
-    elif available_now:
-        raise click.UsageError("--available-now is for Spark; a run with --local ends with its spouts")
-    elif options.given:
-        raise click.UsageError("--local runs without Spark, and so without its options (--master, --conf ...)")
-    conf = Config(with_context(settings_of(settings), command_line=True))
-
-    def body() -> int:
-        topology = load(target)
-        show_guarantees(topology.guarantees(conf), conf, as_json)
-        with cluster_for(local, checkpoint) as cluster:
-            only_now = {"availableNow": True} if available_now and not local else {}
-            running = cluster.submitTopology(name, conf, topology, **only_now)
-            return follow(running, JsonLines() if as_json else ProgressLine(name))
-
+    chosen, conf = _chosen(options)
     with terminable():
-        sys.exit(guarded(body, full))
+        sys.exit(guarded(lambda: chosen(conf), chosen.full))
+
+
+@trident.group()
+def drpc() -> None:
+    """Requests to the states of a running topology."""
+
+
+@drpc.command()
+@run_options
+@serve_options
+def serve(port: int, host: str | None, acl: str | None, **options: Any) -> None:
+    """Run a topology and answer its DRPC functions over HTTP, until Ctrl-C or SIGTERM."""
+    chosen, conf = _chosen(options)
+    served(conf, port, host, acl)
+    with terminable():
+        sys.exit(guarded(lambda: chosen(conf, serve=True), chosen.full))
+
+
+def _chosen(options: dict[str, Any]) -> tuple[Run, Config]:
+    own = {field.name: options.pop(field.name) for field in dataclasses.fields(Run)}
+    chosen = Run(**own)
+    chosen.check(SparkOptions(**options))
+    return chosen, chosen.conf()
 
 
 @trident.command()
@@ -260,7 +322,8 @@ def origin(error: BaseException) -> str:
 def _pin_hash_seed(arguments: list[str]) -> None:
     """Restarts a local run with PYTHONHASHSEED=0, unless one is set, so that all runs have the same order of sets, as
     on Spark. Only a new process can change the seed."""
-    if arguments[:1] == ["run"] and "--local" in arguments and "PYTHONHASHSEED" not in os.environ:
+    runs = arguments[:1] == ["run"] or arguments[:2] == ["drpc", "serve"]
+    if runs and "--local" in arguments and "PYTHONHASHSEED" not in os.environ:
         os.environ["PYTHONHASHSEED"] = "0"
         os.execv(sys.executable, sys.orig_argv)
 

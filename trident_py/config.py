@@ -34,6 +34,10 @@ class Config(dict[str, Any]):
     TRANSACTIONAL_ZOOKEEPER_SERVERS = "transactional.zookeeper.servers"
     TRANSACTIONAL_ZOOKEEPER_PORT = "transactional.zookeeper.port"
     DRPC_REQUEST_TIMEOUT_SECS = "drpc.request.timeout.secs"
+    DRPC_HTTP_PORT = "drpc.http.port"
+    DRPC_HTTP_HOST = "drpc.http.host"
+    DRPC_QUEUE_SIZE = "drpc.queue.size"
+    DRPC_AUTHORIZER_ACL_FILENAME = "drpc.authorizer.acl.filename"
     DRPC_WORKER_THREADS = "drpc.worker.threads"
 
     # Keys that Storm's setters and its scheduler use. They are kept and have no effect.
@@ -178,6 +182,14 @@ def _more(value: Any) -> bool:
     return _seconds(value) and value > 0
 
 
+def _port(value: Any) -> bool:
+    return _counts(value) and value < 65_536
+
+
+def _name(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
 def _names(value: Any) -> bool:
     names = [value] if isinstance(value, str) else value
     return isinstance(names, list | tuple) and all(isinstance(name, str) and name for name in names)
@@ -190,10 +202,14 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_START_WAIT_SECS: (_seconds, "a number of seconds, at least 0"),
     Config.TOPOLOGY_STOP_GRACE_SECS: (_seconds, "a number of seconds, at least 0"),
     Config.DRPC_REQUEST_TIMEOUT_SECS: (_more, "a number of seconds, more than 0"),
+    Config.DRPC_HTTP_PORT: (lambda value: value == 0 or _port(value), "a port, 1 to 65535, or 0 for any free one"),
+    Config.DRPC_HTTP_HOST: (_name, "a host name or an address"),
+    Config.DRPC_QUEUE_SIZE: (_counts, "a number of requests, at least 1"),
+    Config.DRPC_AUTHORIZER_ACL_FILENAME: (_name, "the name of a file"),
     Config.DRPC_WORKER_THREADS: (_counts, "a number of threads, at least 1"),
     Config.TOPOLOGY_ERROR_VALUES: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_HOME_NETWORK: (lambda value: isinstance(value, bool), "true or false"),
-    Config.TOPOLOGY_HOME_PORT: (lambda value: _counts(value) and value < 65_536, "a port, 1 to 65535"),
+    Config.TOPOLOGY_HOME_PORT: (_port, "a port, 1 to 65535"),
     Config.TOPOLOGY_CHECKPOINTS: (lambda value: isinstance(value, str), "a folder or a URI"),
     Config.TOPOLOGY_CLOCK: (callable, "a function without parameters that returns milliseconds since 1970"),
     Config.TOPOLOGY_PROBE: (lambda value: isinstance(value, bool), "true or false"),

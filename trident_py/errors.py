@@ -104,8 +104,8 @@ class DRPCExecutionException(TridentError):
     """A DRPC request failed; the message names the cause. It is not tried again.
 
     ``type``, as in Storm: "FAILED_REQUEST" (the function raised an exception, or there is no such function),
-    "SERVER_SHUTDOWN" (its topology has ended, or too many requests wait), "SERVER_TIMEOUT", or, from a server,
-    "INTERNAL_ERROR".
+    "SERVER_SHUTDOWN" (its topology has ended), "SERVER_TIMEOUT", "INTERNAL_ERROR"; and "SERVER_BUSY" (a server has too
+    many requests already: send it again).
     """
 
     def __init__(self, message: str, type: str = "FAILED_REQUEST") -> None:

@@ -74,7 +74,7 @@ class LocalCluster:
         running = LocalRunningTopology(name, run, programs, self.checkpoints, functions)
         if functions is not None:
             functions.begin(running, programs)
-        self._running = [other for other in self._running if other.isActive or other.requests] + [running]
+        self._running = [other for other in self._running if other.isOpen] + [running]
         running.start()
         return running
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .client import DRPCClient
 from .local_drpc import LocalDRPC, default_drpc
 
-__all__ = ["LocalDRPC", "default_drpc"]
+__all__ = ["DRPCClient", "LocalDRPC", "default_drpc"]

@@ -9,18 +9,19 @@ from concurrent.futures import Future
 from functools import partial
 
 from ..config import Config
+from ..context import with_context
 from ..errors import DRPCExecutionException
 from ..plan import DRPCNode, Plan, ProcessorNode, describe
 from ..processors import Answer
 from ..run.program import Program, compile_functions
 from ..run.progress import RunningTopology
+from .limits import THREADS, TIMEOUT_SECONDS
 from .local_drpc import LocalDRPC, default_drpc
+from .servers import SharedServer, server_of
 from .workers import Request, Workers
 
 log = logging.getLogger("trident_py")
 
-TIMEOUT_SECONDS = 600.0
-THREADS = 16
 _CLOSING_SECONDS = 5.0
 
 
@@ -34,24 +35,30 @@ class Functions:
         self._running: RunningTopology | None = None
         self._needs: dict[str, set[str]] = {}
         self._forget: list[Callable[[], None]] = []
+        self._conf = conf
+        self._server: SharedServer | None = None
 
     def begin(self, running: RunningTopology, programs: Sequence[Program]) -> None:
-        """Registers the functions. ``programs``: the components with batches, whose states the functions may ask.
+        """Registers the functions and starts their server, if the conf has one. ``programs``: the components with
+        batches, whose states the functions may ask.
 
-        Raises DefinitionError, having registered none, if another run answers one of them.
+        Raises DefinitionError if the server cannot start; the run is then over.
         """
         self._running = running
+        try:
+            self._server = server_of(self._conf)
+        except BaseException:
+            running.abandon()
+            raise
         for function, program in self._programs.items():
             asked = _states(program)
             self._needs[function] = {other.component for other in programs if asked & _states(other)}
-        places = [(_place(program), name) for name, program in self._programs.items()]
-        for drpc, name in places:
-            drpc.check_free(name)
-        for drpc, name in places:
-            drpc.register(name, self)
-            self._forget.append(partial(drpc.forget, name, self))
-        for program in self._programs.values():
+            for drpc in [_place(program), *([self._server.drpc] if self._server else [])]:
+                drpc.register(function, self)
+                self._forget.append(partial(drpc.forget, function, self))
             _tell_ends(program)
+        if self._server is not None:
+            log.info("DRPC of %s at %s", self.name, self._server.url)
 
     @property
     def name(self) -> str:
@@ -62,6 +69,16 @@ class Functions:
     def is_active(self) -> bool:
         """Whether the topology's batches go on. One whose spouts are exhausted gives its functions to another."""
         return self._running is not None and self._running.isActive
+
+    @property
+    def url(self) -> str:
+        """Where its server is; "" without one."""
+        return "" if self._server is None else self._server.url
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait for a thread."""
+        return self._workers.waiting
 
     def ask(self, function: str, args: str, timeout: float | None) -> tuple[Future[str], float]:
         """Asks; returns the answer to come, and for how many seconds to wait for it. Raises DRPCExecutionException."""
@@ -87,12 +104,19 @@ class Functions:
             forget()
         self._workers.end(reason)
         self._workers.join(_CLOSING_SECONDS)
+        if self._server is not None:
+            self._server.leave()
 
 
 def functions_of(plan: Plan, conf: dict) -> Functions | None:
-    """The functions of a built topology, None if it has none. ``conf`` has the run's context."""
+    """The functions of a built topology, None if it has none. ``conf`` has the run's context.
+
+    Raises DefinitionError if another run answers one of them.
+    """
     own = {key: value for key, value in conf.items() if key != Config.TOPOLOGY_DETERMINISM_CHECK}
-    programs = compile_functions(plan, own)
+    programs = compile_functions(plan, with_context(own, home=None))  # the engine is where the objects are
+    for program in programs:
+        _place(program).check_free(program.component)
     return Functions(programs, own) if programs else None
 
 

@@ -37,6 +37,10 @@ class Workers:
         self._unserved = 0  # requests that wait or run
         self._ended = ""
 
+    @property
+    def waiting(self) -> int:
+        return self._waiting.qsize()
+
     def put(self, request: Request) -> None:
         """Takes a request. Raises DRPCExecutionException after `end`."""
         with self._lock:

@@ -58,6 +58,12 @@ class Progress:
 class Requests(Protocol):
     """The DRPC functions of a run."""
 
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def waiting(self) -> int: ...
+
     def end(self, reason: str) -> None:
         """Answers no further requests. Those that wait fail with this reason. Called once or more."""
 
@@ -77,6 +83,7 @@ class RunningTopology:
     def __init__(self, name: str, components: list[str], requests: Requests | None = None) -> None:
         self.name = name
         self.requests = requests
+        self._answers = requests is not None
         self.events: list[Event] = []
         self.attempts: dict[int, int] = {}
         self.exception: TopologyError | None = None
@@ -111,6 +118,11 @@ class RunningTopology:
 
     def __exit__(self, *exception: object) -> None:
         self.stop()
+
+    @property
+    def isOpen(self) -> bool:
+        """Whether it is active, or still answers requests after its spouts are exhausted."""
+        return self.isActive or self._answers
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
         """Waits for the run to end. Returns True once it has ended or was stopped, False after ``timeout`` seconds.
@@ -176,6 +188,11 @@ class RunningTopology:
         for component in self.progress:
             name = f"trident-{component}"
             threading.Thread(target=self._run, args=(component,), name=name, daemon=True).start()
+
+    def abandon(self) -> None:
+        """Called in place of `start` if the submission fails after all."""
+        self._clean_up()
+        self._over()
 
     def _run(self, component: str) -> None:
         error: TopologyError | None = None
@@ -255,6 +272,7 @@ class RunningTopology:
         self._ended.set()
 
     def _end_requests(self, reason: str) -> None:
+        self._answers = False
         if self.requests is not None:
             self.requests.end(f"topology {self.name!r} answers no more: {reason}")
 
@@ -272,7 +290,7 @@ class Stopwatch:
 
 def kill(running: Sequence[RunningTopology], name: str) -> None:
     """Stops the topology of this name. Raises TridentError if none is active, or answers requests after its end."""
-    there = [each for each in running if each.isActive or (each.requests and not each.stopping.is_set())]
+    there = [each for each in running if each.isOpen]
     found = [each for each in there if each.name == name]
     for each in found:
         each.stop()

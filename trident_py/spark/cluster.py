@@ -12,9 +12,10 @@ from pyspark.sql import SparkSession
 
 from .. import home
 from ..context import with_context
+from ..drpc.functions import functions_of
 from ..errors import TridentError
 from ..run.program import Program, compile_plan
-from ..run.progress import RunningTopology, kill
+from ..run.progress import Requests, RunningTopology, kill
 from ..topology import Topology
 from ..topology.topology import check_submission
 from .checkpoint import checkpoint_of
@@ -81,8 +82,11 @@ class SparkCluster:
         workers_home = self._homes.for_workers(self.spark, topology.plan, conf or {})
         settings = with_context(conf or {}, topology=name, run=run, home=workers_home)
         programs = compile_plan(topology.plan, settings)
-        running = SparkRunningTopology(self, name, run, programs, availableNow)
-        self._running = [other for other in self._running if other.isActive] + [running]
+        functions = functions_of(topology.plan, settings)
+        running = SparkRunningTopology(self, name, run, programs, availableNow, functions)
+        if functions is not None:
+            functions.begin(running, programs)
+        self._running = [other for other in self._running if other.isOpen] + [running]
         running.start()
         return running
 
@@ -117,9 +121,15 @@ class SparkRunningTopology(RunningTopology):
     """
 
     def __init__(
-        self, cluster: SparkCluster, name: str, run: str, programs: list[Program], available_now: bool
+        self,
+        cluster: SparkCluster,
+        name: str,
+        run: str,
+        programs: list[Program],
+        available_now: bool,
+        requests: Requests | None,
     ) -> None:
-        super().__init__(name, [program.component for program in programs])
+        super().__init__(name, [program.component for program in programs], requests)
         assert cluster._homes is not None
         self.run = run
         self._components = {
