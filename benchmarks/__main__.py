@@ -6,6 +6,7 @@ import sys
 
 from . import (
     bulk_rows,
+    drpc,
     fingerprints,
     gateway,
     growth,
@@ -31,6 +32,7 @@ GROUPS = {
     "local": in_process,
     "fingerprints": fingerprints,
     "gateway": gateway,
+    "drpc": drpc,
     "kafka": kafka,
 }
 

@@ -54,7 +54,7 @@ class Engine:
     def _task(self, level: int, partition: int) -> LevelTask:
         key = (level, partition)
         if key not in self._tasks:
-            self._tasks[key] = LevelTask(self, self.program, level, partition)
+            self._tasks[key] = LevelTask(self, self.program, level, partition, encodes=False)
         return self._tasks[key]
 
     def state(self, program: Program, node: ProcessorNode, index: int, count: int, batch: BatchInfo) -> Any:

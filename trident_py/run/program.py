@@ -26,7 +26,7 @@ from .ways import ways
 
 FAILURE = -1
 REPORT = -2
-Row = tuple[int, int, bytes]
+Row = tuple[int, int, Any]
 
 
 @dataclass(frozen=True)

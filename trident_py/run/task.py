@@ -49,10 +49,16 @@ class StateSource(Protocol):
 
 
 class LevelTask:
-    """One partition of one level: the processors of its stages, wired to each other and to the exchanges."""
+    """One partition of one level: the processors of its stages, wired to each other and to the exchanges.
 
-    def __init__(self, memory: StateSource, program: Program, level: int, partition: int) -> None:
+    ``encodes``: chunks leave as bytes; otherwise as they are, for a level in the same thread.
+    """
+
+    def __init__(
+        self, memory: StateSource, program: Program, level: int, partition: int, encodes: bool = True
+    ) -> None:
         self.memory = memory
+        self.encodes = encodes
         self.program = program
         self.level = level
         self.partition = partition
@@ -199,14 +205,15 @@ class LevelTask:
             self.failed = True
             return
         if tag == REPORT or (self.level > 0 and tag not in self.arriving):
-            self.out.append((self.partition if tag >= 0 else 0, tag, bytes(block)))
+            passed = block if isinstance(block, Chunk) else bytes(block)
+            self.out.append((self.partition if tag >= 0 else 0, tag, passed))
             return
         if self.failed:
             return
         if self.level == 0:
             self._emit_spout(Descriptor.decode(block))
             return
-        chunk = Chunk.decode(block)
+        chunk = block if isinstance(block, Chunk) else Chunk.decode(block)
         with no_collection():
             for node_id, port in self.arriving[tag].receivers:
                 if node_id in self.stage_of:
@@ -241,11 +248,12 @@ class LevelTask:
                 raise _Failed(node, error) from error
 
     def _send(self, exchange: Exchange, chunk: Chunk) -> None:
-        sent = self.sent.get(exchange.tag, 0)
-        self.sent[exchange.tag] = sent + chunk.length
-        route = Route(self.batch.txid, self.partition, sent, exchange.partitions)
+        before = self.sent.get(exchange.tag, 0)
+        self.sent[exchange.tag] = before + chunk.length
+        route = Route(self.batch.txid, self.partition, before, exchange.partitions)
         for target, part in self._partitioner(exchange).split(chunk, route):
-            self.out.append((target, exchange.tag, part.only(exchange.fields).encode()))
+            sent = part.only(exchange.fields)
+            self.out.append((target, exchange.tag, sent.encode() if self.encodes else sent))
 
     def _partitioner(self, exchange: Exchange) -> Partitioner:
         """This task's own partitioner."""
