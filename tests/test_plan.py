@@ -86,3 +86,11 @@ def test_nodes_are_of_three_kinds() -> None:
     topology = TridentTopology()
     counting(topology, "a")
     assert {type(node) for node in topology.plan().nodes} == {SpoutNode, ProcessorNode, PartitionNode}
+
+
+def test_what_workers_run_has_no_drpc_streams() -> None:
+    topology = TridentTopology()
+    topology.newDRPCStream("f").stateQuery(topology.newStaticState(MemoryMapState.Factory()), "args", MapGet(), "n")
+    stream = topology.newStream("s", FixedBatchSpout("v", 1, (1,))).filter(lambda *values: True)
+    plan = topology.build().plan
+    assert [node.id for node in plan.without_requests().nodes] == [stream.node_id - 1, stream.node_id]

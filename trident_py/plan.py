@@ -115,6 +115,12 @@ class Plan:
             parts.setdefault(root(node.id), []).append(node)
         return [Plan(tuple(nodes)) for nodes in parts.values()]
 
+    def without_requests(self) -> Plan:
+        """The components that workers may run: without those of DRPC streams, which the driver answers."""
+        parts = [part for part in self.components() if not any(isinstance(node, DRPCNode) for node in part.nodes)]
+        ids = {node.id for part in parts for node in part.nodes}
+        return Plan(tuple(node for node in self.nodes if node.id in ids))
+
     def updates(self) -> list[tuple[ProcessorNode, StateUse]]:
         """The nodes that update a state, each with the state."""
         processors = [node for node in self.nodes if isinstance(node, ProcessorNode) and node.committer]

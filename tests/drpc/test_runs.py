@@ -13,11 +13,11 @@ import pytest
 from states.sql import SqlMapState
 from trident_py import DRPCExecutionException, FailedException, LocalCluster, LocalDRPC, TopologyError, TridentTopology
 from trident_py.drpc import default_drpc
-from trident_py.operations.builtin import Count, MapGet
 from trident_py.state import BatchParticipant, MemoryMapState
 from trident_py.testing import FeederBatchSpout, FixedBatchSpout
 
 from .functions import fed_words, word_count, words
+from .load import answers_beside_batches
 
 
 @pytest.fixture
@@ -193,43 +193,14 @@ def test_a_request_waits_for_the_states_that_it_asks_and_for_no_others(drpc: Loc
     assert drpc.execute("words", "a") == [[1]]
 
 
-CLIENTS, BATCHES = 16, 40
-
-
 @pytest.mark.parametrize("kind", ["memory", "opaque", "transactional"])
 def test_sixteen_clients_see_every_complete_batch_while_batches_go_on(
-    drpc: LocalDRPC, cluster: LocalCluster, kind: str, tmp_path: Any
+    cluster: LocalCluster, kind: str, tmp_path: Any
 ) -> None:
     """An answer has all batches that were complete when it was asked, and none that had not begun when it came."""
     factory = MemoryMapState.Factory() if kind == "memory" else _sql(kind, tmp_path)
-    topology, feeder = TridentTopology(), FeederBatchSpout("word")
-    counts = topology.newStream("s", feeder).groupBy("word").persistentAggregate(factory, Count(), "n")
-    asked_of = topology.newDRPCStream("count", drpc).groupBy("args")
-    asked_of.stateQuery(counts.parallelismHint(2), "args", MapGet(), "n").project("n")
-    running = cluster.submitTopology("t", {}, topology.build())
-    over, wrong, asked = threading.Event(), [], [0] * CLIENTS
-    fed = [0]
-
-    def ask(client: int) -> None:
-        while not over.is_set():
-            least = running.txid or 0
-            answer = drpc.execute("count", "b", 30)
-            found, most = answer[0][0] or 0, fed[0]
-            asked[client] += 1
-            if not least <= found <= most:
-                wrong.append((least, found, most))
-
-    threads = [threading.Thread(target=ask, args=(client,)) for client in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for number in range(BATCHES):
-        fed[0] = number + 1
-        feeder.feed([("b",), ("a",), ("c",)], timeout=60)
-    over.set()
-    for thread in threads:
-        thread.join(60)
+    wrong, asked = answers_beside_batches(cluster, factory, 40)
     assert wrong == [] and min(asked) > 0
-    assert drpc.execute("count", "b") == [[BATCHES]]
 
 
 def _sql(kind: str, folder: Any) -> SqlMapState:

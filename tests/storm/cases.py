@@ -52,6 +52,12 @@ def wider() -> list[Recorded]:
 
 
 @cache
+def drpc() -> list[Recorded]:
+    """Requests: queries over several partitions, branches, joins, aggregates, several functions, what is refused."""
+    return [Recorded(entry["case"], entry["result"]) for entry in _lines("drpc.jsonl.gz")]
+
+
+@cache
 def random() -> list[Recorded]:
     pairs = zip(_lines("cases.jsonl.gz"), _lines("results.jsonl.gz"), strict=True)
     return [Recorded(case, result) for case, result in pairs]

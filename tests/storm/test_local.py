@@ -31,6 +31,15 @@ def test_a_case_made_by_hand_gives_what_storm_gave(recorded: cases.Recorded, clu
         assert diff(recorded.case, recorded.result, ours) == {}, ours["error"]
 
 
+@pytest.mark.parametrize("recorded", cases.drpc(), ids=lambda recorded: recorded.name)
+def test_requests_get_what_storm_answered(recorded: cases.Recorded, cluster: Any) -> None:
+    ours = run(recorded.case, cluster)
+    if recorded.name in DEVIATIONS:
+        check(recorded, ours)
+    else:
+        assert diff(recorded.case, recorded.result, ours) == {}, ours["error"]
+
+
 def _wrong(part: list[cases.Recorded], cluster: Any) -> dict[str, Any]:
     """What differs, by the names of the cases."""
     now = [r for r in part if r.name not in DEVIATIONS]
@@ -65,4 +74,4 @@ def test_a_deviation_from_storm_is_what_the_table_says(recorded: cases.Recorded,
 
 
 def test_every_deviation_has_its_case() -> None:
-    assert set(DEVIATIONS) <= {r.name for r in cases.handmade() + cases.systematic()}
+    assert set(DEVIATIONS) <= {r.name for r in cases.handmade() + cases.systematic() + cases.drpc()}

@@ -139,5 +139,5 @@ def _tell_ends(program: Program) -> None:
     if len(ends) > 1:
         answer = next(node for node in ends if isinstance(node, ProcessorNode) and isinstance(node.spec, Answer))
         last = plan.by_id[plan.by_id[answer.parents[0]].parents[0]]
-        text = "the DRPC stream %s has %d ends: it answers with that of its first line, #%d %s"
+        text = "the DRPC stream %s has %d ends: it answers with that of its line, #%d %s"
         log.info(text, program.component, len(ends), last.id, describe(last))

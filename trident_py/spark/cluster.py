@@ -77,9 +77,10 @@ class SparkCluster:
         if self._homes is None:
             raise TridentError("this SparkCluster is shut down; create a new one")
         check_submission(name, conf, topology)
-        check_cluster(self.spark, topology.plan, conf or {}, self._named)
+        on_workers = topology.plan.without_requests()
+        check_cluster(self.spark, on_workers, conf or {}, self._named)
         run = uuid.uuid4().hex
-        workers_home = self._homes.for_workers(self.spark, topology.plan, conf or {})
+        workers_home = self._homes.for_workers(self.spark, on_workers, conf or {})
         settings = with_context(conf or {}, topology=name, run=run, home=workers_home)
         programs = compile_plan(topology.plan, settings)
         functions = functions_of(topology.plan, settings)
@@ -93,7 +94,7 @@ class SparkCluster:
     def examine(self, conf: dict | None, topology: Topology) -> Health:
         """Checks what `submitTopology` checks on a cluster (``docs/doctor.md``), and starts nothing."""
         check_submission("examined", conf, topology)
-        return examine(self.spark, topology.plan, conf or {}, self._named, again=True)
+        return examine(self.spark, topology.plan.without_requests(), conf or {}, self._named, again=True)
 
     def killTopology(self, name: str) -> None:
         """Stops a topology after its current attempt. Raises TridentError if none of this name is active."""

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import DefinitionError
 from ..partitioning import Identity
 from ..plan import DRPCNode, Node, PartitionNode, Plan, ProcessorNode, SpoutNode, StateUse, describe
-from ..processors import Answer
+from ..processors import Answer, Collect, Keep, Peek
 from ..state import Reading, StateFactory
 
 
@@ -34,20 +34,24 @@ def with_answers(plan: Plan) -> Plan:
 
 
 def last_statement(component: Plan, source: Node) -> Node:
-    """The node whose tuples answer the requests of a DRPC stream: the end of its first line.
+    """The node whose tuples answer the requests of a DRPC stream: the end of its line.
 
-    Where the stream branches, the line goes on with the statement that was written first. So a statement that is added
-    later changes the answer only if it follows the answer.
+    Where the stream branches, branches that only look at tuples (`_looks`) are beside the line; of the others it goes
+    on with the one that was written first. So a statement that is added later changes the answer only if it follows the
+    answer, or if the line only looked from the branch on.
     """
     node = source
-    while (following := next((child for child, _ in component.children(node)), None)) is not None:
-        node = following
+    while children := [child for child, _ in component.children(node)]:
+        node = next((child for child in children if not _looks(component, child)), children[0])
     return node
 
 
-def ends(component: Plan) -> list[Node]:
-    """The nodes that no other node reads."""
-    return [node for node in component.nodes if next(component.children(node), None) is None]
+def _looks(component: Plan, node: Node) -> bool:
+    """Whether this node and all behind it only filter, peek or record: such a branch has no rows of its own."""
+    looks = isinstance(node, PartitionNode) or (
+        isinstance(node, ProcessorNode) and isinstance(node.spec, Keep | Peek | Collect)
+    )
+    return looks and all(_looks(component, child) for child, _ in component.children(node))
 
 
 def _answer(source: DRPCNode, last: Node, number: int) -> list[Node]:
