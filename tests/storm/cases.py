@@ -2,8 +2,8 @@
 
 141 made by hand and 1,000 random ones came with the oracle; 1,442 go systematically through operations,
 aggregators, state kinds, failures and arity slips; 600 random ones (`shapes`) are about the order of updates and
-queries of states in a batch, 400 (`wider`) draw every operation. Those at which Storm hangs are left out. Of an error
-the results tell the processor and the code that raised it too, read off the stack.
+queries of states in a batch, 400 (`wider`) draw every operation, 25 (`drpc`) are about requests. Those at which Storm
+hangs are left out. Of an error the results tell the processor and the code that raised it too, read off the stack.
 """
 
 from __future__ import annotations

@@ -63,6 +63,16 @@ MEANINGS = (
         "IllegalArgumentException: slideLength (?P<what>'.*') should always be less than windowLegth (?P<fields>'.*')",
         f"DefinitionError: slideLength (?P<what>'.*?') should always be less than windowLength (?P<fields>'.*?'){ANY}",
     ),
+    Meaning(
+        "an update by a DRPC stream",
+        r"WrappedInvalidTopologyException: .* subscribes from non-existent component \[\$mastercoord-bg1\]",
+        f"DefinitionError: the DRPC stream 'f' would update the state {ANY}",
+    ),
+    Meaning(
+        "a DRPC stream with a spout's",
+        "RuntimeException: Cannot join DRPC stream with streams originating from other spouts",
+        f"DefinitionError: Cannot join DRPC stream with streams originating from other spouts{ANY}",
+    ),
     Meaning("thrown", "IllegalStateException: thrown by the function", "RuntimeError: thrown by the function"),
     Meaning(
         "one of a chain of aggregators emitted nothing",
