@@ -26,7 +26,7 @@ from trident_py.metrics.tallies import Tallies
 from trident_py.operations import BaseFilter, BaseFunction, MultiReducer
 from trident_py.operations.builtin import Count
 from trident_py.state import BaseStateUpdater, State, StateFactory
-from trident_py.testing import FixedBatchSpout, collect
+from trident_py.testing import FeederBatchSpout, FixedBatchSpout, collect
 
 
 class Measured(BaseFilter):
@@ -149,14 +149,20 @@ def test_a_spout_in_the_driver_registers_metrics_in_open() -> None:
 
 
 def test_listeners_see_the_metrics_of_each_committed_batch() -> None:
-    seen = []
-    topology = TridentTopology()
-    topology.newStream("words", FixedBatchSpout("word", 2, *WORDS)).each("word", Measured())
+    seen: list[tuple[str, Any]] = []
+    feeder, topology = FeederBatchSpout("word"), TridentTopology()
+    topology.newStream("words", feeder).each("word", Measured())
     with LocalCluster() as cluster:
         running = cluster.submitTopology("metrics", {}, topology.build())
-        running.addListener(lambda event, progress: seen.append(progress and progress.metrics.get("dropped")))
+        running.addListener(
+            lambda event, progress: seen.append((event.kind, progress and progress.metrics.get("dropped")))
+        )
+        for word in ("horse", "ox", "donkey"):
+            feeder.feed([(word,)], timeout=20)
+        feeder.close()
         running.awaitTermination(20)
-    assert seen[-2:] == [2, None], "committed; ended, which is an event of no component"
+    committed = [dropped for kind, dropped in seen if kind == "committed"]
+    assert committed == [1, 1, 2] and seen[-1] == ("ended", None), "the end is an event of no component"
 
 
 def test_a_gauge_that_fails_is_an_event_and_fails_no_batch() -> None:
