@@ -128,6 +128,7 @@ def test_a_driver_killed_before_any_call_of_the_store_loses_and_doubles_nothing(
 PLACES = [("hdfs", "batches"), ("s3", "manifest"), ("hdfs", "files"), ("s3", "files")]
 
 
+@pytest.mark.whole("test_batches_are_published_and_replayed")
 @pytest.mark.parametrize(("kind", "mode"), PLACES)
 def test_a_driver_killed_at_any_step_loses_and_doubles_nothing_in_a_store(
     request: pytest.FixtureRequest, tmp_path: Path, kind: str, mode: str

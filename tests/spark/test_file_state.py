@@ -36,7 +36,10 @@ def read(spark: Any, folder: Any, format: str = "parquet") -> Counter[tuple]:
     return Counter(map(tuple, rows))
 
 
-@pytest.mark.parametrize("mode", ["files", "batches", "manifest"])
+MODES = [pytest.param("files", marks=pytest.mark.whole), pytest.param("batches", marks=pytest.mark.whole), "manifest"]
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_spark_sees_whole_batches_and_each_row_once(spark: Any, tmp_path: Path, mode: str) -> None:
     """It reads while batches are published and, where they are, compacted and deleted."""
     more = {"compact": "1MB", "grace": "30s"} if mode == "manifest" else {}

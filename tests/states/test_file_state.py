@@ -50,9 +50,11 @@ class TestParquet(FileContract):
     format = "parquet"
 
 
+@pytest.mark.whole("test_every_type_comes_back_as_it_was")
 class TestCsv(FileContract):
     format = "csv"
 
 
+@pytest.mark.whole("test_every_type_comes_back_as_it_was")
 class TestJson(FileContract):
     format = "json"

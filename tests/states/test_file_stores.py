@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -51,7 +52,7 @@ def state(place: Any, **more: Any) -> FileState:
     return FileState(f"{place.root}/rows", columns=COLUMNS, storage=place.storage, **more)
 
 
-@pytest.mark.one_of_each
+@pytest.mark.whole("test_batches_are_published_and_replayed")
 class TestContract(PlainContract):
     """Without the processes that are forked here: a forked process must not use its parent's connections. Drivers that
     are killed there are in tests/faults/test_file_state.py."""
@@ -106,7 +107,7 @@ def test_of_many_that_make_one_name_at_once_one_does(place: Any) -> None:
 
 def test_a_file_takes_its_final_name_whole(place: Any) -> None:
     store = state(place).store()
-    with store.writer("hidden/a") as file:
+    with closing(store.writer("hidden/a")) as file:
         file.write(b"1" * (6 << 20))
         assert "final" not in [entry.name for entry in store.names("")]
     assert store.place("hidden/a", "final")
@@ -114,7 +115,7 @@ def test_a_file_takes_its_final_name_whole(place: Any) -> None:
         assert not store.place("hidden/a", "final")
     with store.open("final") as opened:
         assert opened.read() == b"1" * (6 << 20)
-    with store.writer("hidden/b") as file:
+    with closing(store.writer("hidden/b")) as file:
         file.write(b"2")
     assert store.place("hidden/b", "final") and store.read("final") == b"2"  # of a decision that was withdrawn
     assert not store.place("hidden/none", "final")
