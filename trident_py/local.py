@@ -18,7 +18,7 @@ from .run.agreement import Seeded, Standing
 from .run.batch_loop import BatchLoop
 from .run.deciding import DECIDED
 from .run.opening import SETTLED
-from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan
+from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
 from .run.progress import Requests, RunningTopology, kill, log
 from .run.task import run_attempt
 from .run.worker_memory import end_run, task_for
@@ -212,5 +212,8 @@ class LocalComponent:
             raise TridentError("LocalCluster needs the descriptors of every attempt")
         program = self.program
         return run_attempt(
-            program, lambda level, partition: task_for(program, level, partition, batch), batch, descriptors
+            program,
+            lambda level, partition: task_for(program, level, partition, batch),
+            batch,
+            descriptor_rows(descriptors),
         )

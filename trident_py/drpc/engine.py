@@ -14,7 +14,6 @@ from ..plan import ProcessorNode
 from ..run.checking import Twin
 from ..run.program import AttemptOutcome, BatchInfo, Program, RequestInfo
 from ..run.task import LevelTask, run_attempt
-from ..spouts.coordination import Descriptor
 from ..spouts.requests import DRPCSpout
 from ..state import Reading, StateFactory
 from ..state.roles import Closes
@@ -40,10 +39,10 @@ class Engine:
 
     def answer(self, args: str) -> str:
         """The answer as JSON: an array of rows, each an array. Raises DRPCExecutionException with the cause."""
-        payload = Chunk.of_rows(ARGS, [(args,)]).encode()
+        chunk = Chunk.of_rows(ARGS, [(args,)])
         batch = RequestInfo(random.randrange(1, _IDS), 0, run=self._run)
         try:
-            outcome = run_attempt(self.program, self._task, batch, [Descriptor(0, 0, payload)])
+            outcome = run_attempt(self.program, self._task, batch, [(0, 0, chunk)])
         finally:
             _close(self._of_request)
         if outcome.failures:

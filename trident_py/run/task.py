@@ -26,7 +26,6 @@ from .program import (
     NodeReport,
     Program,
     Row,
-    descriptor_rows,
     encode_failure,
     failure_of,
     failure_rows,
@@ -211,7 +210,7 @@ class LevelTask:
         if self.failed:
             return
         if self.level == 0:
-            self._emit_spout(Descriptor.decode(block))
+            self._emit_spout(tag, block)
             return
         chunk = block if isinstance(block, Chunk) else Chunk.decode(block)
         with no_collection():
@@ -219,11 +218,15 @@ class LevelTask:
                 if node_id in self.stage_of:
                     self._deliver(node_id, port, chunk)
 
-    def _emit_spout(self, descriptor: Descriptor) -> None:
-        node = self.program.lowered.plan.by_id[self.spouts[descriptor.spout]]
+    def _emit_spout(self, spout: int, block: Any) -> None:
+        """Emits what a descriptor says; a chunk is what the spout has emitted."""
+        node = self.program.lowered.plan.by_id[self.spouts[spout]]
+        if isinstance(block, Chunk):
+            self._guard(node, lambda: self._emitted(node, block))
+            return
         processor = self._processor(node)
         assert isinstance(processor, SpoutProcessor)
-        self._guard(node, lambda: processor.emit_batch(descriptor.payload))
+        self._guard(node, lambda: processor.emit_batch(Descriptor.decode(block).payload))
 
     def _deliver(self, node_id: int, port: int, chunk: Chunk) -> None:
         node = self.program.lowered.plan.by_id[node_id]
@@ -309,13 +312,12 @@ def run_attempt(
     program: Program,
     task_for: Callable[[int, int], LevelTask],
     batch: BatchInfo,
-    descriptors: Iterable[Descriptor],
+    rows: Iterable[Row],
 ) -> AttemptOutcome:
     """Runs one attempt in this process, level after level. In each level all tasks execute first, then all commit.
 
-    ``task_for(level, partition)`` gives a task.
+    ``task_for(level, partition)`` gives a task. ``rows``: what arrives at level 0.
     """
-    rows = list(descriptor_rows(descriptors))
     for level in range(program.level_count):
         tasks = [task_for(level, partition) for partition in range(program.partitions(level))]
         rows = list(_run_level(tasks, batch, rows))
