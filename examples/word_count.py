@@ -1,16 +1,18 @@
-"""TridentWordCount of storm-starter, line by line. Its DRPC half comes with DRPC (see docs/word_count.md).
+"""TridentWordCount of storm-starter, line by line, with its DRPC query (see docs/word_count.md).
 
     python -m trident_py run --local examples.word_count:build        in this process, no JVM
     python -m trident_py run examples.word_count:build                on Spark
+    python -m trident_py drpc serve examples.word_count:build         on Spark; then, in another terminal:
+    python -m trident_py drpc-client -f words "cat the dog jumped"
 
 Source: examples/storm-starter/src/jvm/org/apache/storm/starter/trident/TridentWordCount.java (Apache Storm).
 """
 
 from __future__ import annotations
 
-from trident_py import Fields, LocalCluster, TridentTopology, Values
+from trident_py import Fields, LocalCluster, LocalDRPC, TridentTopology, Values
 from trident_py.operations import BaseFunction
-from trident_py.operations.builtin import Count
+from trident_py.operations.builtin import Count, FilterNull, MapGet
 from trident_py.testing import FixedBatchSpout, MemoryMapState, stored
 
 
@@ -21,7 +23,7 @@ class Split(BaseFunction):
             collector.emit(Values(word))
 
 
-def build(cycle: bool = False, state=None) -> TridentTopology:
+def build(cycle: bool = False, state=None, drpc: LocalDRPC | None = None) -> TridentTopology:
     """The topology; ``cycle=True`` is Storm's example, which never ends."""
     spout = FixedBatchSpout(
         Fields("sentence"),
@@ -35,7 +37,7 @@ def build(cycle: bool = False, state=None) -> TridentTopology:
     spout.setCycle(cycle)
 
     topology = TridentTopology()
-    (
+    wordCounts = (
         topology.newStream("spout1", spout)
         .parallelismHint(16)
         .each(Fields("sentence"), Split(), Fields("word"))
@@ -43,17 +45,27 @@ def build(cycle: bool = False, state=None) -> TridentTopology:
         .persistentAggregate(state or MemoryMapState.Factory(), Count(), Fields("count"))
         .parallelismHint(16)
     )
+    (
+        topology.newDRPCStream("words", drpc)
+        .each(Fields("args"), Split(), Fields("word"))
+        .groupBy(Fields("word"))
+        .stateQuery(wordCounts, Fields("word"), MapGet(), Fields("count"))
+        .each(Fields("count"), FilterNull())
+        .project(Fields("word", "count"))
+    )
     return topology
 
 
 def main() -> None:
-    state = MemoryMapState.Factory()
+    state, drpc = MemoryMapState.Factory(), LocalDRPC()
     with LocalCluster() as cluster:
-        running = cluster.submitTopology("wordCounter", {}, build(state=state).build())
+        running = cluster.submitTopology("wordCounter", {}, build(state=state, drpc=drpc).build())
         running.awaitTermination()
         counts = stored(state)
+        asked = drpc.execute("words", "cat the dog jumped")
     for (word,), count in sorted(counts.items(), key=lambda item: (-item[1].curr, item[0])):
         print(f"{count.curr:3} {word}")
+    print("DRPC RESULT:", sorted(asked))
 
 
 if __name__ == "__main__":

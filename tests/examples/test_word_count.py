@@ -53,5 +53,7 @@ def test_two_batches_give_storms_counts() -> None:
 def test_the_module_prints_its_counts() -> None:
     command = [sys.executable, "-W", "error", "-m", "examples.word_count"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
-    assert done.stdout.splitlines()[:4] == ["  5 the", "  3 to", "  2 and", "  2 be"]
+    lines = done.stdout.splitlines()
+    assert lines[:4] == ["  5 the", "  3 to", "  2 and", "  2 be"]
+    assert lines[-1] == "DRPC RESULT: [['jumped', 1], ['the', 5]]"
     assert done.stderr == ""
