@@ -16,6 +16,7 @@ from . import (
     scale,
     sql_maps,
     sqlite_updates,
+    windows,
     word_count,
 )
 from .measure import MeasurementFailed
@@ -27,6 +28,7 @@ GROUPS = {
     "sqlite": sqlite_updates,
     "rows": bulk_rows,
     "maps": sql_maps,
+    "windows": windows,
     "growth": growth,
     "scale": scale,
     "local": in_process,

@@ -128,3 +128,19 @@ def two_stages(batches: int) -> list[float]:
         second.write.format("noop").mode("append").save()
 
     return run_batches(session(), body, batches)
+
+
+def tumbling_window(folder: str, batches: int) -> list[float]:
+    """Spark's own windows in event time: one sum for each window of 10 s, a file for each batch."""
+    from pyspark.sql import functions as F
+
+    spark = session({"spark.sql.shuffle.partitions": "2"})
+    source = spark.readStream.schema("time bigint, value bigint").option("maxFilesPerTrigger", 1).parquet(folder)
+    stamped = source.select(F.timestamp_millis("time").alias("at"), "value").withWatermark("at", "0 seconds")
+    sums = stamped.groupBy(F.window("at", "10 seconds")).agg(F.sum("value"))
+    with tempfile.TemporaryDirectory() as checkpoint:
+        writer = sums.writeStream.format("noop").outputMode("append").option("checkpointLocation", checkpoint)
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        found = [progress for progress in query.recentProgress if progress["numInputRows"]]
+    return [progress["batchDuration"] / 1000 for progress in found][:batches]

@@ -16,13 +16,14 @@ from typing import Any
 import psutil
 
 import trident_py
-from states.sql import SqlMapState
+from states.sql import SqlMapState, SqlWindowsStoreFactory
 from trident_py import Fields, LocalCluster, RunningTopology, TridentTopology, TridentTuple, Values
 from trident_py.operations import BaseFunction
 from trident_py.operations.builtin import Count, Sum
 from trident_py.spouts import FileSpout
 from trident_py.state import SILENT, MapCombinerAggStateUpdater, persist
 from trident_py.testing import FixedBatchSpout, MemoryMapState, Split
+from trident_py.windowing import Duration, InMemoryWindowsStoreFactory, TumblingDurationWindow
 
 from .sqlite_updates import batches as sqlite_batches
 
@@ -257,3 +258,21 @@ def watched_workers() -> Iterator[list[int]]:
     finally:
         done.set()
         thread.join()
+
+
+def tumbling_window(folder: str, store: str) -> dict[str, Any]:
+    """A window of 10 s in event time and its sum, a file for each batch; seconds of each, and the memory at the end."""
+    with on_spark() as (cluster, checkpoints):
+        stores: dict[str, Any] = {
+            "memory": InMemoryWindowsStoreFactory(),
+            "SQLite": SqlWindowsStoreFactory(f"sqlite:///{checkpoints.parent}/window.db", "window"),
+        }
+        topology = TridentTopology()
+        spout = FileSpout(folder, Fields("time bigint", "value bigint"), batchSize=1_000_000)
+        stream = topology.newStream("in", spout).parallelismHint(2)
+        config = TumblingDurationWindow.of(Duration.seconds(10)).withTimestampField("time")
+        stream.window(config, stores[store], ["value"], Sum(), ["sum"])
+        seconds = run(cluster, topology).seconds
+        processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+        python = [process for process in processes if "python" in process.name()]
+        return {"seconds": seconds, "megabytes": sum(process.memory_info().rss for process in python) / 1e6}

@@ -243,6 +243,27 @@ def kernels_for(parts: Sequence[Part], group: Fields | None) -> tuple[str, ...] 
     return kernels if group is not None and len(group) and len(kernels) == len(parts) else None
 
 
+def kernel_of(aggregator: Any, chunks: Sequence[Chunk], inputs: Fields) -> int | None:
+    """The count or the sum of all tuples by a kernel; None if the aggregator has none, or if it would not be exact."""
+    kernel = aggregator.kernel if isinstance(aggregator, CombinerAggregator) else None
+    if kernel == "count":
+        return sum(chunk.length for chunk in chunks)
+    if kernel != "sum" or len(inputs) == 0:
+        return None
+    total = 0
+    for chunk in chunks:
+        column = chunk.columns[inputs[0]]
+        if isinstance(column, list) or not pa.types.is_int64(column.type) or column.null_count:
+            return None
+        for at in range(0, len(column), _MERGE_ROWS):
+            part = column.slice(at, _MERGE_ROWS)
+            ends = pc.min_max(part)
+            if max(abs(ends["min"].as_py()), abs(ends["max"].as_py())) > _SAFE_SUM // _MERGE_ROWS:
+                return None
+            total += pc.sum(part).as_py()
+    return total
+
+
 class KernelProcessor(Processor):
     """Computes grouped counts and sums as tables of partial results, merged when they grow and at the end.
 

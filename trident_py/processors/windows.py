@@ -17,6 +17,7 @@ from ..operations.roles import CleansUp, Prepares
 from ..state import StateUpdater
 from ..tuples import Fields, TridentTuple
 from ..windowing import CountWindow, DurationWindow, Trigger, WindowConfig, WindowState
+from .aggregate import kernel_of
 from .base import NodeContext, Processor, Spec
 from .folds import as_aggregator
 from .states import PartitionPersist
@@ -111,6 +112,10 @@ class WindowUpdater(StateUpdater):
             collector.emit([*row, *beside])
 
         results = TridentCollector(emit if beside else collector.emit, collector.reportError)
+        total = kernel_of(self.aggregator, chunks, self.inputs)
+        if total is not None:
+            results.emit((total,))
+            return
         value = fold.init(trigger.number, results)
         for chunk in chunks:
             for part in chunk.slices():
