@@ -20,6 +20,7 @@ SERVERS = ("mariadb", "postgresql")
 STORES = {*DATABASES, "mysql", "redis"}
 TOPICS = "tests/kafka/test_transactional_contract.py::TestTransactionalTopic"
 COMPACTED_TOPICS = "tests/kafka/test_compacted_contract.py::TestOpaque"
+REDIS = "tests/redis_states/test_redis_contract.py"
 
 # Who passes the contract of all states (tests/contracts/state.py), and where.
 CONTRACT = {
@@ -30,6 +31,7 @@ CONTRACT = {
     )},
     TOPICS: ("",),
     COMPACTED_TOPICS: ("",),
+    **{f"{REDIS}::{name}": ("",) for name in ("TestOpaque", "TestTransactional")},
 }  # fmt: skip
 
 # What else is promised: a fault, and the tests that show it, each with the stores on which it does.
@@ -39,6 +41,7 @@ FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_every_state.py::test_a_driver_killed_before_any_statement": DATABASES,
         "test_transactional_faults.py::test_a_driver_killed_at_every_step": ("",),
         "test_compacted_faults.py::test_a_driver_killed_at_every_step": ("",),
+        "test_redis_faults.py::test_a_driver_killed_at_every_step": ("",),
         "test_kill_points.py::test_what_it_left_is_whole_partitions_over_exact_batches": ("one", "published"),
     },
     "a driver killed before the checkpoint has the batch": {
@@ -64,6 +67,7 @@ FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_wrong_stores.py::test_the_older_of_two_drivers": DATABASES,
         "test_transactional_faults.py::test_a_driver_that_sleeps_is_shut_out": ("",),
         "test_compacted_faults.py::test_a_driver_that_sleeps_is_shut_out": ("",),
+        "test_redis_faults.py::test_a_driver_that_sleeps_is_shut_out": ("",),
         "test_runs.py::test_a_second_driver_on_a_checkpoint": ("",),
     },
     "another number of partitions": {
@@ -71,12 +75,14 @@ FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_wrong_stores.py::test_an_append_begun_in_two_partitions": DATABASES,
         "test_transactional_faults.py::test_another_number_of_partitions": ("",),
         "test_compacted_faults.py::test_any_number_of_partitions": ("",),
+        "test_redis_faults.py::test_any_number_of_partitions": ("",),
         "test_replays.py::test_a_forgotten_batch_may_be_replayed_in_another_number": ("",),
     },
     "a checkpoint lost": {
         "test_wrong_stores.py::test_a_deleted_checkpoint": DATABASES,
         "test_transactional_faults.py::test_a_lost_checkpoint_stops": ("",),
         "test_compacted_faults.py::test_a_lost_checkpoint_stops": ("",),
+        "test_redis_faults.py::test_a_lost_checkpoint_stops": ("",),
         "test_lineage.py::test_a_lost_checkpoint_stops_with_the_choices": ("",),
     },
     "a store that is away at the start": {
@@ -159,7 +165,9 @@ def test_every_promise_of_the_contract_is_kept_on_every_store_in_make_test(quick
     pairs = [(promise, store) for promise in promises for store in DATABASES]
     missing = {(promise, store) for promise, store in pairs if not shown(quick, f"::{promise}", store)}
     in_kafka = [id_ for id_ in quick if id_.startswith((TOPICS, COMPACTED_TOPICS))]
-    assert missing | {(promise, "kafka") for promise in promises if not shown(in_kafka, f"::{promise}", "")} == set()
+    in_redis = [id_ for id_ in quick if id_.startswith(REDIS)]
+    missing |= {(promise, "kafka") for promise in promises if not shown(in_kafka, f"::{promise}", "")}
+    assert missing | {(promise, "redis") for promise in promises if not shown(in_redis, f"::{promise}", "")} == set()
 
 
 @pytest.mark.parametrize("state", CONTRACT)

@@ -8,7 +8,8 @@ parameter comes once: each store, state and step, not each of them with each oth
     promise: ``@pytest.mark.whole("test_a_driver_killed_at_any_step")``.
 ``one_of_each``
     More than pytest knows is a parameter: each name of those that one ``parametrize`` lists together, and the fields of
-    a frozen dataclass. The classes that inherit a test share its cases; one without a database is a store of its own.
+    a frozen dataclass. The classes that inherit a test share its cases; one without a database has a store of its own:
+    Kafka, Redis, or files.
 
 ``test_tiers.py`` holds that no promise is left without a case, on any store.
 """
@@ -27,6 +28,8 @@ Value = tuple[Hashable, Hashable]
 """A parameter, and which of its values: the id of an object, as values need not be hashable."""
 
 
+SERVERS = ("kafka", "redis")
+"""The fixtures of stores that are no databases."""
 COLLECTED = pytest.StashKey[list[pytest.Item]]()
 """Where a run keeps all tests that it has collected, before `-m` and `-k` choose among them."""
 
@@ -57,8 +60,9 @@ def values(item: pytest.Function) -> Iterator[Value]:
         else:
             names = together.get(name, (name,))
             yield names, tuple(id(item.callspec.params[each]) for each in names)
-    if more and item.cls is not None and "database" not in getattr(item, "fixturenames", ()):
-        yield ("database",), ()
+    fixtures = getattr(item, "fixturenames", ())
+    if more and item.cls is not None and "database" not in fixtures:
+        yield ("database",), tuple(name for name in SERVERS if name in fixtures)
 
 
 def _listed_together(item: pytest.Function) -> dict[str, tuple[str, ...]]:

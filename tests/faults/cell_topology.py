@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 from states.files import FileState
 from states.kafka import CompactedTopicState
+from states.redis import RedisDataType, RedisDataTypeDescription, RedisMapState, RedisState, RedisStateUpdater
+from states.redis.rows import RedisStoreMapper
 from states.sql import (
     AppendState,
     BatchState,
@@ -30,7 +33,6 @@ COLUMNS = ("id string", "sender string", "place bigint", "of string", "n bigint"
 NAMES = tuple(column.split()[0] for column in COLUMNS)
 MAPS = {"non-transactional": "nonTransactional", "transactional": "transactional", "opaque": "opaque"}
 ROWS: dict[str, Any] = {
-    "upsert": lambda url, table: CompactedTopicState(*topic_of(url, table), COLUMNS[0], COLUMNS[1:], partitions=2),
     "insert-ignore": lambda url, table: InsertIgnoreState(url, table, key="id", columns=COLUMNS),
     "append": lambda url, table: AppendState(url, table, columns=COLUMNS),
     "batch": lambda url, table: batch_state(url, table),
@@ -45,8 +47,38 @@ def batch_state(url: str, table: str) -> Any:
     return FileState(f"{url}/{table}", columns=COLUMNS, visible="batches" if table == "more_rows" else "files")
 
 
+@dataclass(frozen=True)
+class CellMapper(RedisStoreMapper):
+    """The row under its id, as JSON."""
+
+    hash: str
+
+    def getDataTypeDescription(self) -> RedisDataTypeDescription:
+        return RedisDataTypeDescription(RedisDataType.HASH, self.hash)
+
+    def getKeyFromTuple(self, tuple: Any) -> str:
+        return tuple.getValueByField("id")
+
+    def getValueFromTuple(self, tuple: Any) -> str:
+        return json.dumps([tuple.getValueByField("of"), tuple.getValueByField("n")])
+
+
+def upserted(url: str, table: str) -> tuple[Any, Any]:
+    """The state of kind upsert and its updater: a compacted topic, or texts in Redis."""
+    if not url.startswith("redis:"):
+        return CompactedTopicState(*topic_of(url, table), COLUMNS[0], COLUMNS[1:], partitions=2), RowUpdater()
+    database, hash = topic_of(url, table)
+    return RedisState(database, hash), RedisStateUpdater(CellMapper(hash))
+
+
+def map_state(url: str, kind: str, table: str, value: str) -> Any:
+    if not url.startswith("redis:"):
+        return getattr(SqlMapState, MAPS[kind])(url, table, "word string", value)
+    return getattr(RedisMapState, MAPS[kind])(*topic_of(url, table))
+
+
 def topic_of(url: str, table: str) -> tuple[str, str]:
-    """Brokers and topic: of "host:port#prefix" and a table's name."""
+    """Brokers and topic, or a database of Redis and a hash: of "host:port#prefix" and a table's name."""
     bootstrap, _, prefix = url.partition("#")
     return bootstrap, f"{prefix}-{table}"
 
@@ -118,16 +150,17 @@ class Cell:
         route = "id" if self.functions == "other keys" and self.kind != "sequence" else "sender"
         stream = stream.partitionBy(route)
         for name in self.states():
-            factory = Stepped(name, ROWS[self.kind](url, name))
-            stream.partitionPersist(factory, NAMES, InHalves(RowUpdater())).parallelismHint(PARTITIONS)
+            made, updater = upserted(url, name) if self.kind == "upsert" else (ROWS[self.kind](url, name), RowUpdater())
+            factory = Stepped(name, made)
+            stream.partitionPersist(factory, NAMES, InHalves(updater)).parallelismHint(PARTITIONS)
 
     def _maps(self, stream: Any, url: str) -> None:
-        make, words = getattr(SqlMapState, MAPS[self.kind]), stream.groupBy("word")
+        words = stream.groupBy("word")
         combined = {"listed": (Listed(), ["of", "n"], "total string"), "sums": (Sum(), ["n"], "total bigint")}
         for name, (combiner, fields, value) in combined.items():
             grouped = words.aggregate(fields, combiner, value.split()[0]).partitionBy("word")
             updater = InHalves(MapCombinerAggStateUpdater(combiner, "word", "total"))
-            factory = Stepped(name, make(url, name, "word string", value))
+            factory = Stepped(name, map_state(url, self.kind, name, value))
             grouped.partitionPersist(factory, ["word", "total"], updater).parallelismHint(PARTITIONS)
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
+import redis
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 from .cell_source import journal
@@ -101,6 +102,8 @@ def applied_tuples(url: str, table: str) -> Applied:
 
 def applied_records(url: str, table: str) -> Applied:
     """The last record of each key, by a client that knows nothing of ours."""
+    if url.startswith("redis:"):
+        return [(of, n) for of, n in texts(url, table).values()]
     last: dict[bytes, bytes] = {}
     consumer = Consumer({"bootstrap.servers": url.partition("#")[0], "group.id": "verdict", "log_level": 0,
                          "enable.partition.eof": True, "enable.auto.commit": False})  # fmt: skip
@@ -117,6 +120,20 @@ def applied_records(url: str, table: str) -> Applied:
     return [(row["of"], row["n"]) for row in map(json.loads, last.values())]
 
 
-def applied_words(url: str) -> Applied:
-    pairs = (entry.split("#") for (total,) in read(url, "SELECT total FROM listed") for entry in total.split())
+def texts(url: str, table: str) -> dict[str, Any]:
+    """The parsed texts of a hash in Redis, by a client that knows nothing of ours."""
+    database, _, prefix = url.partition("#")
+    with redis.Redis.from_url(database, decode_responses=True) as reader:
+        return {name: json.loads(text) for name, text in reader.hgetall(f"{prefix}-{table}").items()}
+
+
+def totals(url: str, table: str, kind: str) -> set[tuple[str, Any]]:
+    """Word and total of a map."""
+    if not url.startswith("redis:"):
+        return set(read(url, f"SELECT word, total FROM {table}"))
+    return {(word, value if kind == "non-transactional" else value[1]) for word, value in texts(url, table).items()}
+
+
+def applied_words(url: str, kind: str) -> Applied:
+    pairs = (entry.split("#") for _, total in totals(url, "listed", kind) for entry in total.split())
     return [(of, int(n)) for of, n in pairs]

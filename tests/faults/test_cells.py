@@ -22,10 +22,9 @@ from trident_py.guarantees.matrix import seen_as
 
 from .cell_source import FUNCTIONS, SPOUTS, Shrinking
 from .cell_topology import MAPS, Cell, CellStart
-from .cell_verdict import Tries, Verdict, applied_records, applied_rows, applied_tuples, applied_words
+from .cell_verdict import Tries, Verdict, applied_records, applied_rows, applied_tuples, applied_words, totals
 from .forks import run
 from .steps import STEPS, Fault
-from .stores import read
 
 Place = tuple[str, int]
 """A step, and the partition that takes it."""
@@ -45,6 +44,7 @@ ON_A_SERVER = [
     *(Cell("opaque", "other values", kind) for kind in ("opaque", "insert-ignore", "batch", "sequence", "window")),
 ]
 
+IN_REDIS = [cell for cell in CELLS if cell.kind in (*MAPS, "upsert")]
 IN_FILES = [cell for cell in CELLS if cell.kind == "batch" and cell.spout != "non-transactional"]
 
 
@@ -78,7 +78,8 @@ def killed(cell: Cell, url: str, folder: Path, at: Sequence[Place]) -> Tries:
 
 def measured(cell: Cell, url: str, tries: Tries) -> Verdict:
     applied_of = {"upsert": applied_records, "window": applied_tuples}.get(cell.kind, applied_rows)
-    tables = [applied_words(url)] if cell.kind in MAPS else [applied_of(url, table) for table in cell.states()]
+    rows = cell.kind not in MAPS
+    tables = [applied_of(url, table) for table in cell.states()] if rows else [applied_words(url, cell.kind)]
     verdicts = [tries.verdict(applied, tries.sent(cell.spout)) for applied in tables]
     assert verdicts == verdicts[:1] * len(verdicts)
     return verdicts[0]
@@ -119,7 +120,7 @@ def check(cell: Cell, url: str, folder: Path, at: Sequence[Place], guarantee: st
     assert verdict.strange == []
     SHOWS[guarantee](verdict)
     if guarantee == EXACTLY and cell.kind in MAPS:
-        assert set(read(url, "SELECT word, total FROM sums")) == tries.sums()
+        assert totals(url, "sums", cell.kind) == tries.sums()
 
 
 @pytest.fixture
@@ -163,6 +164,13 @@ def test_a_promised_cell_holds_in_files_too(cell: Cell, folder: Path) -> None:
     guarantee = told(cell).guarantee
     assert guarantee == EXACTLY
     check(cell, f"file://{folder}/files", folder, EVERY, guarantee)
+
+
+@pytest.mark.one_of_each
+@pytest.mark.parametrize("cell", IN_REDIS, ids=str)
+def test_a_cell_holds_in_redis_too(cell: Cell, redis: str, folder: Path) -> None:
+    guarantee = told(cell).guarantee
+    check(cell, f"{redis}#{folder.name}", folder, places(cell, guarantee), guarantee)
 
 
 @pytest.mark.parametrize("kind", STATE_KINDS)

@@ -10,6 +10,7 @@ import pytest
 import states
 from states.redis import FieldMapper, RedisMapState, RedisState
 from trident_py.errors import DefinitionError
+from trident_py.state import Needs
 
 
 def load(folder: Path, text: str) -> dict[str, Any]:
@@ -89,3 +90,25 @@ def test_the_guarantee_names_the_condition_that_redis_sets() -> None:
     assert first.guarantee == "exactly once"
     assert "if Redis loses no acknowledged write (appendonly yes, appendfsync always)" in first.reason
     assert second.guarantee == "at least once" and "Redis" not in second.reason
+
+
+@pytest.mark.parametrize(
+    ("url", "store", "needs"),
+    [
+        ("redis://localhost", "localhost:6379/0", ("localhost:6379",)),
+        ("redis://:hush@127.0.0.1:6379/0", "localhost:6379/0", ("127.0.0.1:6379",)),
+        ("rediss://me:hush@Redis.Example:7/3?timeout=1", "redis.example:7/3", ("redis.example:7",)),
+        ("redis://[::1]:7?db=2", "localhost:7/2", ("[::1]:7",)),
+    ],
+)
+def test_a_url_has_one_spelling_and_tells_what_a_machine_needs(url: str, store: str, needs: tuple[str, ...]) -> None:
+    for factory in (RedisMapState.opaque(url, "h"), RedisState(url, "h")):
+        assert factory.location.stores == {store} and factory.location.names == {"hash h"}
+        assert factory.needs == Needs(("redis",), "trident-py[redis]", needs)
+        assert "hush" not in factory.location.shown + repr(factory) + str(factory.needs)
+
+
+def test_a_socket_is_a_path_on_each_machine() -> None:
+    factory = RedisMapState.opaque("unix:///run/redis.sock?db=1")
+    assert factory.location.stores == {"/run/redis.sock/1"} and factory.location.names == {"strings"}
+    assert factory.needs == Needs(("redis",), "trident-py[redis]", paths=("/run/redis.sock",))

@@ -15,6 +15,7 @@ from contracts.crashing import Driver
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis_contract import COUNT
+from servers.waiting import soon
 
 from states.redis import RedisMapState
 from states.redis.scripts import BEGIN, COMMIT, PUBLISH
@@ -185,3 +186,26 @@ def test_a_server_killed_between_and_inside_batches_loses_and_doubles_nothing(ow
     assert factory.stored() == expected
     with client.Redis.from_url(server.url) as reader:
         assert reader.hget(factory.place.ledger("contract", "s"), "txid") == b"119"
+
+
+def test_a_replica_that_takes_over_without_the_last_batches_is_noticed(own_server: Callable[..., Any]) -> None:
+    """It had been given batch 2 when its link broke; the primary went on to batch 4, and was killed."""
+    primary = own_server("redis")
+    replica = own_server("redis", replicaof=f"127.0.0.1 {primary.port}")
+    with CuttingProxy("127.0.0.1", primary.port) as proxy:
+        factory = RedisMapState.opaque(f"redis://127.0.0.1:{proxy.port}/0", "counts")
+        driver = Driver(factory, SUM)
+        driver.batch(rows(a=1), 1)
+        driver.batch(rows(a=1), 2)
+        with client.Redis.from_url(replica.url) as other:
+            assert soon(lambda: other.hget(factory.place.ledger("contract", "s"), "txid") == b"2")
+            other.replicaof("NO", "ONE")
+        driver.batch(rows(a=1), 3)
+        driver.batch(rows(a=1), 4)
+        primary.kill()
+        proxy.target = ("127.0.0.1", replica.port)
+        proxy.cut()
+        with pytest.raises(StateError, match="has lost the batches after 2 up to 4, which it had acknowledged"):
+            driver.batch(rows(a=1), 5)
+        assert factory.stored() == {("a",): OpaqueValue(2, 2, 1)}
+        close_servers()
