@@ -39,6 +39,8 @@ FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
     "a driver killed at a step": {
         "test_every_state.py::test_a_driver_killed_at_any_step": DATABASES,
         "test_every_state.py::test_a_driver_killed_before_any_statement": DATABASES,
+        "test_file_state.py::test_a_driver_killed_at_any_step": ("files", "batches", "manifest"),
+        "test_file_state.py::test_a_driver_killed_before_any_call_of_the_store": ("task", "publish"),
         "test_transactional_faults.py::test_a_driver_killed_at_every_step": ("",),
         "test_compacted_faults.py::test_a_driver_killed_at_every_step": ("",),
         "test_redis_faults.py::test_a_driver_killed_at_every_step": ("",),

@@ -11,7 +11,7 @@ from unittest import mock
 
 import pytest
 from contracts.crashing import Driver
-from contracts.state import PlainContract
+from contracts.files import COLUMNS, FORKED, keep, promises
 from file_places import HdfsPlace, S3Place
 
 from states.files import FileState, RowUpdater
@@ -20,9 +20,6 @@ from trident_py.errors import DefinitionError, FailedException, StateError, Zomb
 from trident_py.testing.servers.hdfs import HdfsServer
 from trident_py.testing.servers.s3 import S3Server
 from trident_py.tuples import TridentTuple
-
-COLUMNS = ["word string", "n bigint"]
-
 
 
 @pytest.fixture(params=["hdfs", "s3"])
@@ -40,7 +37,7 @@ def batch(txid: int, size: int = 12) -> list[TridentTuple]:
     return [TridentTuple.of(["word", "n"], (f"w{n}", txid)) for n in range(size)]
 
 
-def values(*txids: int) -> Counter[tuple]:
+def rows_of(*txids: int) -> Counter[tuple]:
     return Counter(tuple(row) for txid in txids for row in batch(txid))
 
 
@@ -53,31 +50,12 @@ def state(place: Any, **more: Any) -> FileState:
 
 
 @pytest.mark.whole("test_batches_are_published_and_replayed")
-class TestContract(PlainContract):
-    """Without the processes that are forked here: a forked process must not use its parent's connections. Drivers that
-    are killed there are in tests/faults/test_file_state.py."""
-
-    test_a_driver_killed_at_any_point_goes_on_where_it_was = None
-    test_several_workers_write_their_partitions_at_once = None
-    test_the_factory_is_a_picklable_value_without_secrets = None
-
-    @pytest.fixture
-    def factory(self, place: Any) -> FileState:
-        return state(place)
-
-    def place(self, factory: FileState) -> str:
-        return factory.uri
-
-    def erase(self, factory: FileState) -> None:
-        _delete_all(factory.store(), "")
-
-
-def _delete_all(store: Any, folder: str) -> None:
-    for entry in store.names(folder):
-        name = f"{folder}/{entry.name}" if folder else entry.name
-        if "." not in entry.name and entry.name != "conditional":
-            _delete_all(store, name)
-        store.delete(name)
+@pytest.mark.parametrize(("promise", "values"), [each for each in promises() if each.values[0] not in FORKED])
+def test_a_promise_of_the_contract_holds_in_a_store(
+    place: Any, tmp_path: Path, promise: str, values: dict[str, Any]
+) -> None:
+    """Drivers that are killed there are in tests/faults/test_file_state.py."""
+    keep(promise, values, state(place), tmp_path)
 
 
 def names(factory: FileState) -> list[str]:
@@ -138,7 +116,7 @@ def test_batches_are_published_and_replayed(place: Any, mode: str) -> None:
     with pytest.raises(ZombieError):
         old.publish(4, 0, receipts)
     new.batch(batch(5), 5)
-    assert factory.stored() == values(1, 2, 3, 4, 5)
+    assert factory.stored() == rows_of(1, 2, 3, 4, 5)
     assert factory.store().names("_trident/staging") == []
     if mode == "manifest":
         assert len(factory.newest().files) == 3  # type: ignore[union-attr]
@@ -167,7 +145,7 @@ def test_a_publish_that_fails_anywhere_is_repeated(place: Any, call: str) -> Non
                 running.publish(1, 0, receipts)
             except FailedException:
                 continue
-    assert factory.stored() == values(1) and len(done) >= 2
+    assert factory.stored() == rows_of(1) and len(done) >= 2
 
 
 def test_an_s3_without_conditions_is_refused(s3: S3Server) -> None:
@@ -213,7 +191,7 @@ def test_a_server_that_is_killed_and_comes_back(tmp_path: Path) -> None:
             running.publish(2, 0, receipts)
         server.restart()
         running.publish(2, 0, receipts)
-        assert factory.stored() == values(1, 2)
+        assert factory.stored() == rows_of(1, 2)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,97 @@
+"""The contract of `state.py` for FileState: not as classes that inherit it, but as cases of one test each.
+
+Classes that inherit the contract share their cases in `make test` (tests/tiers.py), by the databases they are on; a
+folder is none of these.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from states.files import FileState
+from states.files.participant import FileParticipant
+from states.files.stores.base import FileStore
+from trident_py.errors import DefinitionError
+
+from .crashing import INSIDE
+from .state import PlainContract
+
+INSIDE["FileState"] = (FileParticipant, "_placed")
+COLUMNS = ["word string", "n bigint"]
+FORKED = (
+    "test_a_driver_killed_at_any_point_goes_on_where_it_was", "test_several_workers_write_their_partitions_at_once",
+)  # fmt: skip
+"""They fork: a forked process must not use its parent's connections."""
+
+
+class FileContract(PlainContract):
+    """The contract on a folder."""
+
+    def place(self, factory: FileState) -> str:
+        return factory.uri
+
+    def erase(self, factory: FileState) -> None:
+        if "://" not in factory.uri:
+            shutil.rmtree(factory.uri)
+            return
+        _delete_all(factory.store(), "")
+
+    def test_the_factory_is_a_picklable_value_without_secrets(self, factory: Any) -> None:  # type: ignore[override]
+        copy = pickle.loads(pickle.dumps(factory))
+        assert copy == factory == replace(factory)
+        assert hash(copy) == hash(factory)
+        assert factory.kind and factory.stateName == "rows"
+        secret = repr(FileState("s3://place/rows", storage={"secret_key": "hush", "region": "x"}))
+        assert "hush" not in secret and "s3://place/rows" in secret
+        for wrong in ("s3://me:hush@place/x", "nosuch://me:hush@place/x"):
+            with pytest.raises(DefinitionError) as told:
+                FileState(wrong)
+            assert "hush" not in str(told.value) and "FileState" in str(told.value)
+
+
+def promises() -> list[Any]:
+    """All tests of the contract with their arguments, for ``parametrize(("promise", "values"), ...)``."""
+    return [
+        pytest.param(name, values, id="-".join([name.removeprefix("test_"), *map(str, values.values())]))
+        for name in sorted(dir(FileContract))
+        if name.startswith("test_")
+        for values in _values_of(vars_of(name))
+    ]
+
+
+def keep(promise: str, values: dict[str, Any], factory: FileState, folder: Path) -> None:
+    """Runs one test of the contract."""
+    test = vars_of(promise)
+    folders = {"tmp_path": folder} if "tmp_path" in test.__code__.co_varnames[: test.__code__.co_argcount] else {}
+    test(FileContract(), factory, **folders, **values)
+
+
+def vars_of(name: str) -> Any:
+    return next(vars(each)[name] for each in FileContract.__mro__ if name in vars(each))
+
+
+def _values_of(test: Any) -> Iterator[dict[str, Any]]:
+    """The arguments that the test's own ``parametrize`` marks give it."""
+    marks = [mark for mark in vars(test).get("pytestmark", []) if mark.name == "parametrize"]
+    for chosen in itertools.product(*(mark.args[1] for mark in marks)):
+        values: dict[str, Any] = {}
+        for mark, value in zip(marks, chosen, strict=True):
+            names = [mark.args[0]] if isinstance(mark.args[0], str) else list(mark.args[0])
+            values |= dict(zip(names, [value] if isinstance(mark.args[0], str) else value, strict=True))
+        yield values
+
+
+def _delete_all(store: FileStore, folder: str) -> None:
+    for entry in store.names(folder):
+        name = f"{folder}/{entry.name}" if folder else entry.name
+        if "." not in entry.name and entry.name != "conditional":
+            _delete_all(store, name)
+        store.delete(name)
