@@ -19,9 +19,8 @@ from .connection import Connection, bound
 from .selecting import Select
 from .store import needs_of_store, parsed, shown, store_of
 
-# SQLite takes 500 SELECTs in one statement and 32,766 parameters, PostgreSQL 65,535 parameters.
-QUESTIONS = 500
-PARAMETERS = 30_000
+PARAMETERS = 30_000  # SQLite takes 32,766 in one statement, PostgreSQL 65,535
+TEXT = 4_000_000  # characters in one statement; MySQL takes 16 MiB by default, values included
 _BINDABLE = (
     str, int, float, bool, bytes, decimal.Decimal, datetime.date, datetime.time, type(None),
 )  # fmt: skip
@@ -78,7 +77,8 @@ class SqlQuery(QueryFunction):
         names = SqlQuery(url, "SELECT name FROM users WHERE id = :id", "id", "name")
         stream.stateQuery(topology.newStaticState(names.source), "id", names, "name")
 
-    It runs where the tuples are, once for each batch and partition, as one statement for each 500 different questions.
+    It runs where the tuples are, once for each batch and partition, as one statement for each 2,000 different questions
+    (SQLite: 500).
     A row that is still uncommitted is not seen. On replay: it asks again, and the answer may have changed; declare it
     ``deterministic(...)`` if it never does. Raises DefinitionError for a text and fields that do not fit.
     """
@@ -129,9 +129,10 @@ class SqlQuery(QueryFunction):
         names = list(Fields.of(self.inFields))
         columns = [_encoded(column, names[i], [row[i] for row in values]) for i, column in enumerate(self._inputs)]
         places = [columns[names.index(name)] for name in self._select.names]
-        at_once = min(QUESTIONS, PARAMETERS // max(len(places), 1))
         answers: list[list[tuple]] = []
         store = store_of(parsed(self.url))
+        most = PARAMETERS // max(len(places), 1), TEXT // (len(self.select) + 60)
+        at_once = max(1, min(store.dialect.selects, *most))
         with store.reading() as connection, store.errors(f"run {self!r}"):
             for start in range(0, len(values), at_once):
                 part = [[column[i] for column in places] for i in range(start, min(start + at_once, len(values)))]

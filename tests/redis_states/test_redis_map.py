@@ -14,7 +14,7 @@ import redis as client
 from contracts.crashing import Driver
 from redis_contract import COUNT
 
-from states.redis import RedisMapState
+from states.redis import RedisMapState, writer
 from states.redis.server import close_servers, server_of
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.errors import DefinitionError, FailedException, LineageError, StateError
@@ -227,6 +227,17 @@ def test_many_keys_are_one_step(redis: str, hash: str, reader: Any) -> None:
     assert factory.stored() == {(f"k{n}",): TransactionalValue(1, n) for n in range(12_345)}
     found = factory.makeState({}, None, 0, 1).multiGet([(f"k{n}",) for n in range(-5, 12_345)])
     assert found == [None] * 5 + list(range(12_345))
+
+
+def test_a_batch_too_large_for_one_step_is_refused_in_words(
+    redis: str, hash: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "MOST", 2)
+    factory = RedisMapState.opaque(redis, hash)
+    put(factory, 1, {("a",): 1, ("b",): 1})
+    with pytest.raises(StateError, match="partition 0 of batch 2 changes 3 keys, and one step of Redis takes 2"):
+        put(factory, 2, {("a",): 1, ("b",): 1, ("c",): 1})
+    assert factory.stored() == {("a",): OpaqueValue(1, 1, None), ("b",): OpaqueValue(1, 1, None)}
 
 
 def test_two_states_on_one_hash_are_refused(redis: str, hash: str) -> None:

@@ -89,9 +89,9 @@ def test_many_tuples_are_few_statements(users: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Select, "together", lambda self, many: statements.append(many) or real(self, many))
     query = SqlQuery(users, "SELECT name FROM users WHERE id = :id", "id", "name")
     names = {1: [("peter",)], 2: [("bob",)], 3: [("it's alice",)]}
-    ids = [n % 700 for n in range(5_000)]
+    ids = [n % 2_200 for n in range(5_000)]
     assert asked(query, *ids) == [names.get(n, []) for n in ids]
-    assert statements == [500, 200]  # each question once
+    assert statements == ([500] * 4 + [200] if users.startswith("sqlite") else [2_000, 200])  # each question once
     statements.clear()
     assert asked(query, *[n % 100 for n in range(1_000)]) == [names.get(n % 100, []) for n in range(1_000)]
     assert statements == [100]

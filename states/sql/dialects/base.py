@@ -45,6 +45,8 @@ class Dialect(Protocol):
     """The end of a SELECT from a temporary table so that rows keep the order in which they were written."""
     columnar: bool
     """Whether `combine` takes its batch as Arrow arrays; otherwise as lists."""
+    selects: int
+    """How many SELECTs a statement may have; where a server could take more, what was measured to cost nothing."""
 
     # -- opening
 

@@ -24,6 +24,7 @@ class MySql(MySqlMaps):
     port = 3306
     shared = " LOCK IN SHARE MODE"
     exclusive = " FOR UPDATE"
+    selects = 2_000
 
     def named(self, connection: Connection, table: str) -> str:
         folds = connection.execute("SELECT @@lower_case_table_names").fetchone()[0]

@@ -33,6 +33,7 @@ class PostgreSql(PostgreSqlMaps):
     port = 5432
     shared = " FOR SHARE"
     exclusive = " FOR UPDATE"
+    selects = 2_000
 
     def absolute(self, url: URL) -> URL:
         if url.get_driver_name() != "psycopg" or not url.database:

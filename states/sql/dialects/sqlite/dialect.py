@@ -26,6 +26,7 @@ class Sqlite(SqliteMaps):
     """The dialect of ``sqlite:///path``."""
 
     name = "sqlite"
+    selects = 500  # SQLITE_MAX_COMPOUND_SELECT
     pool: ClassVar[dict[str, Any]] = {"poolclass": NullPool}  # opening a file costs nothing
     shared = exclusive = ""  # a transaction that may write locks its file from the start
 
