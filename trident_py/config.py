@@ -211,6 +211,7 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_HOME_NETWORK: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_HOME_PORT: (_port, "a port, 1 to 65535"),
     Config.TOPOLOGY_CHECKPOINTS: (lambda value: isinstance(value, str), "a folder or a URI"),
+    Config.TOPOLOGY_TRIDENT_WINDOWING_INMEMORY_CACHE_LIMIT: (_counts, "a number of tuples, at least 1"),
     Config.TOPOLOGY_CLOCK: (callable, "a function without parameters that returns milliseconds since 1970"),
     Config.TOPOLOGY_PROBE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number n, at least 1: every n-th batch runs twice"),

@@ -27,6 +27,7 @@ _OTHERS = Fields(
 )  # fmt: skip
 _HEAD = '"txid", "block", "first_tuple", "tuples", "time", "oldest", "newest", "token"'
 LAYOUT = -1
+NO_TXID = 0
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,19 +111,29 @@ class SqlWindowBacking:
         return self.transaction.stores[0].dialect
 
     def begin(self, txid: int | None) -> None:
+        """Waits for another task of this partition, such as a copy that Spark has started: it reads the heads behind
+        the other's commit, and so replaces all that the other has written."""
         self.transaction.begin(txid)
+        self._lock()
         last = self._known[-1].txid if self._known else None
         newest = self._read(last)
         unchanged = last is not None and newest == [head for head in self._known if head.txid >= last]
         self._heads = self._known if unchanged else self._read(None)
         self._known = []
 
-    def _read(self, since: int | None) -> list[Head]:
-        text = f'SELECT {_HEAD} FROM "{self.table}" WHERE "part" = ?'
-        parameters = [self.partition] if since is None else [self.partition, since]
+    def _lock(self) -> None:
+        """Locks the partition's row of no txid, which holds nothing."""
+        key = (self.partition, NO_TXID, 0)
         with self.transaction.using(0) as connection:
-            more = "" if since is None else ' AND "txid" >= ?'
-            rows = connection.execute(f'{text}{more} ORDER BY "txid", "block"', parameters).fetchall()
+            text = f'SELECT "tuples" FROM "{self.table}" WHERE "part" = ? AND "txid" = ? AND "block" = ?'
+            if connection.execute(f"{text}{self.dialect.exclusive}", key).fetchone() is None:
+                row = (*key, 0, 0, 0, 0, 0, "", b"")
+                self.dialect.write(connection, self.table, self.shape.keys, self.shape.others, [row])
+
+    def _read(self, since: int | None) -> list[Head]:
+        text = f'SELECT {_HEAD} FROM "{self.table}" WHERE "part" = ? AND "txid" >= ? ORDER BY "txid", "block"'
+        with self.transaction.using(0) as connection:
+            rows = connection.execute(text, (self.partition, NO_TXID + 1 if since is None else since)).fetchall()
         return [Head(*row) for row in rows]
 
     def heads(self) -> list[Head]:
@@ -166,6 +177,9 @@ class SqlWindowBacking:
 
     def rollback(self) -> None:
         self.transaction.rollback()
+
+    def close(self) -> None:
+        """Its connections are the process's."""
 
 
 def _in_order(shape: Shape) -> list[Column]:

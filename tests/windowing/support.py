@@ -94,6 +94,7 @@ def windows(
     cluster: Any, config: WindowConfig, store: MakesWindows, batches: Sequence[Batch], *,
     replays: Mapping[int, Batch] | None = None, fail_behind: Sequence[tuple[int, int]] = (), attempts_take: int = 0,
     name: str | None = None, hint: int | None = None, done: int = 0,
+    more: Mapping[str, Any] | None = None,
 ) -> tuple[dict[int, dict[int, Windows]], dict[int, list]]:  # fmt: skip
     """What the window emits, and the late tuples: as `naive.expected`."""
     clock = Clock(batches, attempts_take, done)
@@ -105,7 +106,7 @@ def windows(
     event_time = isinstance(config, DurationWindow) and config.timestampField is not None
     if event_time:
         collect(made.lateTuples(), "late")
-    running = run(cluster, topology, Config({Config.TOPOLOGY_CLOCK: clock}), name)
+    running = run(cluster, topology, Config({Config.TOPOLOGY_CLOCK: clock, **(more or {})}), name)
     found: dict[int, dict[int, Windows]] = {}
     for txid, parts in running.collected_by_partition("windows").items():
         for partition, rows in parts.items():

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from hypothesis import strategies as st
 from states.sql import SqlWindowsStoreFactory
 from states.sql.store import parsed, store_of
 from trident_py import LocalCluster
+from trident_py.chunks import Chunk, TupleList
+from trident_py.context import CurrentBatch, with_context
 from trident_py.errors import TopologyError
+from trident_py.tuples import Fields, TransactionAttempt
 from trident_py.windowing import Duration as D
 from trident_py.windowing import SlidingCountWindow, TumblingDurationWindow, WindowConfig
 
@@ -105,3 +109,37 @@ def test_the_table_holds_only_what_a_later_window_needs(database: str, cluster: 
 def test_the_password_is_in_no_text_of_the_store() -> None:
     factory = SqlWindowsStoreFactory("postgresql://me:secret@host/db", "w")
     assert "secret" not in repr(factory) + repr(factory.windowState(SlidingCountWindow.of(2, 1), "w"))
+
+
+@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+def test_of_two_copies_of_a_task_the_second_waits_and_replaces_what_the_first_has_written(database: str) -> None:
+    """Spark starts a copy of a slow task; with a function that is not deterministic it may bring other tuples."""
+    factory = SqlWindowsStoreFactory(database, "copies").windowState(SlidingCountWindow.of(100, 100), "copies")
+    driver, running = factory.participant(), CurrentBatch()  # type: ignore[attr-defined]
+    running.transaction = TransactionAttempt(1, 0)
+    conf = with_context({}, topology="t", state="copies", lineage="l", running=running)
+    conf = with_context(conf, generation=driver.open(conf))
+    driver.prepare(1, 0, 1)
+    slow, copy = (factory.makeState(conf, None, 0, 1) for _ in range(2))
+    slow.beginCommit(1)
+    list(slow.enter(tuples("a", "b", "c"), Fields("v"), print))
+
+    def run_copy() -> None:
+        copy.beginCommit(1)
+        list(copy.enter(tuples("d"), Fields("v"), print))
+        copy.commit(1)
+
+    with ThreadPoolExecutor(1) as threads:
+        second = threads.submit(run_copy)
+        assert not wait([second], 0.5).done
+        slow.commit(1)
+        second.result(60)
+    with store_of(parsed(database)).reading() as connection:
+        rows = connection.execute('SELECT "data" FROM "copies" WHERE "tuples" > 0 AND "part" = 0').fetchall()
+    assert [Chunk.decode(bytes(data)).pylist("v") for (data,) in rows] == [["d"]]
+
+
+def tuples(*values: str) -> TupleList:
+    found = TupleList(Fields("v"))
+    found.append(Chunk({"v": list(values)}, len(values)))
+    return found

@@ -12,6 +12,7 @@ from semantics.support import Batches
 
 from states.sql import SqlMapState
 from trident_py import LocalCluster, TridentTopology
+from trident_py.errors import DefinitionError
 from trident_py.operations.builtin import Count, Sum
 from trident_py.windowing import Duration as D
 from trident_py.windowing import (
@@ -117,3 +118,28 @@ def test_what_is_behind_a_window_is_told_if_the_order_of_its_tuples_matters(
     steady = partitions == 1 or (isinstance(aggregator, Sum) and isinstance(config, DurationWindow))
     assert behind.guarantee == ("exactly once" if steady else "wrong")
     assert ("no fixed order" in behind.reason) == (not steady)
+
+
+def test_the_second_run_of_a_checked_batch_enters_no_window_twice() -> None:
+    made = [Batch([[(0, n + txid * 4) for n in range(4)]]) for txid in range(3)]
+    with LocalCluster() as cluster:
+        conf = {"topology.determinism.check": 1}
+        config = SlidingCountWindow.of(5, 2)
+        found, _ = windows(cluster, config, InMemoryWindowsStoreFactory(), made, more=conf)
+    assert found == expected(config, made)[0]
+
+
+def test_late_tuples_keep_the_types_of_the_stream() -> None:
+    config = TumblingDurationWindow.of(D.of(10)).withTimestampField("time")
+    stream = TridentTopology().newStream("s", Batches(["time bigint", "value string"], []))
+    late = stream.window(config, None, Count(), "n").lateTuples()
+    assert late.getOutputFields().types == {"time": "bigint", "value": "string"}
+    with pytest.raises(DefinitionError, match="no other stream has late tuples"):
+        stream.lateTuples()
+
+
+def test_a_drpc_stream_has_no_windows() -> None:
+    topology = TridentTopology()
+    topology.newDRPCStream("f").window(SlidingCountWindow.of(2, 1), None, Count(), "n")
+    with pytest.raises(DefinitionError, match="DRPC"):
+        topology.build()

@@ -107,8 +107,8 @@ class Windowed(NodeHandle):
                 "tuples. A window is in event time if its config has withTimestampField(...)"
             )
         window = type(self)(self.graph, node.parents[0], self.getName())
-        inputs = Fields([name for name in window.getOutputFields() if name.startswith(f"{LATE}.")])
-        outputs = Fields([name.removeprefix(f"{LATE}.") for name in inputs])
+        outputs = self.graph.node(self.graph.node(window.node_id).parents[0]).fields
+        inputs = window.getOutputFields().only([f"{LATE}.{name}" for name in outputs])
         return window._process(WindowSide(True, inputs, outputs), outputs)
 
     def _default_name(self) -> str:
@@ -161,4 +161,5 @@ def _in_event_time(stream: NodeHandle, config: WindowConfig) -> Fields:
     if not isinstance(config, DurationWindow) or config.timestampField is None:
         return Fields()
     stream.check(config.timestampField)
-    return Fields([f"{LATE}.{name}" for name in stream.getOutputFields()])
+    fields = stream.getOutputFields()
+    return Fields([f"{LATE}.{name} {fields.types.get(name, '')}".strip() for name in fields])

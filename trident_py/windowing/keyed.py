@@ -194,6 +194,9 @@ class KeyedBacking:
     def rollback(self) -> None:
         self._swept = False  # blocks of the failed attempt may be left
 
+    def close(self) -> None:
+        self.store.shutdown()
+
 
 class MemoryBacking(KeyedBacking):
     """One partition of a window in the driver's memory. An abandoned attempt that writes late is refused there."""
@@ -213,3 +216,6 @@ class MemoryBacking(KeyedBacking):
 
     def _count(self, key: str, heads: list[tuple]) -> None:
         self.store.put_newer(key, heads, self.context.lineage, self._stamp)
+
+    def close(self) -> None:
+        """The store belongs to the driver process, and outlives the run."""

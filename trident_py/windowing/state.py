@@ -91,6 +91,10 @@ class WindowState(State):
     def rollback(self, txid: int | None) -> None:
         self.backing.rollback()
 
+    def close(self) -> None:
+        """The run ends in this process."""
+        self.backing.close()
+
     def _now(self) -> int:
         """The time of the batch, never before that of an earlier one; in event time, its watermark. A batch that an
         earlier attempt has written keeps the time of that attempt."""
