@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from states.files import FileState
 from states.sql import BatchState, RowUpdater
 from trident_py import TridentTopology
 
@@ -62,5 +63,22 @@ def test_a_batch_that_readers_have_seen_is_not_emitted_with_other_tuples(
         found = Counter(read(database, "SELECT id, word, n FROM drift"))
         counts = [sum(id_.startswith(f"d{partition}-") for id_, _, _ in found) for partition in range(2)]
         assert found == Counter(story.drifted(counts))
+        assert all(count >= 8 * last for count in counts)
+        forget(checkpoint)
+
+
+def test_a_batch_whose_files_readers_have_seen_is_not_emitted_with_other_tuples(
+    spark: Any, spark_cluster: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The same with files, which Spark reads."""
+    checkpoint, factory = tmp_path / "checkpoint", FileState(tmp_path / "drift", columns=ROW)
+    for last in (3, 5):
+        topology = TridentTopology()
+        rows = topology.newStream("drifting", Drifting(last, str(tmp_path))).partitionBy("id")
+        rows.partitionPersist(factory, ROW.names).parallelismHint(2)
+        run(spark_cluster(checkpoint), "drifting", topology.build())
+        found = Counter(map(tuple, spark.read.parquet(factory.uri).select("id", "word", "n").collect()))
+        counts = [sum(id_.startswith(f"d{partition}-") for id_, _, _ in found) for partition in range(2)]
+        assert found == Counter(story.drifted(counts)) == factory.stored()
         assert all(count >= 8 * last for count in counts)
         forget(checkpoint)
