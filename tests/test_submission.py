@@ -50,14 +50,14 @@ def test_what_cannot_be_submitted_is_told_before_anything_starts(given: Any, tol
 
 
 def test_an_unknown_key_is_warned_of_with_the_one_that_was_meant(caplog: pytest.LogCaptureFixture) -> None:
-    conf = {"topology.max.batch.atempts": 3, "topology.acker.executors": 1, "my.key": 1, "topology.workers": 2}
+    conf = {"topology.max.batch.atempts": 3, "topology.message.id.tracing": 1, "my.key": 1, "topology.workers": 2}
     with LocalCluster() as cluster:
         cluster.submitTopology("t", conf, words().build()).awaitTermination(30)
     told = [record.getMessage() for record in caplog.records if "has no effect" in record.getMessage()]
     assert told == [
         "the configuration key topology.max.batch.atempts has no effect in trident_py. "
         "Did you mean topology.max.batch.attempts?",
-        "the configuration key topology.acker.executors has no effect in trident_py",
+        "the configuration key topology.message.id.tracing has no effect in trident_py",
     ]
 
 
@@ -66,9 +66,3 @@ def test_every_key_that_the_code_knows_is_named_by_config() -> None:
     sources = [path.read_text() for folder in ("trident_py", "states") for path in (root / folder).rglob("*.py")]
     used = {key for text in sources for key in re.findall(r'"(topology\.[a-z.]+[a-z])"', text)}
     assert used - set(known_keys()) == set()
-
-
-@pytest.mark.parametrize("define", [lambda t: t.newStream("s", FixedBatchSpout("a", 1)).window()])
-def test_what_is_not_there_yet_says_so(define: Any) -> None:
-    with pytest.raises(DefinitionError, match="is not supported yet"):
-        define(TridentTopology())

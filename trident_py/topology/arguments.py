@@ -143,10 +143,6 @@ def check_aggregator(call: str, aggregator: Any) -> Any:
     return aggregator
 
 
-def not_there_yet(call: str, instead: str) -> DefinitionError:
-    return DefinitionError(f"{call} is not supported yet (docs/differences.md); instead, {instead}")
-
-
 def no_general_aggregator(aggregator: Aggregator) -> DefinitionError:
     return DefinitionError(
         f"persistentAggregate takes a CombinerAggregator or a ReducerAggregator, got {aggregator!r}; "
