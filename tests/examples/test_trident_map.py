@@ -1,0 +1,47 @@
+"""The port of TridentMapExample gives the counts and answers that real Storm gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ported import after_each_batch, finished, printed
+
+from examples import trident_map
+from trident_py import LocalCluster, LocalDRPC
+from trident_py.testing import MemoryMapState, stored
+
+
+def counted(cluster: Any) -> tuple[dict, list, list]:
+    """The stored counts, the answer for several words, and for a word that was never seen."""
+    state, drpc = MemoryMapState.Factory(), LocalDRPC()
+    assert finished(cluster, trident_map.build(state=state, drpc=drpc)).txid == 2
+    counts = {word: value.curr for (word,), value in stored(state).items()}
+    return counts, drpc.execute("words", "CAT THE DOG JUMPED"), drpc.execute("words", "CAT")
+
+
+def test_one_cycle_gives_storms_counts() -> None:
+    with LocalCluster() as cluster:
+        assert counted(cluster) == ({"THE": 5}, [[5]], [[0]])
+
+
+def test_the_answers_grow_with_each_batch() -> None:
+    drpc = LocalDRPC()
+
+    def ask() -> Any:
+        return drpc.execute("words", "CAT THE DOG JUMPED")
+
+    with LocalCluster() as cluster:
+        seen = after_each_batch(cluster, trident_map.build(cycle=True, drpc=drpc), ask, 4)
+    assert 4 in seen
+    assert seen == {txid: [[{1: 4, 2: 5, 3: 9, 4: 10}[txid]]] for txid in seen}
+
+
+def test_the_module_prints_the_words_and_the_answer() -> None:
+    assert printed("trident_map", "--local") == ["THE"] * 5 + ["DRPC RESULT: [[5]]"]
+
+
+@pytest.mark.spark
+@pytest.mark.whole("test_one_cycle_gives_storms_counts")
+def test_the_counts_are_the_same_on_spark(spark_cluster: Any) -> None:
+    assert counted(spark_cluster()) == ({"THE": 5}, [[5]], [[0]])
