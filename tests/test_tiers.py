@@ -89,6 +89,7 @@ FAULTS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "a store that is away at the start": {
         "test_patience.py::test_a_start_waits_for_a_database": SERVERS,
+        "test_redis_faults.py::test_a_start_waits_for_a_server": ("",),
         "test_kafka_away.py::test_a_start_waits_for_brokers": ("transactional", "compacted"),
     },
     "an event sent again": {

@@ -9,6 +9,8 @@ import itertools
 import os
 import shutil
 import signal
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -121,6 +123,20 @@ def test_a_server_away_for_longer_is_waited_for(own_server: Callable[..., Any], 
     assert [event[1] for event in driver.of("replay")][:1] == [3]
     assert "The server is gone" in driver.of("replay")[0][3]
     assert start.differences(5) == {}
+
+
+def test_a_start_waits_for_a_server_that_is_away(own_server: Callable[..., Any], tmp_path: Path) -> None:
+    server = own_server("redis")
+    start = RedisStart(server.url, tmp_path, 4, prefix="start")
+    assert run(replace(start, last=2)).told[-1] == ("done", 2)
+    server.kill()
+    comes = threading.Timer(1.5, server.start)
+    comes.start()
+    began = time.monotonic()
+    assert run(start).told[-1] == ("done", 4)
+    comes.join()
+    assert time.monotonic() - began > 1.5
+    assert start.differences(4) == {}
 
 
 def test_a_server_that_loses_its_last_batches_ends_the_run_and_goes_on_when_told(
