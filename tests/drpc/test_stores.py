@@ -15,9 +15,7 @@ from .load import answers_beside_batches
 BATCHES = 12
 
 
-@pytest.mark.parametrize(
-    "database", ["mariadb", pytest.param("postgresql", marks=pytest.mark.whole)], indirect=True
-)
+@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
 def test_requests_see_every_complete_batch_of_a_state_in_a_database(database: str) -> None:
     factory = SqlMapState.opaque(database, "counts", "word string", "n bigint")
     with LocalCluster() as cluster:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ..documents import Document, read
 from ..errors import DefinitionError
+from .limits import TOKEN
 
-TOKEN = "TRIDENT_DRPC_TOKEN"
 ACL, TOKENS, USERS = "drpc.authorizer.acl", "drpc.tokens", "client.users"
 
 

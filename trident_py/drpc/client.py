@@ -12,8 +12,7 @@ from urllib.parse import quote
 
 from ..config import Config
 from ..errors import DefinitionError, DRPCExecutionException
-from .access import TOKEN
-from .limits import TIMEOUT_SECONDS
+from .limits import TIMEOUT_SECONDS, TOKEN
 
 PORT = 3774
 _TYPES = {503: "SERVER_SHUTDOWN", 504: "SERVER_TIMEOUT", 500: "INTERNAL_ERROR"}

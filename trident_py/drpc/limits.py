@@ -1,5 +1,7 @@
-"""How many requests run and wait at a time, and for how long a caller waits, unless the conf says otherwise."""
+"""How many requests run and wait at a time, and for how long a caller waits, unless the conf says otherwise. And the
+variable of the environment with the one token of server and client."""
 
 TIMEOUT_SECONDS = 600.0
 THREADS = 16
 QUEUE = 128
+TOKEN = "TRIDENT_DRPC_TOKEN"
