@@ -14,34 +14,37 @@ from trident_py import RunningTopology, TridentTopology
 ROOT = Path(__file__).parents[1]
 
 
-def printed(module: str, *arguments: str) -> list[str]:
-    """The lines that ``python -m examples.MODULE`` prints. It may write no warning and no error."""
+def printed(module: str, *arguments: str, warns: str = "") -> list[str]:
+    """The lines that ``python -m examples.MODULE`` prints. Each line of its standard error has ``warns``; without it
+    there is none."""
     command = [sys.executable, "-W", "error", "-m", f"examples.{module}", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
-    assert done.stderr == ""
+    assert [line for line in done.stderr.splitlines() if not warns or warns not in line] == []
     return done.stdout.splitlines()
 
 
-def finished(cluster: Any, topology: TridentTopology) -> RunningTopology:
+def finished(cluster: Any, topology: TridentTopology, conf: dict | None = None) -> RunningTopology:
     """Runs a topology to the end of its spouts."""
-    running: RunningTopology = cluster.submitTopology("example", {}, topology.build())
+    running: RunningTopology = cluster.submitTopology("example", conf or {}, topology.build())
     assert running.awaitTermination(timeout=120)
     return running
 
 
-def after_each_batch(cluster: Any, topology: TridentTopology, ask: Callable[[], Any], until: int) -> dict[int, Any]:
-    """Runs a topology that never ends until this txid. What ``ask`` returned behind the commit of each txid that was
-    noticed; the run waits for it."""
-    seen, done = {}, threading.Event()
+def until(
+    cluster: Any, topology: TridentTopology, txid: int, conf: dict | None = None, then: Callable[[int], Any] = int
+) -> RunningTopology:
+    """Runs a topology that never ends, and stops it behind this txid. ``then`` is called behind the commit of each txid
+    that was noticed; the run waits for it."""
+    done = threading.Event()
 
     def listen(event: Any, progress: Any) -> None:
         if event.kind == "committed":
-            seen[event.txid] = ask()
-            if event.txid >= until:
+            then(event.txid)
+            if event.txid >= txid:
                 done.set()
 
-    running = cluster.submitTopology("example", {}, topology.build())
+    running: RunningTopology = cluster.submitTopology("example", conf or {}, topology.build())
     running.addListener(listen)
     assert done.wait(60)
     running.stop()
-    return {txid: answer for txid, answer in seen.items() if txid <= until}
+    return running

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ported import after_each_batch, finished, printed
+from ported import finished, printed, until
 
 from examples import trident_map
 from trident_py import LocalCluster, LocalDRPC
@@ -26,15 +26,15 @@ def test_one_cycle_gives_storms_counts() -> None:
 
 
 def test_the_answers_grow_with_each_batch() -> None:
-    drpc = LocalDRPC()
+    drpc, seen = LocalDRPC(), {}
 
-    def ask() -> Any:
-        return drpc.execute("words", "CAT THE DOG JUMPED")
+    def ask(txid: int) -> None:
+        seen[txid] = drpc.execute("words", "CAT THE DOG JUMPED")
 
     with LocalCluster() as cluster:
-        seen = after_each_batch(cluster, trident_map.build(cycle=True, drpc=drpc), ask, 4)
+        until(cluster, trident_map.build(cycle=True, drpc=drpc), 4, then=ask)
     assert 4 in seen
-    assert seen == {txid: [[{1: 4, 2: 5, 3: 9, 4: 10}[txid]]] for txid in seen}
+    assert seen == {txid: [[5 * (txid // 2) + 4 * (txid % 2)]] for txid in seen}
 
 
 def test_the_module_prints_the_words_and_the_answer() -> None:
