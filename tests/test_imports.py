@@ -90,6 +90,7 @@ PUBLIC = {
     "trident_py.testing.servers",
     "states",
     "states.files",
+    "states.redis",
     "states.sql",
 }
 # Attributes that only trident_py/spark/internals.py reads; so are those that begin with `_j`.
