@@ -94,4 +94,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from examples import trident_min_max_of_vehicles  # Spark's workers know a Vehicle of a module, not of __main__
+
+    trident_min_max_of_vehicles.main()
