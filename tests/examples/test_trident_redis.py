@@ -27,7 +27,7 @@ def reader(redis: str) -> Iterator[Any]:
 
 
 def empty(reader: Any) -> None:
-    for key in reader.scan_iter("*test*"):
+    for key in ("test", *reader.scan_iter("trident:*:{test}:test*")):
         reader.delete(key)
 
 
