@@ -102,7 +102,7 @@ class SqlFence(Fence):
     def check(self, connection: Connection, txid: int | None, lock: str = "") -> FenceRow:
         """Called first in the transaction that writes. Raises ZombieError for an older driver, batch or attempt, and
         StateError for another lineage; nothing is written then."""
-        return self.admits(read(connection, *self.own, lock), txid)
+        return self.admits(self.row(connection, lock), txid)
 
     def wrote(self, connection: Connection, txid: int | None, part: int, token: str, dialect: Dialect) -> None:
         """Called last in the transaction; writes the partition's mark for the batch.

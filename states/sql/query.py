@@ -11,7 +11,7 @@ from typing import Any
 from trident_py.canonical import UnkeyableError, key_of, meant
 from trident_py.errors import StateError
 from trident_py.operations.base import TridentCollector
-from trident_py.state import Location, Needs, QueryFunction, Reading, ReadOnlyState, StateFactory
+from trident_py.state import Location, Needs, QueryFunction, Reading, ReadOnlyState, StateClass, StateFactory
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ..columns.values import Column, Refused
@@ -57,6 +57,10 @@ class SqlSourceFactory(StateFactory):
     @property
     def reading(self) -> Reading:
         return Reading.CURRENT
+
+    @property
+    def state_type(self) -> StateClass:
+        return SqlSource
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> SqlSource:
         return SqlSource()

@@ -216,7 +216,7 @@ def test_a_field_that_is_named_otherwise_is_another_error() -> None:
 
 
 def test_every_recorded_error_has_one_meaning_and_every_meaning_an_error() -> None:
-    every = cases.handmade() + cases.systematic() + cases.shapes() + cases.random()
+    every = cases.handmade() + cases.systematic() + cases.shapes() + cases.random() + cases.drpc()
     failed = [r for r in every if r.result["error"] and r.name not in DEVIATIONS]
     told = {r.name: meanings(r.result["error"]) for r in failed}
     assert [name for name, found in told.items() if not found] == []
