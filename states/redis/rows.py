@@ -16,10 +16,7 @@ from trident_py.operations.base import TridentCollector
 from trident_py.secrets import shown
 from trident_py.state import (
     BatchParticipant,
-    Location,
-    Needs,
     QueryFunction,
-    Reading,
     State,
     StateClass,
     StateFactory,
@@ -28,11 +25,10 @@ from trident_py.state import (
 from trident_py.state.serializers import json_text
 from trident_py.tuples import TridentTuple
 
-from ..findings import Finding
-from . import durability
+from .factory import RedisFactory
 from .ledger import RedisFence, RedisLedger
 from .place import OURS, RedisPlace, check_hash
-from .server import checked_url, needs_of_server
+from .server import checked_url
 from .writer import RedisWriter, check_expiry
 
 
@@ -216,7 +212,7 @@ class RedisStateQuerier(QueryFunction):
 
 
 @dataclass(frozen=True, repr=False)
-class RedisState(StateFactory):
+class RedisState(RedisFactory, StateFactory):
     """One text for each key, in a hash or (``hash`` None) in the strings of a database.
 
     `RedisStateUpdater` writes it, `RedisStateQuerier` reads it, with mappers of one's own. With ``mapper``, a
@@ -246,10 +242,6 @@ class RedisState(StateFactory):
         return cls(url, hash)
 
     @property
-    def stateName(self) -> str:
-        return "strings" if self.hash is None else self.hash
-
-    @property
     def state_type(self) -> StateClass:
         return RedisRows
 
@@ -257,33 +249,8 @@ class RedisState(StateFactory):
     def own_updater(self) -> StateUpdater | None:
         return None if self.mapper is None else RedisStateUpdater(self.mapper, self.expireIntervalSec)
 
-    @property
-    def needs(self) -> Needs:
-        return needs_of_server(self.url)
-
-    @property
-    def location(self) -> Location:
-        return self.place.location
-
-    @property
-    def reading(self) -> Reading:
-        return Reading.CURRENT
-
-    @property
-    def place(self) -> RedisPlace:
-        return RedisPlace(self.url, self.hash)
-
-    @property
-    def remark(self) -> str:
-        """The condition of the guarantee, for the table."""
-        return durability.REMARK
-
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> RedisRows:
         return RedisRows(RedisWriter(self.place, RedisFence.of(conf), partitionIndex))
-
-    def check(self) -> Sequence[Finding]:
-        """Looks at the server and writes nothing."""
-        return durability.findings(self.place.server)
 
     def participant(self) -> BatchParticipant:
         """Returns the state's driver side for one run."""

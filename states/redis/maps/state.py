@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +10,8 @@ from trident_py.secrets import shown
 from trident_py.state import (
     BatchParticipant,
     ITupleCollection,
-    Location,
-    Needs,
     NonTransactionalMap,
     OpaqueMap,
-    Reading,
     SnapshottableMap,
     StateClass,
     StateFactory,
@@ -24,13 +21,12 @@ from trident_py.state import (
 )
 from trident_py.state.keys import ExactKey
 
-from ...findings import Finding
 from ...rows import check_asked_behind
 from ...rows import shared as shared_rows
-from .. import durability
+from ..factory import RedisFactory
 from ..ledger import RedisFence, RedisLedger
-from ..place import RedisPlace, check_hash
-from ..server import checked_url, needs_of_server
+from ..place import check_hash
+from ..server import checked_url
 from ..writer import RedisWriter, check_expiry
 from .backing import Layout, RedisBackingMap
 from .texts import DefaultKeyFactory, KeyFactory, checked_factory
@@ -78,7 +74,7 @@ class RedisMap(SnapshottableMap, ITupleCollection):
 
 
 @dataclass(frozen=True, repr=False)
-class RedisMapState(StateFactory):
+class RedisMapState(RedisFactory, StateFactory):
     """A map state in Redis; call `nonTransactional`, `transactional` or `opaque` to create it.
 
     ``hash``: the hash that holds the values (Storm's RedisDataTypeDescription HASH and its additional key); None: each
@@ -126,33 +122,8 @@ class RedisMapState(StateFactory):
         return self.type.value
 
     @property
-    def stateName(self) -> str:
-        return "strings" if self.hash is None else self.hash
-
-    @property
     def state_type(self) -> StateClass:
         return RedisMap
-
-    @property
-    def needs(self) -> Needs:
-        return needs_of_server(self.url)
-
-    @property
-    def location(self) -> Location:
-        return self.place.location
-
-    @property
-    def reading(self) -> Reading:
-        return Reading.CURRENT
-
-    @property
-    def place(self) -> RedisPlace:
-        return RedisPlace(self.url, self.hash)
-
-    @property
-    def remark(self) -> str:
-        """The condition of the guarantee, for the table."""
-        return durability.REMARK
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> RedisMap:
         writer = RedisWriter(self.place, RedisFence.of(conf), partitionIndex)
@@ -162,10 +133,6 @@ class RedisMapState(StateFactory):
     def check_place(self, place: StatePlace) -> None:
         """Raises DefinitionError for a query that could not see all that its batch has written."""
         check_asked_behind(place, self.place.what)
-
-    def check(self) -> Sequence[Finding]:
-        """Looks at the server and writes nothing."""
-        return durability.findings(self.place.server)
 
     def participant(self) -> BatchParticipant:
         """Returns the state's driver side for one run."""
