@@ -11,7 +11,6 @@ from trident_py.state import BatchParticipant, Location, Needs, StateFactory
 from trident_py.tuples import Fields
 from trident_py.windowing import Block, Head, MakesWindows, WindowConfig, WindowFactory, WindowState
 
-from ..columns.values import Column
 from ..findings import Finding
 from .dialects.base import Dialect
 from .inspect import check
@@ -131,7 +130,7 @@ class SqlWindowBacking:
         with self.transaction.using(0) as connection:
             text = f'SELECT "tuples" FROM "{self.table}" WHERE "part" = ? AND "txid" = ? AND "block" = ?'
             if connection.execute(f"{text}{self.dialect.exclusive}", key).fetchone() is None:
-                row = (*key, 0, 0, 0, 0, 0, "", b"")
+                row = _marker(self.partition, 0)
                 self.dialect.write(connection, self.table, self.shape.keys, self.shape.others, [row])
 
     def _read(self, since: int | None) -> list[Head]:
@@ -171,7 +170,7 @@ class SqlWindowBacking:
                 text = f'DELETE FROM "{self.table}" WHERE "part" = ? AND "txid" = ? AND "block" = ?'
                 connection.executemany(text, gone)
             for row in rows:  # one by one: a block may be as large as a statement
-                self.dialect.insert(connection, self.table, _in_order(self.shape), [row])
+                self.dialect.insert(connection, self.table, self.shape.columns, [row])
         lost = set(dropped)
         self._heads = [*(head for head in self._heads if head not in lost), *(block.head for block in blocks)]
 
@@ -186,9 +185,9 @@ class SqlWindowBacking:
         """Its connections are the process's."""
 
 
-def _in_order(shape: Shape) -> list[Column]:
-    """The columns in the order of a head between the partition and its data."""
-    return list(shape.columns)
+def _marker(part: int, number: int) -> tuple:
+    """A row of no txid, which holds no tuples."""
+    return part, NO_TXID, 0, 0, number, 0, 0, 0, "", b""
 
 
 class WindowLedger(Ledger):
@@ -197,6 +196,7 @@ class WindowLedger(Ledger):
     def __init__(self, factory: SqlWindow) -> None:
         place = factory.store.place
         super().__init__(factory.location, lambda: _prepared(factory), place.stores)
+        self.factory = factory
         self.table = factory.store.table
         self._checked = False
 
@@ -206,16 +206,14 @@ class WindowLedger(Ledger):
             store = self._stores()[0]
             with store.errors("look up the partitions of the window"), store.writing() as connection:
                 self.fence.row(connection, store.dialect.exclusive)
-                self._check(connection, numPartitions)
+                self._check(store, connection, numPartitions)
             self._checked = True
 
-    def _check(self, connection: Any, partitions: int) -> None:
+    def _check(self, store: Store, connection: Any, partitions: int) -> None:
         """Raises StateError if the table has the windows of another number of partitions."""
         row = connection.execute(f'SELECT "tuples" FROM "{self.table}" WHERE "part" = ?', [LAYOUT]).fetchone()
         if row is None:
-            columns = f'"part", {_HEAD}, "data"'
-            values = (LAYOUT, 0, 0, 0, partitions, 0, 0, 0, "", b"")
-            connection.execute(f'INSERT INTO "{self.table}" ({columns}) VALUES ({", ".join("?" * 10)})', values)
+            store.dialect.insert(connection, self.table, self.factory.shape.columns, [_marker(LAYOUT, partitions)])
         elif row[0] != partitions:
             raise StateError(
                 f"table {self.table!r} has the windows of {row[0]} partitions, but this topology has {partitions}. "

@@ -143,3 +143,10 @@ def tuples(*values: str) -> TupleList:
     found = TupleList(Fields("v"))
     found.append(Chunk({"v": list(values)}, len(values)))
     return found
+
+
+def test_windows_are_the_same_if_no_block_is_kept_decoded(tmp_path: Path, cluster: Any) -> None:
+    config, made = SlidingCountWindow.of(11, 4), [Batch([[(0, n + txid * 5) for n in range(5)]]) for txid in range(6)]
+    store = SqlWindowsStoreFactory(f"sqlite:///{tmp_path}/w.db", "w")
+    found = windows(cluster, config, store, made, more={"topology.trident.windowing.cache.tuple.limit": 1})
+    assert found == expected(config, made)

@@ -67,14 +67,17 @@ _BY_CONTENT = FieldsPartition | Global | BatchGlobal | Broadcast
 
 def unsteady(plan: Plan, node: Node, judge: Judge = judge) -> str | None:
     """Why a replay may send the tuples of this node to other partitions; None if it cannot."""
-    component = next(part for part in plan.components() if node.id in part.by_id)
-    return _Routes(component, plan, judge).placement(node)
+    return _routes(plan, node, judge).placement(node)
 
 
 def unordered(plan: Plan, node: Node, judge: Judge = judge) -> str | None:
     """Why a replay may bring the tuples of this node in another order; None if it cannot."""
+    return _routes(plan, node, judge).order(node)
+
+
+def _routes(plan: Plan, node: Node, judge: Judge) -> _Routes:
     component = next(part for part in plan.components() if node.id in part.by_id)
-    return _Routes(component, plan, judge).order(node)
+    return _Routes(component, plan, judge)
 
 
 class _Routes:

@@ -38,9 +38,10 @@ class Windowed(NodeHandle):
         stateName: str | None = None,
     ) -> Self:
         """A window of each so many tuples, or of each such Duration; see `window`."""
-        config = config_of(windowLength, windowLength)
-        more: Any = {"windowFields": windowFields, "stateName": stateName}
-        return self.window(config, windowStoreFactory, inputFields, aggregator, functionFields, **more)
+        call = windowStoreFactory, inputFields, aggregator, functionFields
+        return self.slidingWindow(
+            windowLength, windowLength, *call, windowFields=windowFields, stateName=stateName
+        )
 
     def slidingWindow(
         self,
@@ -57,8 +58,8 @@ class Windowed(NodeHandle):
         """After each ``slideLength``, a window of the last ``windowLength``: two numbers of tuples, or two Durations;
         see `window`."""
         config = config_of(windowLength, slideLength)
-        more: Any = {"windowFields": windowFields, "stateName": stateName}
-        return self.window(config, windowStoreFactory, inputFields, aggregator, functionFields, **more)
+        call = windowStoreFactory, inputFields, aggregator, functionFields
+        return self.window(config, *call, windowFields=windowFields, stateName=stateName)
 
     @overload
     def window(

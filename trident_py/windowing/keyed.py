@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from .. import home
@@ -65,9 +65,6 @@ class WindowFactory(StateFactory):
     @property
     def stateName(self) -> str:
         return self.name
-
-    def named(self, name: str) -> WindowFactory:
-        return replace(self, name=name)
 
     @property
     def state_type(self) -> type[WindowState]:

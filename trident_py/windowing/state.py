@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from ..chunks import Chunk, TupleList, concat
 from ..errors import StateError
@@ -16,6 +16,7 @@ from .store import Backing, Block
 from .times import least_and_greatest, part_of, split_late, touches
 from .triggers import NEVER, Head, Trigger, by_count, by_time, needed, time_of, total
 
+Part = TypeVar("Part", Chunk, Head)
 BLOCK_ROWS = 131_072
 BLOCK_BYTES = 4_000_000
 CACHE_LIMIT = "topology.trident.windowing.cache.tuple.limit"
@@ -67,7 +68,8 @@ class WindowState(State):
             if behind.length:
                 self.late += behind.length
                 late(behind)
-        self._store(entering, now)
+        for group in _groups(entering):
+            self._add(concat(group), now)
         for trigger in list(self._triggers(now)):
             window = self._window(trigger)
             if window:
@@ -127,32 +129,20 @@ class WindowState(State):
     def _window(self, trigger: Trigger) -> list[Chunk]:
         """The tuples of a window."""
         touched = [head for head in self._heads() if touches(self.config, head, trigger)]
+        parts: list[Chunk] = []
         for group in _groups(touched):
-            self._load(group)
-        parts = (part_of(self.config, self._chunk(head), head, trigger) for head in touched)
+            chunks = zip(group, self._chunks(group), strict=True)
+            parts += [part_of(self.config, chunk, head, trigger) for head, chunk in chunks]
         return [part for part in parts if part.length]
 
-    def _load(self, heads: list[Head]) -> None:
-        missing = [head for head in heads if self._cache.get(head) is None]
+    def _chunks(self, heads: list[Head]) -> list[Chunk]:
+        """The blocks with their tuples; those that are not kept decoded are read at once."""
+        found = {head: chunk for head in heads if (chunk := self._cache.get(head)) is not None}
+        missing = [head for head in heads if head not in found]
         for head, data in zip(missing, self.backing.data(missing) if missing else [], strict=True):
-            self._cache.put(head, Chunk.decode(data))
-
-    def _chunk(self, head: Head) -> Chunk:
-        if self._cache.get(head) is None:
-            self._load([head])
-        chunk = self._cache.get(head)
-        assert chunk is not None
-        return chunk
-
-    def _store(self, chunks: Sequence[Chunk], now: int) -> None:
-        rows: list[Chunk] = []
-        for chunk in chunks:
-            rows.append(chunk)
-            if sum(part.length for part in rows) >= BLOCK_ROWS:
-                self._add(concat(rows), now)
-                rows = []
-        if rows:
-            self._add(concat(rows), now)
+            found[head] = Chunk.decode(data)
+            self._cache.put(head, found[head])
+        return [found[head] for head in heads]
 
     def _add(self, chunk: Chunk, now: int) -> None:
         """Adds the tuples as one block, or as two halves if one would be too large."""
@@ -163,21 +153,23 @@ class WindowState(State):
             self._add(chunk.between(half, chunk.length), now)
             return
         oldest, newest = least_and_greatest(self.config, chunk, now)
-        heads = self._heads()
+        first = total([block.head for block in self._blocks] or self._before)
         token = secrets.token_hex(8)
-        head = Head(self.txid, len(self._blocks), total(heads), chunk.length, now, oldest, newest, token)
+        head = Head(self.txid, len(self._blocks), first, chunk.length, now, oldest, newest, token)
         self._blocks.append(Block(head, data))
         self._cache.put(head, chunk)
 
 
-def _groups(heads: Sequence[Head]) -> Iterator[list[Head]]:
-    """The blocks in groups of about ``BLOCK_ROWS`` tuples: each is read at once."""
-    group: list[Head] = []
-    for head in heads:
-        group.append(head)
-        if sum(held.length for held in group) >= BLOCK_ROWS:
+def _groups(parts: Iterable[Part]) -> Iterator[list[Part]]:
+    """Blocks or chunks in groups of about ``BLOCK_ROWS`` tuples: each is written as one block, or read at once."""
+    group: list[Part] = []
+    held = 0
+    for part in parts:
+        group.append(part)
+        held += part.length
+        if held >= BLOCK_ROWS:
             yield group
-            group = []
+            group, held = [], 0
     if group:
         yield group
 
