@@ -136,11 +136,14 @@ class WindowState(State):
         return [part for part in parts if part.length]
 
     def _chunks(self, heads: list[Head]) -> list[Chunk]:
-        """The blocks with their tuples; those that are not kept decoded are read at once."""
+        """The blocks with their tuples. Those that are not kept decoded are read at once, but for the blocks of this
+        batch: the store does not have them yet."""
         found = {head: chunk for head in heads if (chunk := self._cache.get(head)) is not None}
-        missing = [head for head in heads if head not in found]
-        for head, data in zip(missing, self.backing.data(missing) if missing else [], strict=True):
-            found[head] = Chunk.decode(data)
+        data = {block.head: block.data for block in self._blocks}
+        missing = [head for head in heads if head not in found and head not in data]
+        data |= zip(missing, self.backing.data(missing) if missing else [], strict=True)
+        for head in [head for head in heads if head not in found]:
+            found[head] = Chunk.decode(data[head])
             self._cache.put(head, found[head])
         return [found[head] for head in heads]
 
