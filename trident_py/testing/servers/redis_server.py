@@ -13,7 +13,7 @@ import socket
 from pathlib import Path
 
 from ...errors import TridentError
-from .service import HOST, Service, find
+from .service import HOST, Service, find, free_port
 
 __all__ = ["RedisServer"]
 
@@ -37,7 +37,11 @@ class RedisServer(Service):
         fixed = {"appendonly": "yes", "appendfsync": "always", "save": "", "daemonize": "no"}
         settings = [part for name, value in {**fixed, **self.options}.items() for part in (f"--{name}", str(value))]
         where = ["--bind", HOST, "--port", str(self.port), "--dir", f"{self.folder}/data"]
-        return [str(self._programs() / "redis-server"), *where, *settings]
+        return [str(self._programs() / "redis-server"), *where, *self._bus(), *settings]
+
+    def _bus(self) -> list[str]:
+        """The port of a cluster's bus. By default it is 10,000 above the other, where any client's socket may be."""
+        return ["--cluster-port", str(free_port())] if self.options.get("cluster-enabled") == "yes" else []
 
     def _answer(self) -> None:
         with socket.create_connection((HOST, self.port), 1) as connection:
