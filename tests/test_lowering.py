@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from semantics.support import Batches, bag, bags, run
 
-from trident_py import LocalCluster, TridentTopology
+from trident_py import Config, LocalCluster, TridentTopology
+from trident_py.errors import DefinitionError
 from trident_py.operations.builtin import Count, FirstN, MapGet, Sum
 from trident_py.partitioning import FieldsPartition, Identity
 from trident_py.run.lowering import Lowered, lower
+from trident_py.run.program import compile_plan
+from trident_py.state import StateSpec
 from trident_py.testing import MemoryMapState, Split, collect
 
 
@@ -137,3 +141,20 @@ class _Nothing:
     """An updater that writes nothing."""
 
     def updateState(self, state: Any, tuples: Any, collector: Any) -> None: ...
+
+
+def test_the_configuration_limits_the_partitions_of_every_node() -> None:
+    topology = word_count(4)
+    (program,) = compile_plan(topology.plan(), {Config.TOPOLOGY_MAX_TASK_PARALLELISM: 3})
+    assert set(program.lowered.partitions.values()) == {3}
+    (one,) = compile_plan(topology.plan(), {Config.TOPOLOGY_MAX_TASK_PARALLELISM: 1})
+    assert one.lowered.exchanges == ()
+
+
+def test_a_limit_below_a_fixed_number_of_partitions_is_refused() -> None:
+    topology = TridentTopology()
+    stream = topology.newStream("s", Batches(["word"], []))
+    fixed = StateSpec(MemoryMapState.Factory(), 3)
+    stream.groupBy("word").persistentAggregate(fixed, Count(), "n")
+    with pytest.raises(DefinitionError, match="fixed to 3 but max parallelism is less than that: 2"):
+        compile_plan(topology.plan(), {Config.TOPOLOGY_MAX_TASK_PARALLELISM: 2})

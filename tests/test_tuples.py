@@ -177,3 +177,14 @@ def test_a_key_is_made_of_identities() -> None:
 
 def test_missing_stays_one_object_through_pickling() -> None:
     assert pickle.loads(pickle.dumps(MISSING)) is MISSING
+
+
+@pytest.mark.parametrize("field", ["a int, b string", "a,b", "a, b", "a decimal(10, 2), b int", "a struct<b:int>,c"])
+def test_fields_in_one_string_are_refused(field: str) -> None:
+    with pytest.raises(DefinitionError, match="is one string, and so one field"):
+        Fields(field)
+
+
+@pytest.mark.parametrize("kind", ["decimal(10, 2)", "struct<b:int,c:map<string,int>>", "map<string, array<int>>"])
+def test_a_type_may_have_commas_in_its_brackets(kind: str) -> None:
+    assert Fields(f"a {kind}").types == {"a": kind}

@@ -198,6 +198,7 @@ def _names(value: Any) -> bool:
 # Keys that have an effect: the check of a value, and its description. None stands for the default.
 CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_MAX_BATCH_ATTEMPTS: (_counts, "a number of attempts, at least 1"),
+    Config.TOPOLOGY_MAX_TASK_PARALLELISM: (_counts, "a number of partitions, at least 1"),
     Config.TOPOLOGY_SPOUT_MAX_BATCH_SIZE: (_counts, "a number of tuples, at least 1"),
     Config.TOPOLOGY_START_WAIT_SECS: (_seconds, "a number of seconds, at least 0"),
     Config.TOPOLOGY_STOP_GRACE_SECS: (_seconds, "a number of seconds, at least 0"),

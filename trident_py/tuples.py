@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 from .errors import DefinitionError, MissingValueError, TridentError
+
+
+def _without_brackets(text: str) -> str:
+    """The text without its parts in brackets, as in ``decimal(10, 2)`` and ``map<string, array<int>>``."""
+    shorter = re.sub(r"[(<][^()<>]*[)>]", "", text)
+    return shorter if shorter == text else _without_brackets(shorter)
 
 
 class Fields:
@@ -16,7 +23,7 @@ class Fields:
     A field without a type is untyped and carries any picklable value. Source in Storm:
     org.apache.storm.tuple.Fields.
 
-    Raises DefinitionError for a name that is repeated, empty or not a string.
+    Raises DefinitionError for a name that is repeated, empty, not a string, or has a comma.
     """
 
     __slots__ = ("names", "types")
@@ -31,6 +38,8 @@ class Fields:
             if not isinstance(field, str) or not field.strip():
                 raise DefinitionError(f"a field name must be a string that is not blank, got {field!r}")
             name, _, ddl = field.strip().partition(" ")
+            if "," in _without_brackets(field):
+                raise DefinitionError(f"{field!r} is one string, and so one field; give each field a string of its own")
             if name in names:
                 raise DefinitionError(f"duplicate field {name!r}")
             names.append(name)

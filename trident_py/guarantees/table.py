@@ -13,7 +13,6 @@ from ..operations.determinism import CHANGING, DETERMINISTIC, UNSEEN, Judge, Ver
 from ..plan import Plan, ProcessorNode, SpoutNode
 from ..run.progress import log
 from ..spouts.interfaces import OPAQUE
-from ..state import LRUMemoryMapState, MemoryMapState
 from ..state.roles import Remarks
 from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, seen_as, worse
 from .replays import Replay, replay_of, unsteady
@@ -173,8 +172,6 @@ def _remarks(
         yield "the key stays the same, the values of the last attempt stay"
     if keys and not moving:
         yield f"{keys[0].what}, and the batch never changes"
-    if isinstance(factory, MemoryMapState.Factory | LRUMemoryMapState.Factory):
-        yield "in memory, for the life of one driver process"
     if isinstance(factory, Remarks):
         yield factory.remark
 

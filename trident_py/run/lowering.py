@@ -2,8 +2,9 @@
 
 A *stage* is a spout or a bolt (see `bolts`): its nodes run in one task and finish together, in Storm's order. Nodes
 that no repartition separates, and all nodes of one state, have the same number of partitions: the largest hint, capped
-by the spout, or the number of a StateSpec. A repartition to other partitions begins the next level. States commit in
-the last level of the batch phase or later, so that a failing function fails the batch before any state commits.
+by the spout and by the configuration, or the number of a StateSpec. A repartition to other partitions begins the next
+level. States commit in the last level of the batch phase or later, so that a failing function fails the batch before
+any state commits.
 Source in Storm: TridentTopology.build, getGroupParallelisms.
 """
 
@@ -64,10 +65,11 @@ class Lowered:
         return {node_id: stage.partitions for level in self.levels for stage in level for node_id in stage.nodes}
 
 
-def lower(plan: Plan, whole: Plan) -> Lowered:
+def lower(plan: Plan, whole: Plan, most: int | None = None) -> Lowered:
     """Lowers one connected component of a whole plan. If a state is updated by another component, its partition count
-    applies to the queries here. Raises DefinitionError if partition counts contradict each other."""
-    classes = _Classes(whole)
+    applies to the queries here. ``most``: the most partitions of a node. Raises DefinitionError if partition counts
+    contradict each other."""
+    classes = _Classes(whole, most)
     partitions = {node.id: classes.partitions(node) for node in plan.nodes if not isinstance(node, PartitionNode)}
     stages = Staging(plan, bolts_of(whole))
     levels = _levels(plan, stages, partitions)
@@ -83,8 +85,9 @@ def lower(plan: Plan, whole: Plan) -> Lowered:
 class _Classes:
     """The classes of nodes that share a number of partitions."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, most: int | None) -> None:
         self.plan = plan
+        self.caps = [] if most is None else [most]
         self.group: dict[object, object] = {}
         for node in plan.nodes:
             for parent in map(plan.by_id.__getitem__, node.parents):
@@ -108,7 +111,8 @@ class _Classes:
     def _count(self, root: object) -> int:
         members = [node for node in self.plan.nodes if self.root(node.id) == root]
         members = [node for node in members if not isinstance(node, PartitionNode)]
-        caps = [n.max_partitions for n in members if isinstance(n, SpoutNode) and n.max_partitions is not None]
+        of_spouts = [node.max_partitions for node in members if isinstance(node, SpoutNode)]
+        caps = self.caps + [most for most in of_spouts if most is not None]
         fixed = {
             node.state.required_partitions
             for node in members

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import cloudpickle
 
 from ..blame import blame, describe_error, note, notes_of
+from ..config import Config
 from ..errors import FailedException, TopologyError, TridentError
 from ..names import joined
 from ..plan import DRPCNode, Node, Plan, ProcessorNode, SpoutNode
@@ -145,8 +146,9 @@ class Program:
 
 
 def compile_component(component: Plan, plan: Plan, conf: dict) -> Program:
-    """The program of one connected component of a whole plan."""
-    lowered = lower(component, plan)
+    """The program of one connected component of a whole plan. Raises DefinitionError if partition counts contradict
+    each other."""
+    lowered = lower(component, plan, conf.get(Config.TOPOLOGY_MAX_TASK_PARALLELISM))
     spouts = tuple(
         SpoutNodeInfo(node.spout_id, node.spout, lowered.partitions[node.id], node.fields)
         for node in component.nodes

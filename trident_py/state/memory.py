@@ -145,6 +145,10 @@ class _MemoryFactory(StateFactory):
         return f"memory-{self.id[:8]}"
 
     @property
+    def remark(self) -> str:
+        return "in memory, for the life of one driver process"
+
+    @property
     def location(self) -> Location:
         return Location(frozenset(["memory"]), frozenset([self.id]), shown="the memory of one factory used twice")
 
