@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from states.files import FileState
 from states.kafka import CompactedTopicState, RowUpdater, TopicState, TransactionalTopicState
 from states.sql import AppendState, BatchState, InsertIgnoreState, SequenceState, SqlMapState
 from trident_py import Fields, TridentTopology
@@ -62,6 +63,10 @@ SAME = [
     (compacted("one:9092,two:9092"), compacted("TWO:9092")),
     (compacted("localhost:9092"), compacted("127.0.0.1:9092")),
     (compacted("one:9092"), TransactionalTopicState("one:9092", "counts")),
+    (FileState("/data/rows"), FileState("/data/x/../rows")),
+    (FileState("/data/rows"), FileState("/data/rows/old")),
+    (FileState("s3://data/rows"), FileState("s3a://data/rows/old/er")),
+    (FileState("hdfs://one:8020/rows"), FileState("hdfs://ONE:9000/rows/old")),
 ]  # fmt: skip
 APART = [
     (counts("sqlite:////data/a.db"), counts("sqlite:////data/a.db", "others")),
@@ -74,6 +79,9 @@ APART = [
     (compacted("one:9092"), compacted("two:9092")),
     (compacted("one:9092"), compacted("one:9092", "others")),
     (MemoryMapState.Factory(), MemoryMapState.Factory()),
+    (FileState("/data/rows"), FileState("/data/rows2")),
+    (FileState("/data/a/rows"), FileState("/data/b/rows")),
+    (FileState("s3://data/rows"), FileState("s3://other/rows/old")),
 ]
 BESIDE_EACH_OTHER = [
     (AppendState("sqlite:////a.db", "rows", ROW), AppendState("sqlite:////a.db", "rows", ROW)),
@@ -88,7 +96,7 @@ BESIDE_EACH_OTHER = [
 @pytest.mark.parametrize("pair", SAME)
 def test_two_states_over_one_place_are_refused(pair: tuple, apart: bool) -> None:
     for factories in (pair, pair[::-1]):
-        with pytest.raises(DefinitionError, match=r"would both update (table|topic) ") as told:
+        with pytest.raises(DefinitionError, match=r"would both update (table|topic|folder) ") as told:
             topology_of(*factories, apart=apart).build()
         for words in ("'state 0'", "'state 1'", "merge the streams", "newStaticState"):
             assert words in str(told.value)

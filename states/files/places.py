@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from trident_py.errors import DefinitionError
 from trident_py.spouts import fileuris
@@ -70,8 +70,12 @@ def location_of(uri: str) -> Location:
     found = fileuris.uri_of(uri)
     if found is None:
         path = str(Path(uri).resolve())
-        return Location(frozenset({"file"}), frozenset({path}), "", f"folder {path}")
-    return Location(frozenset({_root(found)}), frozenset({found.rest}), "", f"folder {uri}")
+        return _folder("file", path, f"folder {path}")
+    return _folder(_root(found), found.rest, f"folder {uri}")
+
+
+def _folder(store: str, path: str, shown: str) -> Location:
+    return Location(frozenset({store}), frozenset({path}), "", shown, frozenset(map(str, PurePosixPath(path).parents)))
 
 
 def needs_of(uri: str, storage: Storage, shared: bool) -> Needs:

@@ -65,16 +65,19 @@ class Location:
     brokers); two stores with a common address are one. ``names``: its tables or its topic there. ``shared``: "" if the
     state must be the only writer, because it reads back what it wrote, or its writes depend on existing data; otherwise
     only states with the same ``shared`` may write beside it. ``shown``: the place in messages, without secrets.
+    ``within``: the folders that hold it, if it is one.
     """
 
     stores: frozenset[str]
     names: frozenset[str]
     shared: str = ""
     shown: str = field(default="", compare=False)
+    within: frozenset[str] = frozenset()
 
     def meets(self, other: Location) -> bool:
-        """Whether both have a table or topic in common."""
-        return bool(self.stores & other.stores and self.names & other.names)
+        """Whether both have a table, a topic or a folder in common; a folder has those inside it."""
+        common = self.names & (other.names | other.within) or self.within & other.names
+        return bool(self.stores & other.stores and common)
 
     def admits(self, other: Location) -> bool:
         """Whether two states may write both places."""
