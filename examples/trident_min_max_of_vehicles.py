@@ -94,6 +94,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    from examples import trident_min_max_of_vehicles  # Spark's workers know a Vehicle of a module, not of __main__
-
-    trident_min_max_of_vehicles.main()
+    main()

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 # Each layer may import the layers above it in this list, and itself only within one package. Modules of ``run`` have
 # layers of their own.
 LAYERS = [
-    {"errors", "calls", "channel", "context", "leftovers", "secrets", "neighbour"},
+    {"errors", "calls", "channel", "context", "leftovers", "secrets", "neighbour", "pickling"},
     {"canonical"},
     {"config"},
     {"tuples", "patience", "sessions", "sqlcodes", "names", "needs", "metrics"},

@@ -6,10 +6,8 @@ reads to Python objects, once. All other columns are gathered by index.
 
 from __future__ import annotations
 
-import copyreg
 import datetime
 import decimal
-import io
 import pickle
 import reprlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +19,7 @@ import pyarrow.compute as pc
 
 from .canonical import UnkeyableError, meant
 from .errors import TridentError
+from .pickling import dumps
 from .tuples import MISSING, Fields, TridentTuple, missing_value, short_tuple, tuple_class
 
 Column: TypeAlias = "list | pa.Array"
@@ -128,7 +127,7 @@ class Chunk:
         for name, column in self.columns.items():
             array = as_arrow(column)
             if array is None:
-                metadata[_PICKLED + name.encode()] = _pickled(column)
+                metadata[_PICKLED + name.encode()] = dumps(column)
             else:
                 arrays.append(array)
                 fields.append(pa.field(name, array.type))
@@ -198,15 +197,6 @@ def concat(chunks: Sequence[Chunk]) -> Chunk:
         else:
             columns[name] = [value for part in parts for value in to_list(part)]
     return Chunk(columns, sum(chunk.length for chunk in chunks), any(chunk.short for chunk in chunks))
-
-
-def _pickled(column: list) -> bytes:
-    """Pickles a column. A memoryview becomes bytes."""
-    sink = io.BytesIO()
-    pickler = pickle.Pickler(sink, protocol=5)
-    pickler.dispatch_table = copyreg.dispatch_table | {memoryview: lambda view: (bytes, (view.tobytes(),))}
-    pickler.dump(column)
-    return sink.getvalue()
 
 
 def lacks(values: Iterable[Any]) -> bool:

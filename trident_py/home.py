@@ -26,13 +26,12 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Listener
 from typing import Any, TypeVar
 
-import cloudpickle
-
 from .blame import blame, describe_error, note
 from .calls import Calls
 from .channel import Channel
 from .context import RunContext, with_context
 from .errors import TridentError
+from .pickling import dumps
 
 T = TypeVar("T")
 
@@ -255,14 +254,6 @@ def _ensure(key: str, make: Callable[[], T]) -> T:
             _OBJECTS[key] = make()
         target: T = _OBJECTS[key]
         return target
-
-
-def dumps(value: Any) -> bytes:
-    """Pickles a value. A class that exists only in the user's main program is pickled by value."""
-    try:
-        return pickle.dumps(value, protocol=5)
-    except Exception:
-        return cloudpickle.dumps(value)
 
 
 _SERVICES: dict[HomeAddress, HomeService] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Protocol
@@ -12,6 +11,7 @@ from ..context import with_context
 from ..metrics import IMetricsContext
 from ..operations.base import TridentOperationContext
 from ..partitioning import Partitioner, Route
+from ..pickling import dumps
 from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
 from ..processors.base import NodeContext, Processor, no_collection
 from ..processors.spout import SpoutProcessor
@@ -269,7 +269,7 @@ class LevelTask:
         return found
 
     def _report(self, node: Node, kind: str, value: Any) -> None:
-        self.out.append((0, REPORT, pickle.dumps(NodeReport(node.id, self.partition, kind, value))))
+        self.out.append((0, REPORT, dumps(NodeReport(node.id, self.partition, kind, value))))
 
     def _finish(self, stage: TaskStage) -> bool:
         """Finishes the nodes in order. Stops at the first that fails, and returns False."""

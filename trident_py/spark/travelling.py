@@ -10,10 +10,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 
-import cloudpickle
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
+from .. import pickling
 from .internals import SPARKS_PACKAGES
 from .launching import is_one_machine, master_of
 
@@ -26,16 +26,10 @@ _PACKED = {".zip", ".egg", ".whl", ".jar"}
 def by_value(spark: SparkSession) -> Iterator[None]:
     """Inside, cloudpickle takes the user's own modules by value, as it takes the main program. On one machine none do:
     there the workers import what the driver imports."""
-    before = cloudpickle.list_registry_pickle_by_value()
     modules = [] if is_one_machine(master_of(spark)) else own_modules(sent(Path(SparkFiles.getRootDirectory())))
-    taken = [module for module in modules if module.__name__ not in before]
-    for module in taken:
-        cloudpickle.register_pickle_by_value(module)
-    try:
+    pickling.remember(modules)
+    with pickling.by_value(modules):
         yield
-    finally:
-        for module in taken:
-            cloudpickle.unregister_pickle_by_value(module)
 
 
 def driver_paths() -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ from ...canonical import UnkeyableError, identity
 from ...chunks import Chunk
 from ...config import Config
 from ...errors import TridentError
+from ...pickling import dumps
 from ...plan import Node, ProcessorNode
 from ...processors import Aggregate, Each, Keep, MultiReduce, Replace
 from ...processors.base import NodeContext, Processor
@@ -141,4 +141,4 @@ def _same(value: Any) -> Any:
     try:
         return identity(value)
     except UnkeyableError:
-        return pickle.dumps(value)
+        return dumps(value)
