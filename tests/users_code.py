@@ -16,6 +16,7 @@ from trident_py.operations import (
     GroupedMultiReducer,
     MultiReducer,
     ReducerAggregator,
+    vectorized,
 )
 from trident_py.operations.builtin import Count, MaxWithComparator, Negate
 from trident_py.spouts import (
@@ -236,6 +237,8 @@ PLACES: dict[str, Callable[[TridentTopology], Any]] = {
     "flatMap, a generator": lambda t: numbers(t).flatMap(lambda tuple: ([fail(each)] for each in tuple)),
     "filter of columns": lambda t: numbers(t, "n bigint").filter("n", only(BaseFilter, "isKeepBatch")),
     "function of columns": lambda t: numbers(t, "n bigint").each("n", only(BaseFunction, "executeBatch"), "out"),
+    "vectorised": lambda t: numbers(t).each("n", vectorized(lambda n: fail(0)), "out"),
+    "vectorised filter": lambda t: numbers(t).filter("n", vectorized(lambda n: fail(0))),
     "prepare": lambda t: numbers(t).each("n", only(BaseFunction, "prepare"), "out"),
     "an emitted row": lambda t: numbers(t).map(lambda tuple: Row(), "out").peek(print),
     "grouping": lambda t: numbers(t).partition(lambda values: fail(values[0])).peek(print).parallelismHint(2),

@@ -16,16 +16,19 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
+import pyarrow as pa
+
 from .secrets import HIDDEN, is_secret
 from .tuples import TridentTuple
 
 _HERE = Path(__file__).parent
 OURS = tuple(f"{folder.as_posix()}/" for folder in (_HERE, _HERE.with_name("states")))
 _INSTALLED = tuple({f"{Path(sysconfig.get_path(name)).as_posix()}/" for name in ("stdlib", "purelib", "platlib")})
-_MADE_UP = ("<frozen ", "<__array_function__", "<attrs ")
+_MADE_UP = ("<frozen ", "<__array_function__", "<attrs ", "pyarrow/")  # Arrow has relative paths in its frames
 _PLAIN = (str, bytes, int, float, type(None), decimal.Decimal, datetime.date, datetime.time, list, tuple, dict, set)
 FRAMES = 5
 LONGEST = 400
+COLUMN = 4  # values of a column that are shown
 NOTHING_LEFT = "next() ran out of values: give it a default, as in next(values, None), or catch StopIteration"
 
 
@@ -117,12 +120,20 @@ def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
 
 
 def _named(name: str, value: Any) -> Iterator[str]:
-    """Shows only tuples and plain data. The repr of a state or a collector is useless, and may reveal secrets."""
+    """Shows tuples, columns and plain data. The repr of a state or collector is useless, and may reveal secrets."""
     if isinstance(value, TridentTuple):
         values = tuple.__iter__(value)  # a ShortTuple's own iterator raises
         yield from (_pair(field, item) for field, item in zip(value.getFields(), values, strict=False))
+    elif isinstance(value, pa.Array | pa.ChunkedArray):
+        yield f"{name}={HIDDEN if is_secret(name) else _column(value)}"
     elif isinstance(value, _PLAIN):
         yield _pair(name, value)
+
+
+def _column(values: Any) -> str:
+    """The first values of a column, and how many there are."""
+    shown = ", ".join(map(_shown, values.slice(0, COLUMN).to_pylist()))
+    return f"{values.type}[{shown}{f', ... {len(values)} values' if len(values) > COLUMN else ''}]"
 
 
 _repr = reprlib.Repr()

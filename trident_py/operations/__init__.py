@@ -28,6 +28,7 @@ from .base import (
     TridentMultiReducerContext,
     TridentOperationContext,
 )
+from .columnar import vectorized
 from .determinism import deterministic, nondeterministic
 from .resources import DefaultResourceDeclarer, ITridentResource, ResourceDeclarer
 
@@ -63,4 +64,5 @@ __all__ = [
     "TridentOperationContext",
     "deterministic",
     "nondeterministic",
+    "vectorized",
 ]

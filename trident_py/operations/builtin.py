@@ -19,9 +19,10 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 from ..canonical import UnkeyableError, identity, is_null, meant
-from ..errors import TridentError
+from ..errors import DefinitionError, TridentError
 from ..tuples import TridentTuple
 from .base import CombinerAggregator, Filter, TridentOperationContext
+from .columnar import Columnar
 from .ordering import (
     ComparisonAggregator,
     FirstN,
@@ -228,6 +229,8 @@ class Negate(Filter):
     """Keeps the tuples that another filter drops. Takes a Filter, or a callable of the input values."""
 
     def __init__(self, filter: Filter | Callable[..., Any]) -> None:
+        if isinstance(filter, Columnar):
+            raise DefinitionError(f"Negate sees one tuple at a time, {filter.name} whole columns; negate inside of it")
         self.filter = filter
 
     def prepare(self, conf: dict, context: TridentOperationContext) -> None:

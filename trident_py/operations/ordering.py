@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import DefinitionError, TridentError
 from ..tuples import TridentTuple
 from .base import Aggregator, Assembly, TridentCollector
+from .columnar import Columnar
 from .roles import Compares
 
 Comparator = Callable[[Any, Any], int]
@@ -55,7 +56,7 @@ def comparator_of(given: Any) -> Comparator:
     """The comparator as a callable. Raises DefinitionError for what is neither that nor an object with `compare`."""
     if isinstance(given, Compares):
         return given.compare
-    if not callable(given):
+    if not callable(given) or isinstance(given, Columnar):
         raise DefinitionError(f"a comparator must be a callable (a, b) -> int, or have compare(a, b); got {given!r}")
     compares: Comparator = given
     return compares

@@ -16,9 +16,15 @@ from ..canonical import in_order
 from ..chunks import Chunk, typed
 from ..errors import TridentError
 from ..operations.base import TridentCollector, name_of
+from ..operations.columnar import Columnar
 from ..operations.roles import Accepts, Executes, ExecutesColumns, Keeps, KeepsColumns, Maps
 from ..tuples import Fields
 from .base import NodeContext, Processor, Spec, beside, called, check_row, is_frame
+from .columns import AppendColumns, KeepColumns, ReplaceColumns
+
+
+def _shown(operation: Any) -> str:
+    return operation.name if isinstance(operation, Columnar) else name_of(operation)
 
 
 @dataclass(frozen=True)
@@ -32,13 +38,15 @@ class Each(Spec):
 
     @property
     def operation(self) -> str:
-        return f"each {name_of(self.function)}"
+        return f"each {_shown(self.function)}"
 
     @property
     def operations(self) -> tuple[Any, ...]:
         return (self.function,)
 
     def make(self, context: NodeContext) -> Processor:
+        if isinstance(self.function, Columnar):
+            return AppendColumns(self, self.function, len(self.outputs), context)
         function = isinstance(self.function, Executes)
         return FunctionProcessor(self, context) if function else CallableProcessor(self, context)
 
@@ -188,13 +196,15 @@ class Keep(Spec):
 
     @property
     def operation(self) -> str:
-        return f"filter {name_of(self.filter)}"
+        return f"filter {_shown(self.filter)}"
 
     @property
     def operations(self) -> tuple[Any, ...]:
         return (self.filter,)
 
     def make(self, context: NodeContext) -> Processor:
+        if isinstance(self.filter, Columnar):
+            return KeepColumns(self, self.filter, 1, context)
         return FilterProcessor(self, context)
 
 
@@ -246,13 +256,15 @@ class Replace(Spec):
 
     @property
     def operation(self) -> str:
-        return f"{'flatMap' if self.flat else 'map'} {name_of(self.function)}"
+        return f"{'flatMap' if self.flat else 'map'} {_shown(self.function)}"
 
     @property
     def operations(self) -> tuple[Any, ...]:
         return (self.function,)
 
     def make(self, context: NodeContext) -> Processor:
+        if isinstance(self.function, Columnar):
+            return ReplaceColumns(self, self.function, len(self.outputs), context)
         return ReplaceProcessor(self, context)
 
 

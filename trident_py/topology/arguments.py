@@ -11,6 +11,7 @@ from typing import Any, get_overloads
 
 from ..errors import DefinitionError
 from ..operations.base import Aggregator, CombinerAggregator, ReducerAggregator
+from ..operations.columnar import Columnar
 from ..secrets import hidden
 from ..tuples import Fields
 
@@ -31,6 +32,9 @@ class JoinOutFieldsMode(Enum):
 
     COMPACT = "COMPACT"
     PRESERVE = "PRESERVE"
+
+
+_ON_COLUMNS = ("each", "filter", "map")
 
 
 def is_fields(value: Any) -> bool:
@@ -107,6 +111,9 @@ def check_object(call: str, thing: Any, *roles: type) -> Any:
     kind = thing if isinstance(thing, type) else type(thing)
     if isinstance(thing, type) and issubclass(thing, roles):
         raise DefinitionError(f"{call} got the class {kind.__name__}; pass an object of it: {kind.__name__}(...)")
+    if isinstance(thing, Columnar) and call not in _ON_COLUMNS:
+        why = "gives one row for each tuple" if call == "flatMap" else "works on whole columns, not on one tuple"
+        raise DefinitionError(f"{call} does not take {thing.name}: it {why}; use it in each, map or filter")
     abstract = {name for name, _ in inspect.getmembers_static(thing, _is_abstract)}
     missing = [name for role in roles if isinstance(thing, role) for name in dir(role) if name in abstract]
     if not missing:

@@ -16,6 +16,7 @@ from ..operations.base import (
     ReducerAggregator,
 )
 from ..operations.builtin import Max, MaxWithComparator, Min, MinWithComparator
+from ..operations.columnar import Columnar
 from ..operations.ordering import AnyComparator as Comparator
 from ..operations.roles import Accepts, Applies, Chooses, Executes, Keeps, Maps, Queries, Updates
 from ..partitioning import BatchGlobal, Broadcast, Custom, FieldsPartition, Global, Identity, Partitioner, Shuffle
@@ -116,9 +117,17 @@ class Stream(Windowed):
         if "filter" in call:
             return self._keep("each", call["filter"], call["inputFields"])
         function = check_object("each", call["function"], Function, Filter)
+        if isinstance(function, Columnar):
+            return self._each_column(function, call.get("inputFields"), Fields.of(call["functionFields"]))
         if isinstance(function, Filter | MapFunction | FlatMapFunction) or not _is(function, Executes):
             raise DefinitionError(f"each with function fields takes a Function or a callable, got {function!r}")
         inputs, outputs = self.check(call.get("inputFields")), Fields.of(call["functionFields"])
+        return self._process(Each(function, inputs, outputs), self.getOutputFields().concat(outputs))
+
+    def _each_column(self, function: Columnar, fields: FieldsLike | None, wanted: Fields) -> Stream:
+        every = fields is None and function.names_fields
+        inputs = function.reads(self.getOutputFields() if every else self.check(fields))
+        outputs = function.outputs(inputs, wanted)
         return self._process(Each(function, inputs, outputs), self.getOutputFields().concat(outputs))
 
     @overload
@@ -140,7 +149,11 @@ class Stream(Windowed):
             raise DefinitionError(f"{name} got the Function {operation!r} without function fields; give [] for none")
         if not _is(operation, Keeps):
             raise DefinitionError(f"a filter is a Filter or a callable, got {operation!r}")
-        return self._process(Keep(operation, self.check(fields)), self.getOutputFields())
+        inputs = self.check(fields)
+        if isinstance(operation, Columnar):
+            inputs = operation.reads(inputs)
+            operation.check_filter(inputs)
+        return self._process(Keep(operation, inputs), self.getOutputFields())
 
     def map(self, function: AnyMap, outputFields: FieldsLike | None = None) -> Stream:
         """Replaces each tuple by the function's return value. The field names stay unless ``outputFields`` is given."""
@@ -155,7 +168,11 @@ class Stream(Windowed):
         if isinstance(function, Function) or not _is(function, Maps):
             raise DefinitionError(f"map and flatMap take a function or a callable, got {function!r}")
         fields = self.getOutputFields()
-        outputs = Fields(fields.names) if outputs is None else Fields.of(outputs)
+        if isinstance(function, Columnar):
+            fields = function.reads(fields)
+            outputs = function.mapped(fields, None if outputs is None else Fields.of(outputs))
+        else:
+            outputs = Fields(fields.names) if outputs is None else Fields.of(outputs)
         return self._process(Replace(function, outputs, flat, fields), outputs)
 
     def peek(self, consumer: AnyConsumer) -> Stream:
