@@ -1,4 +1,6 @@
 // What the Java blocks of the porting guide take for granted. tests/storm/test_guide.py puts the blocks at the last line.
+import com.codahale.metrics.Counter;
+import com.codahale.metrics.Histogram;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
@@ -13,6 +15,7 @@ import org.apache.storm.LocalDRPC;
 import org.apache.storm.StormSubmitter;
 import org.apache.storm.generated.GlobalStreamId;
 import org.apache.storm.grouping.CustomStreamGrouping;
+import org.apache.storm.metric.api.CountMetric;
 import org.apache.storm.spout.SpoutOutputCollector;
 import org.apache.storm.task.IMetricsContext;
 import org.apache.storm.task.TopologyContext;
