@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 # layers of their own.
 LAYERS = [
     {"errors", "calls", "channel", "context", "leftovers", "secrets", "neighbour", "pickling"},
-    {"canonical"},
+    {"canonical", "steps"},
     {"config"},
     {"tuples", "patience", "sessions", "sqlcodes", "names", "needs", "metrics"},
     {"blame", "web"},
@@ -66,6 +66,7 @@ STATES_MAY_IMPORT = {
 # Our own modules that a function may import when it runs, and why.
 LAZY = {
     "trident_py/__init__.py": "SparkCluster is loaded on first use: LocalCluster must not pay for pyspark",
+    "trident_py/testing/faults/driving.py": "a run on LocalCluster must not load pyspark",
     "trident_py/cli.py": "`--local` must not load pyspark",
     "states/sql/dialects/registry.py": "a dialect and its driver are loaded when a URL asks for them",
     "trident_py/spark/streaming_plan.py": "pickled by value; a worker imports when it knows the path",
@@ -86,6 +87,7 @@ PUBLIC = {
     "trident_py.spouts",
     "trident_py.state",
     "trident_py.testing",
+    "trident_py.testing.faults",
     "trident_py.windowing",
     "trident_py.testing.servers",
     "states",

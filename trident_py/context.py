@@ -21,6 +21,7 @@ KEYS = {
     "txid": "trident.txid",
     "forget": "trident.forget",
     "command_line": "trident.command.line",
+    "watcher": "trident.watcher",
 }
 
 
@@ -44,7 +45,8 @@ class RunContext:
     objects (`trident_py.home`), None in the driver itself. ``running``: the current attempt, and what spouts share.
     ``metadata``: the store of the spouts' metadata. ``report(error)`` records an event. When a participant is opened,
     ``txid`` is the last txid that the checkpoint has committed, and ``forget`` means that the user gives up the store's
-    knowledge of older txids. ``command_line``: error messages show settings as command-line options.
+    knowledge of older txids. ``command_line``: error messages show settings as command-line options. ``watcher``: who
+    is told the steps of the run (`trident_py.steps`).
     """
 
     topology: str = ""
@@ -60,6 +62,7 @@ class RunContext:
     txid: int = 0
     forget: bool = False
     command_line: bool = False
+    watcher: Any = None
 
     @classmethod
     def of(cls, conf: Mapping[str, Any]) -> RunContext:

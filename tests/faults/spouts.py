@@ -16,32 +16,6 @@ from .story import PARTITIONS, drifting_row, size_of_try, tried_batch, written_b
 ROW = Fields("id string", "word string", "n bigint")
 
 
-class OneForAll:
-    """A partitioned spout that is its own coordinator and emitter, over txids up to ``last``."""
-
-    last: int
-
-    def getCoordinator(self, conf: dict, context: Any) -> Any:
-        return self
-
-    def getEmitter(self, conf: dict, context: Any) -> Any:
-        return self
-
-    def isReady(self, txid: int) -> bool:
-        return txid <= self.last
-
-    def isExhaustedAt(self, txid: int) -> bool:
-        return txid > self.last
-
-    def getPartitionsForBatch(self) -> list[int]:
-        return list(range(PARTITIONS))
-
-    def getOrderedPartitions(self, allPartitionInfo: list[int]) -> Sequence[int]:
-        return allPartitionInfo
-
-    def close(self) -> None: ...
-
-
 class _Coordinator:
     """Ends after txid ``last``; ``asked`` is a test's hook, called before a batch is described."""
 

@@ -16,9 +16,9 @@ from trident_py import Fields, TopologyError, TridentTopology
 from trident_py.errors import LineageError
 from trident_py.run.agreement import ACCEPT, BASE
 from trident_py.spouts import IOpaquePartitionedTridentSpout
+from trident_py.testing.faults.feeding import OneForAll
 
 from .readings import Readings, Row
-from .spouts import OneForAll
 from .stores import EXACT, MAPS, TABLES, read
 from .test_agreement import CLUSTERS, Make, world
 from .worlds import World

@@ -24,7 +24,8 @@ class NodeContext:
     """The context of a processor.
 
     ``inputs``: the fields of each input. ``fields``: the output fields. ``wanted``: the output fields that a later
-    node reads; the others need not be carried. ``consumed``: whether any node reads the output.
+    node reads; the others need not be carried. ``consumed``: whether any node reads the output. ``state_name``: the
+    name of the state that it uses.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class NodeContext:
         consumed: bool,
         state: Callable[[], Any],
         report: Callable[[str, Any], None],
+        state_name: str = "",
     ) -> None:
         self.conf = conf
         self.operations = operations
@@ -46,6 +48,7 @@ class NodeContext:
         self.consumed = consumed
         self.state = state
         self.report = report
+        self.state_name = state_name
         self.metrics: list[IMetricsContext] = []
         self._prepared: list[Any] = []
 

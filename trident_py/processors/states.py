@@ -11,6 +11,7 @@ from ..errors import TridentError
 from ..operations.base import TridentCollector, name_of
 from ..state.base import StateUpdater
 from ..state.persist import SilentCollector, persist
+from ..steps import steps_of
 from ..tuples import BatchId, Fields, TransactionAttempt, TridentTuple
 from .base import NodeContext, Processor, Spec, beside
 
@@ -52,6 +53,7 @@ class PersistProcessor(Processor):
         self.updater = context.prepare(spec.updater, spec.inputs)
         self.attempt: BatchId = TransactionAttempt(0, 0)
         self.buffer = TupleList(spec.inputs)
+        self.steps = steps_of(context.conf)
 
     def start(self, attempt: BatchId) -> None:
         self.attempt = attempt
@@ -69,8 +71,13 @@ class PersistProcessor(Processor):
         state = self.context.state()
         assert isinstance(self.attempt, TransactionAttempt)  # a DRPC stream with an update is not built
         updater = _ThenEmit(self, rows)
-        receipt = persist(state, self.attempt.txid, updater, tuples, collector, self.spec.always)
+        receipt = persist(state, self.attempt.txid, updater, tuples, collector, self.spec.always, self._step)
         self.context.report("persisted", (len(tuples), len(rows), receipt))
+
+    def _step(self, step: str) -> None:
+        """Tells the run's watcher."""
+        assert isinstance(self.attempt, TransactionAttempt)
+        self.steps(step, self.context.state_name, self.context.operations.getPartitionIndex(), self.attempt.txid)
 
 
 class _ThenEmit(StateUpdater):

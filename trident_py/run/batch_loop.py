@@ -16,6 +16,7 @@ from ..errors import ReportedFailedException, StateError, TopologyError
 from ..patience import Patience, Stopped, back_off_seconds, start_wait, until_stopped
 from ..plan import describe
 from ..spouts.coordination import Coordination, Descriptor
+from ..steps import steps_of_driver
 from .agreement import Agreed, Standing
 from .deciding import MAX_ATTEMPTS, Publisher, Receipts
 from .digests import DIGESTS, compare
@@ -74,6 +75,7 @@ class BatchLoop:
         self.metadata: dict = {}
         self.publisher = Publisher(program, self.participants, running)
         self._first = True
+        self._step = steps_of_driver(program.conf)
         self.begun: Callable[[int, dict], None] = lambda txid, metadata: None
         self._names = {node.id: state.name for node, state in program.lowered.plan.updates()}
 
@@ -94,6 +96,7 @@ class BatchLoop:
             log.warning("%s", warning)
             self.running.event(self.program.component, "reported", agreed.txid + 1, None, warning)
         store.put(DIGESTS, 0, digests)  # for the next start
+        self._step("opened", agreed.txid)
         return agreed
 
     def run(self, txid: int, execute: Execute, previous: dict | None = None, carried: bool = False) -> dict:
@@ -133,6 +136,7 @@ class BatchLoop:
             self._failed(batch, outcome.failures)
             return False
         try:
+            self._step("processed", batch.txid)
             self._commit(batch, outcome)
         except (Stopped, TopologyError):
             raise
@@ -140,6 +144,7 @@ class BatchLoop:
             self._failed(batch, [failure_of("commit", 0, error)])
             return False
         self._succeeded(batch, outcome, {"emit": emit, "process": process, "commit": watch.lap()})
+        self._step("over", batch.txid)
         return True
 
     def _info(self, txid: int, attempt: int) -> BatchInfo:
@@ -159,11 +164,13 @@ class BatchLoop:
             for name, participant in self.participants.items():
                 at = f"begin of state {name}"
                 participant.prepare(batch.txid, batch.attempt, partitions[name])
+            at = "spout"
+            if not carried:
+                self.metadata = self.coordination.initialize(batch.txid, batch.attempt, previous)
+                self.begun(batch.txid, self.metadata)
+            self._step("recorded", batch.txid)
             if carried:
                 return None, None
-            at = "spout"
-            self.metadata = self.coordination.initialize(batch.txid, batch.attempt, previous)
-            self.begun(batch.txid, self.metadata)
             return self.coordination.descriptors(batch.txid, batch.attempt, self.metadata), None
         except BaseException as error:
             return None, failure_of(at, 0, error)

@@ -14,6 +14,7 @@ from ..context import RunContext
 from ..errors import FailedException, StateError, TopologyError, ZombieError
 from ..patience import until_stopped
 from ..state.participants import BatchParticipant
+from ..steps import steps_of_driver
 from .program import BatchInfo, Program, failure_of, topology_error
 from .progress import RunningTopology
 
@@ -31,6 +32,7 @@ class Publisher:
         self.program = program
         self.running = running
         self.limit = program.conf.get(MAX_ATTEMPTS)
+        self._step = steps_of_driver(program.conf)
         self.deciding = [name for name, participant in participants.items() if participant.decides]
         others = [name for name in participants if name not in self.deciding]
         self.participants = {name: participants[name] for name in [*self.deciding, *others]}
@@ -55,6 +57,7 @@ class Publisher:
         record = {"attempt": batch.attempt, "metadata": metadata}
         self._store.put(DECIDED, batch.txid, {**record, "receipts": {name: receipts[name] for name in self.deciding}})
         self._store.cleanup_before(DECIDED, batch.txid)  # it stays until the next batch is decided
+        self._step("decided", batch.txid)
         self.insist(batch, receipts)
 
     def decision(self, txid: int) -> dict | None:
@@ -88,7 +91,9 @@ class Publisher:
     def _publish_all(self, batch: BatchInfo, receipts: Receipts, published: list[str]) -> None:
         """Calls ``publish`` of each participant. ``published`` collects the names of those that returned."""
         for name, participant in self.participants.items():
+            self._step("publish", batch.txid, name)
             participant.publish(batch.txid, batch.attempt, receipts.get(name, []))
+            self._step("published", batch.txid, name)
             published.append(name)
 
     def _withdrawn(self, batch: BatchInfo) -> bool:

@@ -16,6 +16,7 @@ from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
 from ..processors.base import NodeContext, Processor, no_collection
 from ..processors.spout import SpoutProcessor
 from ..spouts.coordination import Descriptor
+from ..steps import steps_of
 from .checking import Checks, Twin
 from .lowering import Exchange, TaskStage
 from .program import (
@@ -66,6 +67,7 @@ class LevelTask:
         self.failed = False
         self.sent: dict[int, int] = {}
         self.checks = Checks.of(program.conf, memory.twin)
+        self.steps = steps_of(program.conf)
         self.last_level = level == self.program.level_count - 1
         self._wire()
 
@@ -185,6 +187,7 @@ class LevelTask:
             bool(self.children[node.id] or self.exchanges.get(node.id)),
             lambda: self.memory.state(self.program, node, self.partition, stage.partitions, self.batch),  # type: ignore[arg-type]
             lambda kind, value: self._report(node, kind, value),
+            node.state.name if isinstance(node, ProcessorNode) and node.state is not None else "",
         )
         if isinstance(node, SpoutNode):
             info = self.program.spouts[self.spouts.index(node.id)]
@@ -219,14 +222,19 @@ class LevelTask:
                     self._deliver(node_id, port, chunk)
 
     def _emit_spout(self, spout: int, block: Any) -> None:
-        """Emits what a descriptor says; a chunk is what the spout has emitted."""
+        """Emits a descriptor's batch; a chunk is what the spout has emitted."""
         node = self.program.lowered.plan.by_id[self.spouts[spout]]
         if isinstance(block, Chunk):
             self._guard(node, lambda: self._emitted(node, block))
             return
+        self._guard(node, partial(self._emit_described, node, block))
+
+    def _emit_described(self, node: Node, block: Any) -> None:
+        """Emits what a descriptor says."""
         processor = self._processor(node)
-        assert isinstance(processor, SpoutProcessor)
-        self._guard(node, lambda: processor.emit_batch(Descriptor.decode(block).payload))
+        assert isinstance(processor, SpoutProcessor) and isinstance(node, SpoutNode)
+        self.steps("emit", node.spout_id, self.partition, self.batch.txid)
+        processor.emit_batch(Descriptor.decode(block).payload)
 
     def _deliver(self, node_id: int, port: int, chunk: Chunk) -> None:
         node = self.program.lowered.plan.by_id[node_id]

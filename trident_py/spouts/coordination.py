@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ..errors import FailedException
 from ..metrics import Reported
+from ..steps import steps_of_driver
 from ..tuples import TransactionAttempt
 from .coordinators import Report, SpoutCoordinator, make_coordinator
 from .inspection import SpoutNodeInfo
@@ -57,6 +58,7 @@ class Coordination:
         self._initialized: dict[int, tuple[dict | None, dict]] = {}
         self._emitted: dict[int, tuple[int, dict, list[Descriptor]]] = {}
         self._coordinators: list[SpoutCoordinator] = []
+        self._step = steps_of_driver(conf)
         try:
             for info in self._spouts:
                 self._coordinators.append(make_coordinator(info, conf, store, report))
@@ -120,6 +122,7 @@ class Coordination:
             # Emitters must get the same value whether the metadata comes from the log or directly from here.
             metadata[info.id] = json.loads(to_json(value, f"spout {info.id!r}, txid {txid}"))
         self._initialized[txid] = previous, metadata
+        self._step("described", txid)
         return metadata
 
     def descriptors(self, txid: int, attempt: int, metadata: dict) -> list[Descriptor]:

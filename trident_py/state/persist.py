@@ -20,7 +20,7 @@ class SilentCollector(TridentCollector):
 
 
 def _ignore(values: Any) -> None:
-    """Drops the new values."""
+    """Drops what it is told."""
 
 
 SILENT = SilentCollector()
@@ -33,20 +33,27 @@ def persist(
     tuples: Sequence[Any],
     collector: TridentCollector,
     always: bool = False,
+    step: Callable[[str], None] = _ignore,
 ) -> Any:
     """Commits the tuples of one partition of one batch to its state. Returns what `commit` returned.
 
     Runs where the tuples are. Without tuples it calls nothing and returns None, unless ``always``. On replay it is
     called again with the same txid. An exception of any of the three calls passes through; if the state has
-    ``rollback(txid)``, that is called first, and its errors do not hide the first one.
+    ``rollback(txid)``, that is called first, and its errors do not hide the first one. ``step`` is told the steps
+    (`trident_py.steps`).
     """
     if len(tuples) == 0 and not always:
         return None
     try:
         # 1. the state gets the txid, 2. the values are written, 3. the writes become durable
+        step("begin")
         state.beginCommit(txid)
+        step("begun")
         updater.updateState(state, tuples, collector)
-        return state.commit(txid)
+        step("written")
+        receipt = state.commit(txid)
+        step("committed")
+        return receipt
     except BaseException as error:
         if isinstance(state, RollsBack):
             try:

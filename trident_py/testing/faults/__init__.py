@@ -1,0 +1,25 @@
+"""The test kit: a topology of the user's own, disturbed at every point that it reaches (docs/testing.md)."""
+
+from ...steps import STEPS, Watcher
+from .campaign import everywhere
+from .disturbances import FAULTS
+from .places import Places
+from .points import LINE, FaultCase, Point
+from .reporting import FaultFound, FaultReport
+from .story import Story
+from .trials import Undisturbed
+
+__all__ = [
+    "FAULTS",
+    "LINE",
+    "STEPS",
+    "FaultCase",
+    "FaultFound",
+    "FaultReport",
+    "Places",
+    "Point",
+    "Story",
+    "Undisturbed",
+    "Watcher",
+    "everywhere",
+]

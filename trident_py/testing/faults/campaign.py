@@ -1,0 +1,191 @@
+"""`everywhere`: one topology, disturbed at every point that it reaches."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import DefinitionError
+from .disturbances import FAULTS, cases
+from .drivers import Drivers
+from .driving import Build, Readings
+from .feeding import Feed
+from .places import Places, StorePlace
+from .points import FaultCase
+from .reporting import FaultReport, Rerun, found
+from .selecting import Selection, chosen, from_text, shrunk, whole
+from .trials import CaseVerdict, Laboratory, Reference, Undisturbed, moved, named
+
+SHRINKING_SECONDS = 20.0
+
+
+def everywhere(
+    build: Build | str,
+    batches: Any = None,
+    *,
+    fields: Any = None,
+    kind: str = "transactional",
+    stores: Sequence[StorePlace] = ("sqlite",),
+    readings: Readings | None = None,
+    conf: Mapping[str, Any] | None = None,
+    cluster: str = "local",
+    faults: Collection[str] = tuple(FAULTS),
+    unreached: Collection[str] = (),
+    smoke: bool = False,
+    seed: int | None = None,
+    point: str = "",
+    rows: str = "",
+    rerun: Rerun | None = None,
+    places: Places | None = None,
+) -> FaultReport:
+    """Runs the topology undisturbed, then once for each point that it reached, each time disturbed there; compares.
+
+    ``build(spout, store)`` returns the built topology; it runs in processes of its own. ``spout`` has the ``batches``:
+    lists of tuples with ``fields``, or of dicts; of several spouts as a dict by name, and ``spout`` then is one, too.
+    Without batches it is None, and the topology has its own finite spouts. ``kind``: "transactional" or "opaque".
+    ``store``: the URL of an empty store, one of ``stores`` after the other: "sqlite", "files", "memory", "mariadb",
+    "postgresql", "redis", the URL of a server on which databases may be created, or a function that gives a context
+    manager of a URL, for a folder.
+
+    A state must hold what it holds undisturbed if `guarantees()` says exactly once, also in effect; the report shows
+    how others differ. States are read by ``stored()`` of their factories. ``readings``: functions of the store, by the
+    name of a state, or by another one: what they return must be equal.
+
+    ``faults``: only these ways to disturb. ``unreached``: state partitions ("counts/1") that no batch need reach.
+    ``smoke``: a sample that takes seconds. ``seed``: of the order and the sample. ``point``, ``rows``: only this case.
+    ``places``: stores that several calls share.
+
+    Raises FaultFound for the first case that fails, with the fewest rows found that show it, and how to repeat it;
+    Undisturbed if the topology fails without a disturbance or does not reach a state's partition; DefinitionError.
+    """
+    __tracebackhide__ = True  # pytest shows the test, not the kit
+    unknown = set(faults) - set(FAULTS)
+    if unknown:
+        raise DefinitionError(f"faults: no {', '.join(sorted(unknown))}; there are: {', '.join(FAULTS)}")
+    drawn = random.randrange(10**6) if seed is None else seed
+    feed = Feed.of(batches, fields, kind)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trident-faults-")))
+        place = places or stack.enter_context(Places())
+        drivers = stack.enter_context(Drivers(folder / "drivers", build, readings or {}))
+        settings = tuple((conf or {}).items())
+        lab = Laboratory(drivers, place, folder, named(stores), cluster, settings)
+        campaign = Campaign(lab, feed, drawn, tuple(faults), tuple(unreached), smoke, rerun or Rerun())
+        return campaign.only(FaultCase.of(point), rows) if point else campaign.run()
+
+
+@dataclass
+class Campaign:
+    """All cases of one topology, in the order that the seed draws."""
+
+    lab: Laboratory
+    feed: Feed
+    seed: int
+    faults: tuple[str, ...]
+    unreached: tuple[str, ...]
+    smoke: bool
+    rerun: Rerun
+
+    def run(self) -> FaultReport:
+        """Every case, until one fails."""
+        __tracebackhide__ = True
+        report = FaultReport(self.seed)
+        draw = random.Random(self.seed)
+        for store in list(self.lab.stores)[: 1 if self.smoke else None]:
+            reference = report.references[store] = self._reference(store)
+            mine = self._cases(store, reference)
+            draw.shuffle(mine)
+            for case in sample(mine) if self.smoke else mine:
+                report.verdicts.append(self._verdict(case, reference, whole(self.feed)))
+        return report
+
+    def only(self, case: FaultCase, rows: str) -> FaultReport:
+        """One case again, with these rows of the feed."""
+        __tracebackhide__ = True
+        if case.store not in self.lab.stores:
+            raise DefinitionError(f"the point is on {case.store}; this test has: {', '.join(self.lab.stores)}")
+        if case.fault not in FAULTS:
+            raise DefinitionError(f"no disturbance {case.fault!r}; there are: {', '.join(FAULTS)}")
+        selection = from_text(rows) if rows else whole(self.feed)
+        reference = self.lab.reference(case.store, chosen(self.feed, selection))
+        report = FaultReport(self.seed, {case.store: reference})
+        verdict = self.lab.verdict(case, reference)
+        report.verdicts.append(verdict)
+        if verdict.failed:
+            raise found(verdict, reference, self.seed, selection, self.rerun, 0)
+        return report
+
+    def _cases(self, store: str, reference: Reference) -> list[FaultCase]:
+        made = cases(
+            store, reference.points, proxied=reference.proxied, opaque=self.feed.kind == "opaque",
+            memory_only=reference.memory_only,
+        )  # fmt: skip
+        return [case for case in made if case.fault in self.faults]
+
+    def _reference(self, store: str) -> Reference:
+        reference = self.lab.reference(store, self.feed)
+        if missing := [place for place in reference.unreached() if place not in self.unreached]:
+            raise Undisturbed(
+                f"no batch reaches {', '.join(missing)} (state/partition), so nothing is known of it. Feed more keys, "
+                f"lower the parallelism, or give unreached={missing!r}"
+            )
+        if unread := [promise.state for promise in reference.promises if not promise.readable]:
+            raise Undisturbed(
+                f"the kit cannot read {', '.join(unread)}: give the factory a method stored(), or everywhere "
+                f"readings={{{unread[0]!r}: function of the store}}"
+            )
+        return reference
+
+    def _verdict(self, case: FaultCase, reference: Reference, selection: Selection) -> CaseVerdict:
+        """Raises FaultFound, shrunk, if the case fails."""
+        __tracebackhide__ = True
+        verdict = self.lab.verdict(case, reference)
+        if not verdict.failed:
+            return verdict
+        search = _Search(self, verdict, reference, selection, time.monotonic() + SHRINKING_SECONDS)
+        if self.feed.count:
+            shrunk(selection, search.fails)
+        raise found(search.verdict, search.reference, self.seed, search.selection, self.rerun, search.tried)
+
+
+@dataclass
+class _Search:
+    """Looks for a smaller feed in which a case still fails; keeps the last one that did."""
+
+    campaign: Campaign
+    verdict: CaseVerdict
+    reference: Reference
+    selection: Selection
+    until: float
+    tried: int = 0
+
+    def fails(self, selection: Selection) -> bool:
+        if time.monotonic() > self.until:
+            return False
+        self.tried += 1
+        lab, case = self.campaign.lab, self.verdict.case
+        try:
+            reference = lab.once(case.store, chosen(self.campaign.feed, selection))
+        except Undisturbed:
+            return False
+        reference = replace(reference, changing=self.reference.changing)
+        for candidate in moved(case, reference.points):
+            verdict = lab.verdict(candidate, reference)
+            if verdict.failed and bool(verdict.broken) == bool(self.verdict.broken):
+                self.verdict, self.reference, self.selection = verdict, reference, selection
+                return True
+        return False
+
+
+def sample(mine: list[FaultCase]) -> list[FaultCase]:
+    """Of shuffled cases one of each way to disturb, of deaths one for each step."""
+    chosen_cases: dict[tuple[str, str], FaultCase] = {}
+    for case in mine:
+        chosen_cases.setdefault((case.fault, case.point.step if case.fault == "kill" else ""), case)
+    return list(chosen_cases.values())

@@ -1,0 +1,252 @@
+"""What is done to a run, and how it then comes to its end."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import TridentError
+from ...spouts import FileMetadataStore
+from ..servers.proxy import CuttingProxy, commit_of
+from .drivers import KILLED, Drivers, Driving, was_hit
+from .driving import CHECKPOINTS, NAME, Outcome, Run
+from .feeding import Feed
+from .points import IN_STATE, LINE, FaultCase, Point
+from .tripwire import Tripwire
+
+CUTS = ("before", "during", "lost", "after")
+LOG = {"local": "*/batches.json", "spark": "*/commits/*"}
+STARTS = 3
+LATE = 0.3
+
+
+class NotReached(TridentError):
+    """A run did not come to the point at which it was to be disturbed."""
+
+
+class NeverEnds(TridentError):
+    """After the disturbance the run does not come to its end."""
+
+
+@dataclass
+class Trial:
+    """One case at work: its folder, its store, its drivers. ``notes``: what else a report should say."""
+
+    drivers: Drivers
+    case: FaultCase
+    feed: Feed
+    folder: Path
+    url: str
+    cluster: str = "local"
+    conf: tuple[tuple[str, Any], ...] = ()
+    notes: list[str] = field(default_factory=list)
+    _starts: int = 0
+
+    def run(self, action: str = "", **more: Any) -> Run:
+        """The next start. ``action``: what happens at the case's point."""
+        self._starts += 1
+        point = self.case.point if action else None
+        wire = Tripwire(str(self.folder), point=point, action=action or "kill")
+        made = Run(str(self.folder), self.url, self.feed, wire, self._starts, self.cluster, self.conf)
+        return replace(made, **more)
+
+    def disturbed(self, action: str, **more: Any) -> Driving:
+        """A start that is killed, or fails, at the case's point, and has ended. Raises NotReached."""
+        driving = self.drivers.run(self.run(action, **more))
+        self._check_hit(driving)
+        return driving
+
+    def held(self, **more: Any) -> Driving:
+        """A start that stands at the case's point. Raises NotReached."""
+        driving = self.drivers.start(self.run("hold", **more))
+        if not driving.until_hit():
+            driving.wait()
+            self._check_hit(driving)
+        return driving
+
+    def _check_hit(self, driving: Driving) -> None:
+        if was_hit(self.folder):
+            return
+        outcome = driving.outcome
+        ended = f" It ended by an error: {outcome.error}" if outcome is not None and outcome.error else ""
+        raise NotReached(
+            f"the undisturbed run came to {self.case.point}, this one did not: the same input takes another way "
+            f"through the topology in each run.{ended}"
+        )
+
+    def to_its_end(self, **more: Any) -> Outcome:
+        """Starts the topology until it ends without an error. Raises NeverEnds."""
+        errors: list[str] = []
+        while len(errors) < STARTS:
+            driving = self.drivers.run(self.run(**more))
+            outcome = driving.outcome
+            if outcome is not None and not outcome.error:
+                return outcome
+            errors.append("the process died" if outcome is None else outcome.error)
+        raise NeverEnds(f"{STARTS} starts after the disturbance all failed, the last one with: {errors[-1]}")
+
+
+def _killed(trial: Trial) -> Outcome:
+    """The process dies at the point and is started again."""
+    if trial.disturbed("kill").wait() != KILLED:
+        raise NotReached(f"the run was to die at {trial.case.point}, and did not")
+    return trial.to_its_end()
+
+
+def _failed(trial: Trial) -> Outcome:
+    """At the point FailedException is raised: the same process replays the batch."""
+    outcome = trial.disturbed("fail").outcome
+    return outcome if outcome is not None and not outcome.error else trial.to_its_end()
+
+
+def _other_content(trial: Trial) -> Outcome:
+    """Killed; the replay has other content, as an opaque spout's may."""
+    trial.disturbed("kill", other=trial.case.point.txid, longer=True)
+    return trial.to_its_end(longer=True)
+
+
+def _other_partitions(trial: Trial) -> Outcome:
+    """Killed; started again with one partition more everywhere. A refusal in words is an answer, too."""
+    trial.disturbed("kill")
+    outcome = trial.drivers.run(trial.run(wider=True)).outcome
+    if outcome is not None and not outcome.error:
+        return outcome
+    said = "the process died" if outcome is None else outcome.error
+    trial.notes.append(f"other partition counts are refused: {said}")
+    return trial.to_its_end()
+
+
+def _forgotten(trial: Trial) -> Outcome:
+    """The checkpoint loses the last batch that it has committed: it is replayed although every state has it."""
+    trial.disturbed("kill")
+    trial.to_its_end()
+    forget(Path(trial.folder) / CHECKPOINTS / NAME, trial.cluster)
+    return trial.to_its_end()
+
+
+def _two_drivers(trial: Trial) -> Outcome:
+    """A driver stands still at the point, another one goes on to the end, then the first wakes up."""
+    zombie = trial.held()
+    trial.to_its_end(read=False)
+    zombie.go_on()
+    zombie.wait()
+    return trial.to_its_end()
+
+
+def _cut(when: str) -> Callable[[Trial], Outcome]:
+    """The connection is cut around the COMMIT that comes after the point."""
+
+    def cut(trial: Trial) -> Outcome:
+        with proxy_to(trial.url) as proxy:
+            driving = trial.held(store=proxy.through(trial.url))
+            proxy.cut_on(commit_of(trial.url), when)
+            driving.go_on()
+            driving.wait()
+            outcome = driving.outcome
+        return outcome if outcome is not None and not outcome.error else trial.to_its_end()
+
+    return cut
+
+
+def _late_commit(trial: Trial) -> Outcome:
+    """COMMIT stays in the network, its driver dies; while the next one replays the batch, it arrives."""
+    with proxy_to(trial.url) as proxy:
+        driving = trial.held(store=proxy.through(trial.url))
+        proxy.cut_on(commit_of(trial.url), "held")
+        driving.go_on()
+        proxy.wait(1)
+        driving.kill()
+        driving.wait()
+        timer = threading.Timer(LATE, proxy.deliver)
+        timer.start()
+        trial.to_its_end(read=False)
+        timer.join()
+        return trial.to_its_end()
+
+
+@contextmanager
+def proxy_to(url: str) -> Iterator[CuttingProxy]:
+    from sqlalchemy import make_url
+
+    where = make_url(url)
+    with CuttingProxy(str(where.host), int(where.port or (5432 if url.startswith("postgresql") else 3306))) as proxy:
+        yield proxy
+
+
+def forget(checkpoint: Path, cluster: str) -> None:
+    """Removes the last committed batch of every component from a checkpoint."""
+    if cluster == "spark":
+        for commits in checkpoint.glob("*/commits"):
+            last = max((int(file.name) for file in commits.iterdir() if file.name.isdigit()), default=0)
+            (commits / str(last)).unlink()
+            (commits / f".{last}.crc").unlink(missing_ok=True)
+        return
+    for folder in checkpoint.iterdir():
+        store = FileMetadataStore(folder)
+        if (last := store.previous("batches", 2**62)) is not None:
+            store.remove("batches", last["txid"])
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A way to disturb. ``steps``: where it makes sense. ``restarts``: memory is lost by it. ``once``: at one point of
+    each step and state, not in each partition. ``plain``: txids of values may differ afterwards."""
+
+    disturb: Callable[[Trial], Outcome]
+    steps: tuple[str, ...]
+    restarts: bool = True
+    once: bool = True
+    plain: bool = False
+    needs_proxy: bool = False
+    needs_opaque: bool = False
+
+
+_DRIVER = ("described", "recorded", "processed", "decided", "publish", "published", "over")
+_TASKS = ("emit", *IN_STATE)
+_CUT = Fault(_failed, ("written", "publish"), needs_proxy=True)
+FAULTS: dict[str, Fault] = {
+    "kill": Fault(_killed, ("opened", *_DRIVER, *_TASKS, LINE), once=False),
+    "fail": Fault(_failed, ("recorded", "processed", *_TASKS, "publish"), restarts=False, once=False),
+    "content": Fault(_other_content, ("emit", *IN_STATE, "processed", "decided", "publish", "published"), plain=True,
+                     needs_opaque=True),
+    "partitions": Fault(_other_partitions, ("committed", "processed", "published")),
+    "forget": Fault(_forgotten, ("over",)),
+    "zombie": Fault(_two_drivers, ("recorded", "emit", "begin", "processed", "publish", "over")),
+    **{f"cut-{when}": replace(_CUT, disturb=_cut(when)) for when in CUTS},
+    "late": Fault(_late_commit, ("written",), needs_proxy=True),
+}  # fmt: skip
+"""How a run can be disturbed, by the name in reports."""
+
+
+def cases(store: str, points: Sequence[Point], *, proxied: bool, opaque: bool, memory_only: bool) -> list[FaultCase]:
+    """Every disturbance at every point where it applies; of the batches that reach a point, the middle one."""
+    middle = {}
+    for point in points:
+        same = [other for other in points if other.is_like(point)]
+        middle[replace(point, txid=0)] = same[len(same) // 2]
+    made = []
+    for name, fault in FAULTS.items():
+        if (fault.needs_proxy and not proxied) or (fault.needs_opaque and not opaque):
+            continue
+        if memory_only and fault.restarts:
+            continue
+        seen = set()
+        for point in middle.values():
+            one = (point.step, point.name)
+            if point.step in fault.steps and not (fault.once and one in seen):
+                seen.add(one)
+                made.append(FaultCase(store, name, point))
+    return made
+
+
+def carry_out(trial: Trial) -> Outcome:
+    """Disturbs the run as the case says. Returns its end. Raises NotReached, NeverEnds."""
+    try:
+        return FAULTS[trial.case.fault].disturb(trial)
+    finally:
+        shutil.rmtree(trial.folder, ignore_errors=True)

@@ -1,0 +1,156 @@
+"""One topology, one feed: its undisturbed runs, and every case against them."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ...errors import TridentError
+from .comparing import Discrepancy, compare
+from .disturbances import FAULTS, NeverEnds, NotReached, Trial, carry_out
+from .drivers import Drivers
+from .driving import Contents, Outcome, Promise, Readings, Run
+from .feeding import Feed
+from .places import Places, StorePlace, has_proxy, name_of
+from .points import IN_STATE, LINE, FaultCase, Point
+from .tripwire import Tripwire, reached
+
+
+class Undisturbed(TridentError):
+    """The topology cannot be tried: already without a disturbance it fails, or its points are not reached."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What an undisturbed run has reached and left. ``changing``: what a second one has left otherwise."""
+
+    feed: Feed
+    points: tuple[Point, ...]
+    contents: Contents
+    promises: tuple[Promise, ...]
+    changing: frozenset[str]
+    proxied: bool
+
+    @property
+    def memory_only(self) -> bool:
+        return bool(self.promises) and all(promise.in_memory for promise in self.promises)
+
+    def unreached(self) -> list[str]:
+        """State partitions that no batch has come to."""
+        there = {(point.name, point.partition) for point in self.points if point.step in IN_STATE}
+        wanted = {(promise.state, n): promise for promise in self.promises for n in range(promise.partitions)}
+        return [f"{state}/{partition}" for state, partition in sorted(set(wanted) - there)]
+
+    def judged(self, fault: str) -> dict[str, bool]:
+        """For each state and reading that can be compared after this fault: whether it must be equal."""
+        promises = {promise.state: promise for promise in self.promises}
+        judged = {}
+        for name in self.contents:
+            promise = promises.get(name)
+            if name in self.changing or (promise is not None and promise.in_memory and FAULTS[fault].restarts):
+                continue
+            judged[name] = promise is None or promise.promised
+        return judged
+
+
+@dataclass(frozen=True)
+class CaseVerdict:
+    """What has become of one case. ``broken``: states that are not as promised. ``seen``: what differs and may.
+    ``error``: the run did not get that far."""
+
+    case: FaultCase
+    broken: tuple[Discrepancy, ...] = ()
+    seen: tuple[Discrepancy, ...] = ()
+    error: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.broken or self.error)
+
+
+@dataclass
+class Laboratory:
+    """Runs cases of one topology. ``stores`` by their names in a case."""
+
+    drivers: Drivers
+    places: Places
+    folder: Path
+    stores: dict[str, StorePlace]
+    cluster: str = "local"
+    conf: tuple[tuple[str, Any], ...] = ()
+    readings: Readings = field(default_factory=dict)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def reference(self, store: str, feed: Feed) -> Reference:
+        """Two undisturbed runs. Raises Undisturbed if one fails."""
+        first = self.once(store, feed)
+        other = self.once(store, feed).contents
+        changing = [name for name, content in first.contents.items() if compare(name, content, other[name])]
+        return replace(first, changing=frozenset(changing))
+
+    def once(self, store: str, feed: Feed) -> Reference:
+        """One undisturbed run. Raises Undisturbed if it fails."""
+        folder = self._folder()
+        with self.places.empty(self.stores[store], folder) as url:
+            run = Run(str(folder), url, feed, Tripwire(str(folder), True), 1, self.cluster, self.conf)
+            outcome = self.drivers.run(run, warm=True).outcome
+            if outcome is None or outcome.error:
+                said = "its process died" if outcome is None else outcome.error
+                raise Undisturbed(f"undisturbed, on {store}, the run fails: {said}")
+            points, proxied = tuple(reached(folder)), has_proxy(url)
+        shutil.rmtree(folder, ignore_errors=True)
+        return Reference(feed, points, outcome.contents, outcome.promises, frozenset(), proxied)
+
+    def _folder(self) -> Path:
+        folder = self.folder / f"case-{next(self._numbers)}"
+        folder.mkdir(parents=True)
+        return folder
+
+    def verdict(self, case: FaultCase, reference: Reference) -> CaseVerdict:
+        """Runs the case and compares."""
+        folder = self._folder()
+        with self.places.empty(self.stores[case.store], folder) as url:
+            trial = Trial(self.drivers, case, reference.feed, folder, url, self.cluster, self.conf)
+            try:
+                outcome = carry_out(trial)
+            except (NotReached, NeverEnds) as error:
+                return CaseVerdict(case, error=str(error), notes=tuple(trial.notes))
+        broken, seen = self._compared(case, reference, outcome)
+        return CaseVerdict(case, broken, seen, notes=tuple(trial.notes))
+
+    def _compared(
+        self, case: FaultCase, reference: Reference, outcome: Outcome
+    ) -> tuple[tuple[Discrepancy, ...], tuple[Discrepancy, ...]]:
+        broken: list[Discrepancy] = []
+        seen: list[Discrepancy] = []
+        for name, promised in reference.judged(case.fault).items():
+            found = compare(name, reference.contents[name], outcome.contents[name], FAULTS[case.fault].plain)
+            if found is not None:
+                (broken if promised else seen).append(found)
+        return tuple(broken), tuple(seen)
+
+
+def moved(case: FaultCase, points: tuple[Point, ...]) -> list[FaultCase]:
+    """The same case in another feed: at its own batch if the point is there, else in the last and the first one."""
+    point = case.point
+    like = [other for other in points if other.is_like(point)]
+    if point.step == LINE and not like:
+        return []
+    same = [other for other in like if other == point]
+    chosen = same or [*like[-1:], *like[:1]]
+    return [replace(case, point=other) for other in dict.fromkeys(chosen)]
+
+
+def named(stores: Any) -> dict[str, StorePlace]:
+    """The stores by name; two of one name are numbered."""
+    made: dict[str, StorePlace] = {}
+    for store in stores:
+        name = name_of(store)
+        same = sum(other.split("~")[0] == name for other in made)
+        made[f"{name}~{same + 1}" if same else name] = store
+    return made
