@@ -2,8 +2,9 @@
 
 141 made by hand and 1,000 random ones came with the oracle; 1,442 go systematically through operations,
 aggregators, state kinds, failures and arity slips; 600 random ones (`shapes`) are about the order of updates and
-queries of states in a batch, 400 (`wider`) draw every operation, 25 (`drpc`) are about requests. Those at which Storm
-hangs are left out. Of an error the results tell the processor and the code that raised it too, read off the stack.
+queries of states in a batch, 400 (`wider`) draw every operation, 25 (`drpc`) are about requests, 203 (`everything`)
+have windows, and requests while batches are replayed. Those at which Storm hangs are left out. Of an error the results
+tell the processor and the code that raised it too, read off the stack (not in `everything`).
 """
 
 from __future__ import annotations
@@ -55,6 +56,19 @@ def wider() -> list[Recorded]:
 def drpc() -> list[Recorded]:
     """Requests: queries over several partitions, branches, joins, aggregates, several functions, what is refused."""
     return [Recorded(entry["case"], entry["result"]) for entry in _lines("drpc.jsonl.gz")]
+
+
+class Everything(NamedTuple):
+    """``undisturbed``: what Storm gave without the failures of a case with windows, else None."""
+
+    case: dict[str, Any]
+    result: dict[str, Any]
+    undisturbed: dict[str, Any] | None
+
+
+@cache
+def everything() -> list[Everything]:
+    return [Everything(**entry) for entry in _lines("everything.jsonl.gz")]
 
 
 @cache

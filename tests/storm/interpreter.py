@@ -7,8 +7,10 @@ steps name.
 from __future__ import annotations
 
 import itertools
+import tempfile
 from typing import Any
 
+from states.sql import SqlWindowsStoreFactory
 from trident_py import (
     Config,
     JoinOutFieldsMode,
@@ -26,23 +28,24 @@ from . import ops, states
 from .requests import Requests
 from .spout import CaseSpout
 
-TIMEOUT = 120
+TIMEOUT = 600
 _runs = itertools.count()
 
 
 class Interpreter:
     """The steps of one case as calls of the fluent API."""
 
-    def __init__(self, case: dict[str, Any]) -> None:
+    def __init__(self, case: dict[str, Any], folder: str = "") -> None:
         self.case = case
+        self.folder = folder
         self.topology = TridentTopology()
         self.script = ops.Script(case.get("fail", []))
         self.by: dict[str, Any] = {}
         self.sinks: dict[str, list[str]] = {}
         self.peeks: list[str] = []
         self.states: dict[str, states.CaseState] = {}
-        self.requests = Requests(case.get("drpc", []))
         self.batches = max((len(s["batches"]) for s in case["spouts"].values()), default=0)
+        self.requests = Requests(case.get("drpc", []), self.batches, case["spouts"])
 
     def build(self) -> Any:
         for step in self.case["steps"]:
@@ -160,9 +163,14 @@ class Interpreter:
         return self._window(step, SlidingCountWindow.of(step["count"], step["slide"]))
 
     def _window(self, step: dict, config: Any) -> Any:
-        store = () if step.get("store") is False else (InMemoryWindowsStoreFactory(),)
+        store = () if step.get("store") is False else (self._store(step),)
         call = step.get("fields"), ops.aggregator(step["agg"]), step["out"]
         return self.input(step).window(config, *store, *call)
+
+    def _store(self, step: dict) -> Any:
+        if not step.get("durable"):
+            return InMemoryWindowsStoreFactory()
+        return SqlWindowsStoreFactory(f"sqlite:///{self.folder}/windows.db", f"window_{step['id']}")
 
     # ------------------------------------------------------------------ states
     def persistentAggregate(self, step: dict) -> Any:
@@ -240,7 +248,12 @@ setattr(Interpreter, "global", lambda self, step: self.input(step).global_())
 
 def run(case: dict[str, Any], cluster: Any) -> dict[str, Any]:
     """What the cluster does with the case, in the oracle's format; after an error with what it did before."""
-    made = Interpreter(case)
+    with tempfile.TemporaryDirectory(prefix="storm-case-") as folder:
+        return _run(Interpreter(case, folder), cluster)
+
+
+def _run(made: Interpreter, cluster: Any) -> dict[str, Any]:
+    case = made.case
     nothing: dict[str, Any] = {"outputs": {}, "sinkFields": {}, "states": {}, "calls": {}, "drpc": []}
     try:
         topology = made.build()
@@ -277,8 +290,12 @@ def _result(made: Interpreter, running: Any) -> dict[str, Any]:
     }
 
 
+def on_spark(cluster: Any) -> bool:
+    return type(cluster).__name__ == "SparkCluster"
+
+
 def _options(cluster: Any) -> dict[str, Any]:
-    return {"availableNow": True} if type(cluster).__name__ == "SparkCluster" else {}
+    return {"availableNow": True} if on_spark(cluster) else {}
 
 
 def _outputs(batches: dict[int, dict[int, list[tuple]]]) -> tuple[list[list], list[int]]:

@@ -22,7 +22,7 @@ class CaseSpout(ITridentSpout):
         self.kind = spec.get("kind", "transactional")
 
     def getCoordinator(self, txStateId: str, conf: dict, context: Any) -> Any:
-        return CaseCoordinator(self.count, self.requests)
+        return CaseCoordinator(self.name, self.count, self.requests)
 
     def getEmitter(self, txStateId: str, conf: dict, context: Any) -> Any:
         return CaseEmitter(self, conf, context.getThisTaskIndex(), context.numPartitions())
@@ -35,7 +35,8 @@ class CaseSpout(ITridentSpout):
 
 
 class CaseCoordinator(ITridentSpout.BatchCoordinator):
-    def __init__(self, count: int, requests: Requests | None) -> None:
+    def __init__(self, spout: str, count: int, requests: Requests | None) -> None:
+        self.spout = spout
         self.count = count
         self.requests = requests
 
@@ -43,9 +44,11 @@ class CaseCoordinator(ITridentSpout.BatchCoordinator):
         return txid
 
     def isReady(self, txid: int) -> bool:
+        return (self.requests is None or self.requests.may_start(txid)) and txid <= self.count
+
+    def success(self, txid: int) -> None:
         if self.requests is not None:
-            self.requests.ask(txid - 1)
-        return txid <= self.count
+            self.requests.succeeded(self.spout, txid)
 
     def isExhaustedAt(self, txid: int) -> bool:
         return txid > self.count

@@ -11,16 +11,18 @@ import pytest
 from trident_py import LocalCluster
 
 from . import oracle
-from .live import differing, own_shapes
+from .live import all_operations, differing, own_shapes
 
-COUNT = 150
+COUNT = 100
 
 
 @pytest.mark.skipif(oracle.missing() is not None, reason=oracle.missing() or "")
-@pytest.mark.parametrize("draw", [oracle.fresh, own_shapes], ids=["the oracle's", "of every operation"])
+@pytest.mark.parametrize(
+    "draw", [oracle.fresh, own_shapes, all_operations], ids=["the oracle's", "of every operation", "with windows, DRPC"]
+)
 def test_fresh_random_cases_give_what_storm_gives(draw: Any, tmp_path: Path) -> None:
     seed = f"day-{datetime.date.today():%Y%m%d}"
     with LocalCluster() as cluster:
-        ran, wrong = differing(COUNT, seed, cluster, tmp_path, draw)
-    assert ran > COUNT // 2
-    assert wrong == {}, f"seed {seed}"
+        tally = differing(COUNT, seed, cluster, tmp_path, draw)
+    assert tally.compared > COUNT * 2 // 3
+    assert tally.wrong == {}, f"seed {seed}"

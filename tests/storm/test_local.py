@@ -8,7 +8,7 @@ import pytest
 
 from trident_py import LocalCluster
 
-from . import cases
+from . import cases, replays
 from .compare import diff
 from .deviations import DEVIATIONS, check
 from .interpreter import run
@@ -64,6 +64,19 @@ def test_updates_and_queries_of_states_come_in_storms_order(first: int, cluster:
 @pytest.mark.parametrize("first", range(0, len(cases.wider()), PER_TEST))
 def test_cases_of_every_operation_give_what_storm_gave(first: int, cluster: Any) -> None:
     assert _wrong(cases.wider()[first : first + PER_TEST], cluster) == {}
+
+
+def differs(recorded: cases.Everything, cluster: Any) -> dict[str, Any]:
+    ours = run(recorded.case, cluster)
+    if recorded.undisturbed is None:
+        return diff(recorded.case, recorded.result, ours)
+    return replays.differs(recorded.case, recorded.result, recorded.undisturbed, ours)
+
+
+@pytest.mark.parametrize("first", range(0, len(cases.everything()), PER_TEST))
+def test_windows_and_requests_while_batches_are_replayed_give_what_storm_gave(first: int, cluster: Any) -> None:
+    part = cases.everything()[first : first + PER_TEST]
+    assert {r.case["name"]: found for r in part if (found := differs(r, cluster))} == {}
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,11 @@ from .defined import DRAWN, GROUPING, Defined
 from .shapes import Flow, Shape
 
 LEFT_OUT = {
-    "tumblingWindow": "of streams with an order; `generate` draws it",
-    "slidingWindow": "as tumblingWindow",
+    "tumblingWindow": "`everything` draws it",
+    "slidingWindow": "`everything` draws it",
     "window": "tumblingWindow and slidingWindow call it",
     "lateTuples": "Storm's Trident has no event time",
-    "newDRPCStream": "`generate` draws it",
+    "newDRPCStream": "`everything` draws it",
     "minBy": "S14: an empty partition ends Storm's worker; `generate` draws it with full batches",
     "maxBy": "as minBy",
     "min": "as minBy",

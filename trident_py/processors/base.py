@@ -83,7 +83,8 @@ class NodeContext:
 class Spec:
     """The description of a node: a frozen value in the plan, from which each partition makes its processor.
 
-    ``passes``: whether the input fields are part of the output. ``steps``: the number of nodes that Storm has for it.
+    ``passes``: whether the input fields are part of the output. ``steps``: the number of nodes that Storm has for it,
+    and ``works_in`` which of these does the work.
     """
 
     passes: bool = False
@@ -92,6 +93,10 @@ class Spec:
     @property
     def steps(self) -> int:
         return 1
+
+    @property
+    def works_in(self) -> int:
+        return self.steps - 1
 
     @property
     def operation(self) -> str:

@@ -32,6 +32,14 @@ class Window(PartitionPersist):
     always: ClassVar[bool] = True  # a window can end in a batch without tuples, and a replay can have lost its tuples
 
     @property
+    def steps(self) -> int:
+        return 2  # Storm projects the results behind the window
+
+    @property
+    def works_in(self) -> int:
+        return 0
+
+    @property
     def operation(self) -> str:
         config = self.updater.config
         unit = "tuples" if isinstance(config, CountWindow) else "ms"

@@ -31,7 +31,7 @@ def bolts_of(plan: Plan) -> Bolts:
     bolts = _Grouping(graph).merged()
     order = [step for bolt in bolts for step in graph.finishing(bolt)]
     of = {step[0]: number for number, bolt in enumerate(bolts) for step in bolt}
-    return Bolts(of, {step[0]: place for place, step in enumerate(order)})
+    return Bolts(of, {node: place for place, (node, step) in enumerate(order) if step == graph.works[node]})
 
 
 class _Graph:
@@ -44,6 +44,7 @@ class _Graph:
         self.before: dict[Step, list[Step | None]] = {}
         self.behind: dict[Step, list[Step | None]] = {}
         self.states: dict[str, list[Step]] = {}
+        self.works: dict[int, int] = {}
         last: dict[int, Step | None] = {}
         for node in plan.nodes:
             last[node.id] = self._add(node, [last[parent] for parent in node.parents])
@@ -56,6 +57,7 @@ class _Graph:
                 if parent is not None:
                     self.behind[parent].append(None)
             return None
+        self.works[node.id] = node.spec.works_in
         for number in range(node.spec.steps):
             step = (node.id, number)
             self.before[step], self.behind[step] = parents, []
