@@ -28,7 +28,7 @@ from . import ops, states
 from .requests import Requests
 from .spout import CaseSpout
 
-TIMEOUT = 600
+TIMEOUT = 300
 _runs = itertools.count()
 
 
