@@ -70,7 +70,7 @@ def test_explain_has_a_line_for_each_node_with_its_inputs_fields_name_and_hint()
         "#3 project [w] (text) <- #2: [w string]",
         "",
         "stage 1: level 0, 1 partition: #0",
-        "stage 2: level 0, 1 partition: #1",
+        "stage 2: level 0, 1 partition (hint 3, limited by a spout or a state): #1",
         "stage 3: level 0, 1 partition: #3",
     ]
     assert topology.build().explain() == topology.explain()

@@ -8,6 +8,7 @@ import pytest
 from semantics.support import Collects, Joined
 
 from trident_py import DefinitionError, Fields, LocalCluster, TridentTopology
+from trident_py.operations import Assembly
 from trident_py.operations.builtin import Count
 from trident_py.plan import ProcessorNode
 from trident_py.state import StateSpec
@@ -156,3 +157,44 @@ def test_a_cluster_keeps_no_topology_that_is_over() -> None:
         for i in range(5):
             assert cluster.submitTopology(f"t{i}", {}, topology.build()).awaitTermination(30)
         assert len(cluster._running) == 1
+
+
+def kept(stream: Stream) -> Stream:
+    return stream.project("a")
+
+
+def test_an_assembly_may_be_any_callable_of_a_stream() -> None:
+    stream = TridentTopology().newStream("s", FixedBatchSpout(["a", "b"], 1))
+    assert stream.applyAssembly(kept).getOutputFields() == Fields("a")
+    for other in ("project", Assembly, None):
+        with pytest.raises(DefinitionError, match="applyAssembly takes an Assembly, or a callable of a stream"):
+            stream.applyAssembly(other)  # type: ignore[arg-type]
+
+
+class Notes(MemoryMapState.Factory):
+    stateName = None  # type: ignore[assignment]
+
+
+def test_a_state_without_a_name_has_that_of_its_class_wherever_it_stands() -> None:
+    topology = TridentTopology()
+    stream = topology.newStream("s", FixedBatchSpout(["a"], 1))
+    for _ in range(2):
+        stream = stream.each("a", lambda a: True)
+        stream.groupBy("a").persistentAggregate(Notes(), Count(), "n")
+    assert [state.name for _, state in topology.plan().updates()] == ["Notes", "Notes-2"]
+
+
+def test_a_merge_tells_which_fields_a_stream_lacks(caplog: pytest.LogCaptureFixture) -> None:
+    topology = TridentTopology()
+    one, two = (topology.newStream(name, FixedBatchSpout(["a", "b"], 1)) for name in "xy")
+    topology.merge(["a", "b"], one, two)
+    assert not caplog.records
+    topology.merge(["a", "b", "c"], one, two.project("a"))
+    told = [record.getMessage().removeprefix("merge: the stream of ") for record in caplog.records]
+    assert told == ["[a, b] has no value for [c]", "[a] has no value for [b, c]"]
+
+
+def test_explain_tells_of_a_hint_that_something_limits() -> None:
+    topology = TridentTopology()
+    topology.newStream("s", FixedBatchSpout(["a"], 1)).parallelismHint(3).filter("a", bool)
+    assert "stage 1: level 0, 1 partition (hint 3, limited by a spout or a state): #0" in topology.explain()

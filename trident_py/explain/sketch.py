@@ -29,19 +29,22 @@ class Step:
 
 @dataclass(frozen=True)
 class StageSketch:
-    """Steps that run in one task. ``level``: an exchange leads to a later one. ``commits``: in the commit phase."""
+    """Steps that run in one task. ``level``: an exchange leads to a later one. ``hint``: the largest of its steps, 0
+    without one. ``commits``: in the commit phase."""
 
     number: int
     level: int
     component: str
     partitions: int
+    hint: int
     commits: bool
     steps: tuple[Step, ...]
 
     @property
     def title(self) -> str:
         count = f"{self.partitions} partition{'s' if self.partitions > 1 else ''}"
-        return f"stage {self.number}: level {self.level}, {count}{', commits' if self.commits else ''}"
+        limited = f" (hint {self.hint}, limited by a spout or a state)" if self.hint > self.partitions else ""
+        return f"stage {self.number}: level {self.level}, {count}{limited}{', commits' if self.commits else ''}"
 
 
 @dataclass(frozen=True)
@@ -91,8 +94,10 @@ def _stages(lowered: Lowered, before: int) -> Iterator[StageSketch]:
     name = joined("+", sorted(node.spout_id for node in lowered.plan.nodes if isinstance(node, SpoutNode)))
     every = [(at, stage) for at, level in enumerate(lowered.levels) for stage in level]
     for number, (level, stage) in enumerate(every, before + 1):
-        steps = tuple(_step(lowered.plan.by_id[node_id]) for node_id in stage.nodes)
-        yield StageSketch(number, level, name, stage.partitions, stage.commits, steps)
+        nodes = [lowered.plan.by_id[node_id] for node_id in stage.nodes]
+        hint = max(node.hint or 0 for node in nodes)
+        steps = tuple(map(_step, nodes))
+        yield StageSketch(number, level, name, stage.partitions, hint, stage.commits, steps)
 
 
 def _step(node: Node) -> Step:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ class Graph:
     def __init__(self) -> None:
         self._nodes: list[Node] = []
         self._static = 0
+        self._unnamed: Counter[str] = Counter()
 
     def plan(self) -> Plan:
         return Plan(tuple(self._nodes))
@@ -43,7 +45,7 @@ class Graph:
 
     def state_use(self, factory: Any, name: str | None, static: bool = False) -> StateUse:
         """The state that the next node updates, or a static one. Its name: ``name``, else the factory's ``stateName``,
-        else its table or topic."""
+        else its table or topic, else its class, numbered from the second one on."""
         spec = factory if isinstance(factory, StateSpec) else StateSpec(factory)
         factory, required = spec.stateFactory, spec.requiredNumPartitions
         if required is None:  # a user's factory may have it, as in Storm, whatever it inherits from
@@ -55,8 +57,13 @@ class Graph:
         state_id = f"static{self._static}" if static else f"state{len(self._nodes)}"
         # any factory may have any of these attributes, and they may hold something else than a name
         names = (getattr(factory, key, None) for key in ("stateName", "table", "topic"))
-        state_name = name or next((value for value in names if isinstance(value, str)), state_id)
+        state_name = name or next((value for value in names if isinstance(value, str)), None) or self._named(factory)
         return StateUse(state_id, state_name, factory, required, static, len(self._nodes))
+
+    def _named(self, factory: Any) -> str:
+        own = type(factory).__qualname__.rpartition("<locals>.")[2]
+        self._unnamed[own] += 1
+        return own if self._unnamed[own] == 1 else f"{own}-{self._unnamed[own]}"
 
     def check_own(self, handles: Iterable[Handle]) -> None:
         """Raises DefinitionError for a stream or state of another topology: node numbers are unique in one only."""

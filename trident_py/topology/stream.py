@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, overload
 
 from ..errors import DefinitionError
@@ -187,9 +188,12 @@ class Stream(Windowed):
         kept = self.check(fields)
         return self._process(Project(kept), kept)
 
-    def applyAssembly(self, assembly: Applies) -> Stream:
-        """Returns ``assembly.apply(self)``."""
-        return assembly.apply(self)
+    def applyAssembly(self, assembly: Applies | Callable[[Stream], Stream]) -> Stream:
+        """Returns ``assembly.apply(self)``, or what a callable of a stream returns. Raises DefinitionError for another
+        object."""
+        if isinstance(assembly, type) or not (isinstance(assembly, Applies) or callable(assembly)):
+            raise DefinitionError(f"applyAssembly takes an Assembly, or a callable of a stream; got {assembly!r}")
+        return assembly.apply(self) if isinstance(assembly, Applies) else assembly(self)
 
     def _collect(self, name: str) -> Stream:
         return self._process(Collect(name, self.getOutputFields()), self.getOutputFields())

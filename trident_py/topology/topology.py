@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -26,6 +27,8 @@ from .grouped import GroupedStream
 from .requests import check_function, with_answers
 from .roles import AnyFactory, AnySpout
 from .stream import Stream, TridentState
+
+log = logging.getLogger("trident_py")
 
 AnyStream = Stream | GroupedStream
 _ALSO = {"types": "type", "joinType": "type", "outFieldsMode": "mode"}
@@ -197,6 +200,10 @@ class TridentTopology(Graph):
         streams = _sides("merge", [call["stream"], *call["streams"]] if "stream" in call else call["streams"])
         inputs = tuple(stream.getOutputFields() for stream in streams)
         outputs = Fields.of(call["outputFields"]) if "outputFields" in call else _common(inputs)
+        for fields in inputs:
+            if len(fields) < len(outputs):
+                lacking = outputs.without(outputs.names[: len(fields)])
+                log.warning("merge: the stream of %s has no value for %s", fields, lacking)
         return self._join_nodes(streams, Merge(inputs, outputs), outputs)
 
     @overload
