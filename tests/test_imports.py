@@ -41,7 +41,7 @@ LAYERS = [
     {"run/checking"},
     {"run/task"},
     {"run/worker_memory", "run/progress"},
-    {"run/opening", "run/deciding"},
+    {"run/opening", "run/deciding", "run/poison"},
     {"guarantees"},
     {"run/digests"},
     {"run/batch_loop", "explain"},

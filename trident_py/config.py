@@ -81,6 +81,9 @@ class Config(dict[str, Any]):
     TOPOLOGY_ERROR_VALUES = "topology.error.values"
     TOPOLOGY_DETERMINISM_CHECK = "topology.determinism.check"
     TOPOLOGY_DETERMINISM_TRUST = "topology.determinism.trust"
+    TOPOLOGY_POISON = "topology.poison"
+    TOPOLOGY_POISON_ATTEMPTS = "topology.poison.attempts"
+    TOPOLOGY_POISON_MAX_TUPLES = "topology.poison.max.tuples"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -216,6 +219,9 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_CLOCK: (callable, "a function without parameters that returns milliseconds since 1970"),
     Config.TOPOLOGY_PROBE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number n, at least 1: every n-th batch runs twice"),
+    Config.TOPOLOGY_POISON: (lambda value: value == "bisect", '"bisect", or nothing'),
+    Config.TOPOLOGY_POISON_ATTEMPTS: (_counts, "a number of attempts, at least 1"),
+    Config.TOPOLOGY_POISON_MAX_TUPLES: (_counts, "a number of tuples, at least 1"),
     Config.TOPOLOGY_DETERMINISM_TRUST: (_names, 'a list of modules, classes and functions, as ["shop.prices"], or "*"'),
 }
 

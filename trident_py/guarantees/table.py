@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..config import Config, check
 from ..errors import DefinitionError
 from ..operations.determinism import CHANGING, DETERMINISTIC, UNSEEN, Judge, Verdict, Verdicts
 from ..plan import Plan, ProcessorNode, SpoutNode
+from ..run.poison import is_on, remark
 from ..run.progress import log
 from ..spouts.interfaces import OPAQUE
 from ..state.roles import Remarks
@@ -102,7 +103,15 @@ def guarantees(plan: Plan, conf: Mapping[str, Any] | None = None, judge: Judge |
     for node in plan.nodes:
         if isinstance(node, ProcessorNode) and node.committer:
             done[node.id] = _of_state(plan, node, done, judge)
-    return Guarantees(done.values())
+    return Guarantees(_with_poison(plan, conf, done))
+
+
+def _with_poison(plan: Plan, conf: Mapping[str, Any] | None, rows: Mapping[int, Guarantee]) -> Iterator[Guarantee]:
+    """The rows, with what `topology.poison` does to their batches."""
+    parts = plan.components() if is_on(conf or {}) else []
+    remarks = {node.id: remark(part) for part in parts for node in part.nodes}
+    for node_id, row in rows.items():
+        yield replace(row, reason=f"{row.reason}; {remarks[node_id]}") if remarks else row
 
 
 def weakened(plan: Plan, conf: Mapping[str, Any], changed: list[Any]) -> tuple[Guarantees, list[Guarantee]]:

@@ -4,15 +4,20 @@ from .aggregate import Aggregate, Part
 from .answer import Answer
 from .base import NodeContext, Processor
 from .each import Collect, Each, Keep, Peek, Project, Replace
+from .letters import LETTER, ChangedBatch, DeadLetters, Excluded, Share
 from .multi import Joiner, Merge, MultiReduce
 from .states import PartitionPersist, StateQuery
 from .windows import Window, WindowSide, WindowUpdater
 
 __all__ = [
+    "LETTER",
     "Aggregate",
     "Answer",
+    "ChangedBatch",
     "Collect",
+    "DeadLetters",
     "Each",
+    "Excluded",
     "Joiner",
     "Keep",
     "Merge",
@@ -24,6 +29,7 @@ __all__ = [
     "Processor",
     "Project",
     "Replace",
+    "Share",
     "StateQuery",
     "Window",
     "WindowSide",

@@ -26,6 +26,8 @@ class NodeContext:
     ``inputs``: the fields of each input. ``fields``: the output fields. ``wanted``: the output fields that a later
     node reads; the others need not be carried. ``consumed``: whether any node reads the output. ``state_name``: the
     name of the state that it uses.
+    node reads; the others need not be carried. ``consumed``: whether any node reads the output. ``letters``: the dead
+    letters of a spout in this partition of the batch.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class NodeContext:
         self.state = state
         self.report = report
         self.state_name = state_name
+        self.letters: Callable[[str], list[list[Any]]] = lambda spout: []
         self.metrics: list[IMetricsContext] = []
         self._prepared: list[Any] = []
 

@@ -8,19 +8,21 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ..context import RunContext
 from ..errors import ReportedFailedException, StateError, TopologyError
 from ..patience import Patience, Stopped, back_off_seconds, start_wait, until_stopped
 from ..plan import describe
+from ..processors import ChangedBatch, Excluded
 from ..spouts.coordination import Coordination, Descriptor
 from ..steps import steps_of_driver
 from .agreement import Agreed, Standing
 from .deciding import MAX_ATTEMPTS, Publisher, Receipts
 from .digests import DIGESTS, compare
 from .opening import Opening, participants_of
+from .poison import Dry, Kept, Poison, Unexplained
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program, failure_of, topology_error
 from .progress import RunningTopology, Stopwatch
 
@@ -53,6 +55,19 @@ def _milliseconds() -> int:
     return time.time_ns() // 1_000_000
 
 
+@dataclass
+class _Batch:
+    """The batch that the loop runs: the number of its next attempt, how many failed, and the time of the dry ones."""
+
+    txid: int
+    execute: Execute
+    previous: dict | None
+    carried: bool
+    attempt: int = 0
+    failures: int = 0
+    dry_seconds: float = 0.0
+
+
 class BatchLoop:
     """Runs the batches of one component, each until one of its attempts commits.
 
@@ -74,6 +89,7 @@ class BatchLoop:
         self.clock: Callable[[], int] = program.conf.get(CLOCK) or _milliseconds
         self.metadata: dict = {}
         self.publisher = Publisher(program, self.participants, running)
+        self.poison = Poison(program, RunContext.of(program.conf).metadata)
         self._first = True
         self._step = steps_of_driver(program.conf)
         self.begun: Callable[[int, dict], None] = lambda txid, metadata: None
@@ -96,6 +112,7 @@ class BatchLoop:
             log.warning("%s", warning)
             self.running.event(self.program.component, "reported", agreed.txid + 1, None, warning)
         store.put(DIGESTS, 0, digests)  # for the next start
+        self.poison.open(agreed.txid, standing.begun)
         self._step("opened", agreed.txid)
         return agreed
 
@@ -107,58 +124,70 @@ class BatchLoop:
         place. Raises TopologyError if the batch fails for good, and Stopped if the run is stopped.
         """
         self.metadata = self.coordination.remembered(txid)[1] or {}
-        attempt = 0
         if self._finish_decided(txid, previous, carried):
             return self.metadata
+        work = _Batch(txid, execute, previous, carried)
+        self.poison.begin(txid)
         while not self.running.stopping.is_set():
-            if self._attempt(txid, attempt, execute, previous, carried):
+            if self._checked(work) and self._attempt(work):
                 return self.metadata
-            carried = False
-            attempt += 1
-            if attempt > 1:  # the first replay does not wait
-                self.running.stopping.wait(back_off_seconds(attempt - 1))
+            if work.failures > 1:  # the first replay does not wait
+                self.running.stopping.wait(back_off_seconds(work.failures - 1))
         raise Stopped
 
-    def _attempt(self, txid: int, attempt: int, execute: Execute, previous: dict | None, carried: bool) -> bool:
+    def _attempt(self, work: _Batch) -> bool:
         """Runs one attempt. Returns True if it committed, False if the batch must be replayed."""
         watch = Stopwatch()
-        batch = self._info(txid, attempt)
-        descriptors, failure = self._begin(batch, previous, carried)
+        batch = replace(self._info(work), excluded=self.poison.fixed or ())
+        descriptors, failure = self._begin(batch, work)
         if failure is not None:
-            self._failed(batch, [failure])
+            self._abort(batch)
+            self._failed(work, batch, failure)
             return False
-        batch = replace(batch, shared=self.coordination.shared(txid))
         emit = watch.lap()
-        outcome = execute(batch, descriptors)
+        outcome = self._execute(work, batch, descriptors)
         process = watch.lap()
         self._record(batch, outcome, emit + process)
         if outcome.failures:
-            self._failed(batch, outcome.failures)
+            self._abort(batch)
+            self._examine(work, batch, deciding(outcome.failures))
             return False
+        if not self._committed(work, batch, outcome):
+            return False
+        seconds = {"emit": emit, "process": process, "commit": watch.lap()}
+        self._succeeded(batch, outcome, seconds | ({"check": work.dry_seconds} if self.poison.on else {}))
+        self._step("over", batch.txid)
+        return True
+
+    def _committed(self, work: _Batch, batch: BatchInfo, outcome: AttemptOutcome) -> bool:
+        """Ends an attempt whose tasks have all committed. Returns False if the batch must be replayed."""
         try:
             self._step("processed", batch.txid)
             self._commit(batch, outcome)
         except (Stopped, TopologyError):
             raise
         except BaseException as error:
-            self._failed(batch, [failure_of("commit", 0, error)])
+            self._abort(batch)
+            self._failed(work, batch, failure_of("commit", 0, error))
             return False
-        self._succeeded(batch, outcome, {"emit": emit, "process": process, "commit": watch.lap()})
-        self._step("over", batch.txid)
         return True
 
-    def _info(self, txid: int, attempt: int) -> BatchInfo:
-        """What the tasks of this attempt are told."""
+    def _execute(self, work: _Batch, batch: BatchInfo, descriptors: list[Descriptor] | None) -> AttemptOutcome:
+        return work.execute(replace(batch, shared=self.coordination.shared(batch.txid)), descriptors)
+
+    def _info(self, work: _Batch) -> BatchInfo:
+        """What the tasks of the next attempt are told."""
+        txid, attempt = work.txid, work.attempt
+        work.attempt += 1
         known = txid, attempt, self.lineage, self.generations or {}, self.run_id, self.previous
         self.previous = (txid, attempt)
         self.progress.attempt = attempt
         return BatchInfo(*known, time=self.clock())
 
-    def _begin(
-        self, batch: BatchInfo, previous: dict | None, carried: bool
-    ) -> tuple[list[Descriptor] | None, Failure | None]:
+    def _begin(self, batch: BatchInfo, work: _Batch) -> tuple[list[Descriptor] | None, Failure | None]:
         """The descriptors of what the spout partitions emit. An attempt's metadata is input to that of the next one."""
-        at = "begin"
+        at, carried = "begin", work.carried
+        work.carried = False
         partitions = {name: self.program.lowered.partitions[node_id] for node_id, name in self._names.items()}
         try:
             for name, participant in self.participants.items():
@@ -166,7 +195,7 @@ class BatchLoop:
                 participant.prepare(batch.txid, batch.attempt, partitions[name])
             at = "spout"
             if not carried:
-                self.metadata = self.coordination.initialize(batch.txid, batch.attempt, previous)
+                self.metadata = self.coordination.initialize(batch.txid, batch.attempt, work.previous)
                 self.begun(batch.txid, self.metadata)
             self._step("recorded", batch.txid)
             if carried:
@@ -174,6 +203,86 @@ class BatchLoop:
             return self.coordination.descriptors(batch.txid, batch.attempt, self.metadata), None
         except BaseException as error:
             return None, failure_of(at, 0, error)
+
+    # -- poison tuples ------------------------------------------------------------------------------------------
+
+    def _checked(self, work: _Batch) -> bool:
+        """Whether the next attempt may commit. If not yet, runs an attempt that does not, and decides by it."""
+        if not self.poison.undecided:
+            return True
+        dry, batch = self._dry(work)
+        if dry.failure is not None:
+            self._examine(work, batch, dry.failure)
+        else:
+            self.poison.fix(())
+        return self.poison.fixed is not None
+
+    def _dry(
+        self,
+        work: _Batch,
+        kept: Kept | None = None,
+        excluded: tuple[Excluded, ...] = (),
+        asked: tuple[tuple[str, int, int], ...] = (),
+    ) -> tuple[Dry, BatchInfo]:
+        """Runs an attempt that commits nothing. To the states it is one that failed before its commit."""
+        watch = Stopwatch()
+        batch = replace(self._info(work), dry=True, kept=kept, excluded=excluded, asked=asked)
+        descriptors, failure = self._begin(batch, work)
+        outcome = AttemptOutcome([], [])
+        if failure is None:
+            outcome = self._execute(work, batch, descriptors)
+            self.running.attempted(self.program.component, batch.txid, batch.attempt, [])
+        self._abort(batch)
+        work.dry_seconds += watch.lap()
+        return Dry(deciding(outcome.failures) if outcome.failures else failure, outcome.reports), batch
+
+    def _examine(self, work: _Batch, batch: BatchInfo, failure: Failure) -> None:
+        """Called after a failed attempt. Returns if the batch may be replayed; else raises TopologyError."""
+        if isinstance(failure.error, ChangedBatch) and self.poison.takes_back:
+            self.poison.unfix()
+            self._replayed(work, batch, failure)
+        elif self.poison.fixed is not None or not self.poison.suspects(failure):
+            self._failed(work, batch, failure)
+        elif self.poison.failed + 1 < self.poison.attempts:
+            self.poison.failed += 1
+            self._replayed(work, batch, failure)
+        else:
+            self._bisect(work, batch, failure)
+
+    def _bisect(self, work: _Batch, batch: BatchInfo, failure: Failure) -> None:
+        """Finds the tuples that make the batch fail and excludes them. Raises TopologyError if there are none."""
+        log.warning("txid %d failed %d times in %s: looking for the tuple", batch.txid, self.poison.attempts,
+                    failure.operation)  # fmt: skip
+        try:
+            found = self.poison.search(partial(self._probe, work))
+            if not found and self.poison.takes_back:
+                raise Unexplained("it passes without a commit, so it fails in the commit phase or behind it")
+        except Unexplained as why:
+            reason = f"; topology.poison=bisect found no single tuple that makes it fail: {why}"
+            raise topology_error(failure, batch.txid, reason) from failure.error
+        self.poison.fix(found)
+        work.failures = 0
+        for row in found:
+            where = f"tuple {row.index} of partition {row.partition} of spout {row.spout} is excluded as poison"
+            text = f"{where}: {row.operation} failed in partition {row.at}: {row.error}"
+            log.warning("txid %d: %s", batch.txid, text)
+            self._event("poison", batch, text)
+
+    def _probe(
+        self,
+        work: _Batch,
+        kept: Kept | None,
+        excluded: tuple[Excluded, ...],
+        asked: tuple[tuple[str, int, int], ...],
+    ) -> Dry:
+        """Runs a dry attempt until it passes or fails for another reason than a request for a replay."""
+        while not self.running.stopping.is_set():
+            dry, batch = self._dry(work, kept, excluded, asked)
+            if dry.failure is None or not dry.failure.replay:
+                return dry
+            self._failed(work, batch, dry.failure)
+            self.running.stopping.wait(back_off_seconds(work.failures))
+        raise Stopped
 
     def _commit(self, batch: BatchInfo, outcome: AttemptOutcome) -> None:
         """Commits the spout metadata first, so that a published batch is never emitted with other metadata."""
@@ -247,25 +356,29 @@ class BatchLoop:
                 progress.new_values[name] = progress.new_values.get(name, 0) + new_values
                 progress.receipts.setdefault(name, []).append(receipt)
         progress.txid, progress.seconds = batch.txid, seconds
+        progress.dead_letters += len(batch.excluded)
         progress.backlog = self.coordination.backlog()
         progress.batches += 1
         self.coordination.success(batch.txid)
         self._event("committed", batch, "")
 
-    def _failed(self, batch: BatchInfo, failures: list[Failure]) -> None:
+    def _failed(self, work: _Batch, batch: BatchInfo, failure: Failure) -> None:
         """Returns if the batch may be replayed; else raises TopologyError."""
-        self._abort(batch)
-        failure = deciding(failures)
         if isinstance(failure.error, ReportedFailedException):
             self._event("reported", batch, str(failure.error))
-        if failure.replay and (self.limit is None or batch.attempt + 1 < self.limit):
-            reason = f"{failure.operation} failed in partition {failure.partition}: {failure.error}"
-            reason += f" (at {failure.origin})" if failure.origin else ""
-            log.warning("replaying txid %d after attempt %d: %s", batch.txid, batch.attempt, reason)
-            self._event("replay", batch, reason)
+        if failure.replay and (self.limit is None or work.failures + 1 < self.limit):
+            self._replayed(work, batch, failure)
             return
-        tries = f" after {batch.attempt + 1} attempts ({MAX_ATTEMPTS})" if failure.replay else ""
+        tries = f" after {work.failures + 1} attempts ({MAX_ATTEMPTS})" if failure.replay else ""
         raise topology_error(failure, batch.txid, tries) from failure.error
+
+    def _replayed(self, work: _Batch, batch: BatchInfo, failure: Failure) -> None:
+        """The batch runs again."""
+        work.failures += 1
+        reason = f"{failure.operation} failed in partition {failure.partition}: {failure.error}"
+        reason += f" (at {failure.origin})" if failure.origin else ""
+        log.warning("replaying txid %d after attempt %d: %s", batch.txid, batch.attempt, reason)
+        self._event("replay", batch, reason)
 
     def _abort(self, batch: BatchInfo) -> None:
         """Makes the participants clean up. An error must not hide the failure; the next attempt or driver cleans up."""

@@ -64,6 +64,19 @@ class Lowered:
         """The partition count of each node but repartitions, in the order in which the nodes finish."""
         return {node_id: stage.partitions for level in self.levels for stage in level for node_id in stage.nodes}
 
+    @cached_property
+    def unreached(self) -> frozenset[int]:
+        """The nodes that an attempt without a commit does not reach: those that update a state, those that query such a
+        state in the commit phase, and all behind them."""
+        late = {node_id for level in self.levels for stage in level if stage.commits for node_id in stage.nodes}
+        updated = {state.id for _, state in self.plan.updates()}
+        found: set[int] = set()
+        for node in self.plan.nodes:
+            uses = isinstance(node, ProcessorNode) and node.state is not None and node.state.id in updated
+            if (uses and node.id in late) or found & set(node.parents):
+                found.add(node.id)
+        return frozenset(found)
+
 
 def lower(plan: Plan, whole: Plan, most: int | None = None) -> Lowered:
     """Lowers one connected component of a whole plan. If a state is updated by another component, its partition count

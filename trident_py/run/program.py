@@ -20,6 +20,7 @@ from ..config import Config
 from ..errors import FailedException, TopologyError, TridentError
 from ..names import joined
 from ..plan import DRPCNode, Node, Plan, ProcessorNode, SpoutNode
+from ..processors import Excluded, Share
 from ..spouts import Descriptor, SpoutNodeInfo
 from ..tuples import BatchId, RichSpoutBatchId, TransactionAttempt
 from .lowering import Lowered, lower
@@ -37,6 +38,10 @@ class BatchInfo:
     ``previous``: txid and attempt of the attempt before this one. A task may keep its states only if it saw that.
     ``shared``: what spouts share with every task, by spout id. ``time``: the driver's clock at the attempt's begin, in
     milliseconds since 1970.
+
+    ``dry``: the attempt commits nothing; what is behind a commit is not reached. ``kept``: the ranges of tuples that
+    take part, by spout and partition; None: all but the ``excluded``. ``asked``: (spout, partition, index) of the
+    tuples whose content is reported.
     """
 
     txid: int
@@ -47,6 +52,24 @@ class BatchInfo:
     previous: tuple[int, int] = (0, 0)
     shared: dict[str, Any] = field(default_factory=dict)
     time: int = 0
+    dry: bool = False
+    kept: dict[str, dict[str, list[list[int]]]] | None = None
+    excluded: tuple[Excluded, ...] = ()
+    asked: tuple[tuple[str, int, int], ...] = ()
+
+    def share(self, spout: str, partition: int) -> Share:
+        """What of a spout's partition takes part."""
+        if self.kept is None and not self.excluded and not self.asked:
+            return Share()
+        kept = None if self.kept is None else self.kept.get(spout, {}).get(str(partition), [])
+        place = (spout, partition)
+        excluded = {row.index: row.digest for row in self.excluded if row.place == place}
+        asked = frozenset(index for *at, index in self.asked if tuple(at) == place)
+        return Share(None if kept is None else [(start, end) for start, end in kept], excluded, asked)
+
+    def letters(self, spout: str, partition: int) -> list[list[Any]]:
+        """The dead letters of a spout's partition."""
+        return [row.letter(self.txid) for row in self.excluded if row.place == (spout, partition)]
 
     @property
     def transaction(self) -> TransactionAttempt | None:
@@ -64,6 +87,8 @@ class BatchInfo:
     @classmethod
     def from_json(cls, text: str) -> BatchInfo:
         values = json.loads(text)
+        values["excluded"] = tuple(Excluded(**row) for row in values["excluded"])
+        values["asked"] = tuple((spout, partition, index) for spout, partition, index in values["asked"])
         return cls(**{**values, "previous": tuple(values["previous"])})
 
 

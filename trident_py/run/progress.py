@@ -19,7 +19,8 @@ log = logging.getLogger("trident_py")
 
 class Event(NamedTuple):
     """An event of a run. ``kind``: "waiting" (for a store that is unavailable at the start), "started", "committed",
-    "replay", "reported", "unsteady" (an operation differed in a second run), "task-retry", "failed", "ended"."""
+    "replay", "reported", "unsteady" (an operation differed in a second run), "poison" (a tuple is excluded from its
+    batch), "task-retry", "failed", "ended"."""
 
     kind: str
     txid: int | None
@@ -32,8 +33,10 @@ class Progress:
     """The progress of a component. Counts are tuples in all committed batches of this run.
 
     ``seconds`` of the last batch, by phase: "emit" (coordination and emitting in the driver), "process" (the tasks),
-    "commit" (publishing, spout metadata). ``backlog``: by spout and partition, the backlog when the last batch was
-    defined, for spouts that can measure it. ``metrics``: what user code registered, by name (`trident_py.metrics`).
+    "commit" (publishing, spout metadata), and with ``topology.poison`` "check" (the attempts without a commit).
+    ``dead_letters``: tuples that were excluded from their batches. ``backlog``: by spout and partition, the backlog
+    when the last batch was defined, for spouts that can measure it. ``metrics``: what user code registered, by name
+    (`trident_py.metrics`).
     """
 
     component: str
@@ -43,6 +46,7 @@ class Progress:
     emitted: dict[str, int] = field(default_factory=dict)
     persisted: dict[str, int] = field(default_factory=dict)
     new_values: dict[str, int] = field(default_factory=dict)
+    dead_letters: int = 0
     receipts: dict[str, list[Any]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     backlog: dict[str, dict[str, int]] = field(default_factory=dict)

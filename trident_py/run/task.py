@@ -13,6 +13,7 @@ from ..operations.base import TridentOperationContext
 from ..partitioning import Partitioner, Route
 from ..pickling import dumps
 from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
+from ..processors import Share
 from ..processors.base import NodeContext, Processor, no_collection
 from ..processors.spout import SpoutProcessor
 from ..spouts.coordination import Descriptor
@@ -125,6 +126,9 @@ class LevelTask:
 
         A stage that fails stops the stages it feeds. The others go on, as in Storm: their input is complete.
         """
+        if self.batch.dry:
+            yield from self._end_dry()
+            return
         broken: set[TaskStage] = set()
         counted = self.failed
         for stage in [] if self.failed else self.stages:
@@ -133,6 +137,17 @@ class LevelTask:
         if self.checks is not None and not self.failed:
             for difference in self.checks.end():
                 self._report(difference.node, "unsteady", difference.text)
+        if not counted:
+            self._measure()
+        yield from self._drain()
+
+    def _end_dry(self) -> Iterator[Row]:
+        """The end of an attempt that commits nothing: what finishes before the first commit finishes."""
+        plan, counted = self.program.lowered.plan, self.failed
+        for stage in self.stages:
+            reached = [plan.by_id[node_id] for node_id in stage.nodes if node_id not in self.program.lowered.unreached]
+            if stage.commits and not self.failed:
+                all(self._guard(node, self._processor(node).finish) for node in reached)
         if not counted:
             self._measure()
         yield from self._drain()
@@ -191,11 +206,16 @@ class LevelTask:
         )
         if isinstance(node, SpoutNode):
             info = self.program.spouts[self.spouts.index(node.id)]
-            return SpoutProcessor(info, context, self.partition, self._conf)
+            share = partial(self._share, info.id)
+            return SpoutProcessor(info, context, self.partition, self._conf, share)
         assert isinstance(node, ProcessorNode)
+        context.letters = lambda spout: self.batch.letters(spout, self.partition)
         if self.checks is not None:
             return self.checks.watch(node, context)
         return node.spec.make(context)
+
+    def _share(self, spout: str) -> Share:
+        return self.batch.share(spout, self.partition)
 
     def _conf(self) -> dict:
         return with_context(self.program.conf, run=self.batch.run, lineage=self.batch.lineage)

@@ -31,6 +31,7 @@ from .chained import ChainedAggregatorDeclarer
 from .checks import check_fits, own_updater
 from .graph import Graph, Handle
 from .grouped import GroupedStream
+from .letters import Lettered
 from .roles import (
     AnyAggregator,
     AnyConsumer,
@@ -45,7 +46,7 @@ from .roles import (
 from .windows import Windowed
 
 
-class Stream(Windowed):
+class Stream(Windowed, Lettered):
     """A stream of tuples with named fields. Source in Storm: org.apache.storm.trident.Stream.
 
     Input fields that you leave out mean **no** fields. Exceptions: filter(f), map, flatMap, peek, min, max and

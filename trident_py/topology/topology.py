@@ -24,6 +24,7 @@ from .arguments import JoinOutFieldsMode, JoinType, arguments, check_object
 from .checks import check_owners, check_places
 from .graph import Graph
 from .grouped import GroupedStream
+from .letters import check_poison
 from .requests import check_function, with_answers
 from .roles import AnyFactory, AnySpout
 from .stream import Stream, TridentState
@@ -348,7 +349,8 @@ def check_submission(name: Any, conf: Any, topology: Any) -> None:
     """Checks the arguments of submitTopology and logs the topology's guarantees.
 
     Raises DefinitionError for arguments in the wrong order, a topology that is not built, names that cannot name a
-    folder, an invalid configuration, or states below ``conf["topology.guarantee"]``.
+    folder, an invalid configuration, a ``topology.poison`` that cannot keep its promise, or states below
+    ``conf["topology.guarantee"]``.
     """
     if isinstance(topology, TridentTopology):
         raise DefinitionError("submitTopology takes a built topology: submitTopology(name, conf, topology.build())")
@@ -360,4 +362,5 @@ def check_submission(name: Any, conf: Any, topology: Any) -> None:
         if isinstance(node, SpoutNode) and not isinstance(node, DRPCNode):
             check_folder_name("a stream of the topology", node.spout_id)
     config.check(conf)
+    check_poison(topology.plan, conf)
     announce(name, conf, topology.plan)

@@ -1,0 +1,242 @@
+"""Poison tuples: which tuples of a batch make it fail, and the record of those that take no part in it.
+
+A batch whose functions fail again and again is run in halves, without a commit, until the tuples that fail alone are
+known. Which tuples a txid excludes is decided once and recorded in the checkpoint. Where a state cannot take back what
+a failed attempt has committed, that happens before the first attempt that may commit: every batch first runs dry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from ..blame import describe_error
+from ..config import Config
+from ..errors import SpoutError, StateError
+from ..plan import Plan, ProcessorNode, SpoutNode, describe
+from ..processors import ChangedBatch, Excluded
+from ..processors.letters import as_text
+from ..spouts.metadata import MetadataStore
+from .program import Failure, NodeReport, Program
+
+RECORDS = "poison"  # the checkpoint's path for what each txid excludes
+CHECKS = "checks"  # and for whether the txid after the last committed one is recorded before it may commit
+ATTEMPTS, MOST = 3, 10
+TAKING_BACK = ("batch", "window")  # kinds of states in which a replay replaces what a failed attempt has left
+NEVER = (StateError, SpoutError, MemoryError)  # the store, the source or the machine
+
+Kept = dict[str, dict[str, list[list[int]]]]
+
+
+def is_on(conf: Mapping[str, Any]) -> bool:
+    return conf.get(Config.TOPOLOGY_POISON) == "bisect"
+
+
+def takes_back(plan: Plan) -> bool:
+    """Whether each state that a component updates replaces in a replay what a failed attempt has committed."""
+    return all(state.kind in TAKING_BACK for _, state in plan.updates())
+
+
+def remark(plan: Plan) -> str:
+    """What the guarantees say of a component."""
+    when = "a batch that fails" if takes_back(plan) else "every batch"
+    return f"a tuple that fails alone becomes a dead letter ({Config.TOPOLOGY_POISON}), and {when} first runs dry"
+
+
+class Span(NamedTuple):
+    """Tuples of one spout partition, by their numbers; the end is exclusive."""
+
+    spout: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
+
+
+Group = tuple[Span, ...]
+
+
+class Unexplained(Exception):
+    """No single tuples explain the failure; the text says why."""
+
+
+class Dry(NamedTuple):
+    """What a dry attempt gave: the failure that decides, if any, and the reports."""
+
+    failure: Failure | None
+    reports: list[NodeReport]
+
+
+RunDry = Callable[[Kept | None, tuple[Excluded, ...], tuple[tuple[str, int, int], ...]], Dry]
+
+
+def size(group: Group) -> int:
+    return sum(span.length for span in group)
+
+
+def kept(group: Group) -> Kept:
+    """The group as the ranges of a `BatchInfo`."""
+    ranges: Kept = {}
+    for span in group:
+        ranges.setdefault(span.spout, {}).setdefault(str(span.partition), []).append([span.start, span.end])
+    return ranges
+
+
+def halves(group: Group) -> tuple[Group, Group]:
+    """The group in two parts, in the order of its spans."""
+    left, right, room = [], [], size(group) // 2
+    for span in group:
+        cut = span.start + min(span.length, room)
+        room -= cut - span.start
+        left += [span._replace(end=cut)] if cut > span.start else []
+        right += [span._replace(start=cut)] if cut < span.end else []
+    return tuple(left), tuple(right)
+
+
+class Search:
+    """The search in one batch that is known to fail. ``run`` runs a dry attempt; ``suspects`` tells whether a failure
+    may come from a tuple; ``most``: more tuples than this are no poison."""
+
+    def __init__(self, program: Program, run: RunDry, suspects: Callable[[Failure], bool], most: int) -> None:
+        self.program, self.run, self.suspects, self.most = program, run, suspects, most
+
+    def found(self) -> list[Excluded]:
+        """The tuples that fail alone; the batch without them passes. Empty: the whole batch passes now.
+
+        Raises Unexplained if there are none, or too many.
+        """
+        whole = self._all()
+        if self._fails(whole) is None:
+            return []
+        singles = self._singles(whole)
+        if 1 < size(whole) == len(singles):
+            raise Unexplained(f"all {len(singles)} tuples fail, so something that all tuples need has failed")
+        found = sorted((self._confirmed(span) for span in singles), key=lambda row: (row.place, row.index))
+        rest = self.run(None, tuple(found), ()).failure
+        if rest is not None and isinstance(rest.error, ChangedBatch):
+            raise Unexplained("its spout emits other tuples in each attempt")
+        if rest is not None:
+            one = f"without the {len(found)} tuples that fail alone" if len(found) > 1 else "without the one that does"
+            raise Unexplained(f"the batch also fails {one}: tuples fail only together")
+        return found
+
+    def _all(self) -> Group:
+        """Every tuple of the batch, counted in an attempt in which none takes part."""
+        dry = self.run({}, (), ())
+        if dry.failure is not None:
+            raise Unexplained("it also fails without any tuple")
+        nodes = self.program.lowered.plan.nodes
+        spouts = {node.id: node.spout_id for node in nodes if isinstance(node, SpoutNode)}
+        counts: dict[tuple[str, int], int] = {}
+        for report in dry.reports:
+            if report.kind == "emitted":
+                place = spouts[report.node], report.partition
+                counts[place] = counts.get(place, 0) + report.value
+        return tuple(Span(*place, 0, count) for place, count in sorted(counts.items()) if count)
+
+    def _singles(self, whole: Group) -> list[Span]:
+        """Halves all failing groups at once, so that too many are noticed before the first single one is reached."""
+        groups, singles = [whole], []
+        while groups:
+            failing = [part for group in groups for part in self._failing(group)]
+            singles += [part[0] for part in failing if size(part) == 1]
+            groups = [part for part in failing if size(part) > 1]
+            if len(singles) + len(groups) > self.most:
+                raise Unexplained(
+                    f"more than {self.most} parts of the batch fail ({Config.TOPOLOGY_POISON_MAX_TUPLES}), so "
+                    "something that all tuples need has failed"
+                )
+        return singles
+
+    def _failing(self, group: Group) -> list[Group]:
+        if size(group) == 1:
+            return [group]
+        failing = [half for half in halves(group) if self._fails(half) is not None]
+        if not failing:
+            raise Unexplained(f"{size(group)} of its tuples fail together, and no half of them fails alone")
+        return failing
+
+    def _fails(self, group: Group) -> Failure | None:
+        return self._suspect(self.run(kept(group), (), ()))
+
+    def _confirmed(self, span: Span) -> Excluded:
+        """Runs a single tuple again and looks at it."""
+        dry = self.run(kept((span,)), (), (span[:3],))
+        failure, content = self._suspect(dry), [report for report in dry.reports if report.kind == "content"]
+        if failure is None or not content:
+            raise Unexplained("a tuple that failed alone did not fail again")
+        digest, text = content[0].value[3:]
+        error = as_text(describe_error(failure.error))
+        return Excluded(*span[:3], digest, text, failure.operation, failure.partition, error)
+
+    def _suspect(self, dry: Dry) -> Failure | None:
+        if dry.failure is not None and not self.suspects(dry.failure):
+            raise Unexplained(f"another failure came between: {describe_error(dry.failure.error)}")
+        return dry.failure
+
+
+class Poison:
+    """What one component knows of poison tuples. Lives in the driver."""
+
+    def __init__(self, program: Program, store: MetadataStore) -> None:
+        conf, plan = program.conf, program.lowered.plan
+        self.program, self.store = program, store
+        self.on = is_on(conf)
+        self.takes_back = takes_back(plan)
+        self.checks = self.on and not self.takes_back
+        self.attempts = conf.get(Config.TOPOLOGY_POISON_ATTEMPTS) or ATTEMPTS
+        self.most = conf.get(Config.TOPOLOGY_POISON_MAX_TUPLES) or MOST
+        self.operations = {describe(node) for node in plan.nodes if isinstance(node, ProcessorNode)}
+        self.txid, self.failed = 0, 0
+        self.fixed: tuple[Excluded, ...] | None = None
+        self._first = True
+
+    def open(self, txid: int, begun: bool) -> None:
+        """Called at the start, before the first batch, with the last committed txid. ``begun``: the next one has begun.
+
+        A run without checks may have committed a part of that batch, so nothing may be excluded from it any more.
+        """
+        before = self.store.get(CHECKS, 0)
+        if self.checks and begun and not before and self.store.get(RECORDS, txid + 1) is None:
+            self.store.put(RECORDS, txid + 1, [])
+        if bool(before) != self.checks:
+            self.store.put(CHECKS, 0, self.checks)
+
+    def begin(self, txid: int) -> None:
+        """A batch begins. The first one of a run keeps to what an earlier run decided, also if bisecting is off now."""
+        first, self._first = self._first, False
+        record = self.store.get(RECORDS, txid) if first else None
+        self.txid, self.failed = txid, 0
+        self.fixed = None if record is None else tuple(Excluded(**row) for row in record)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether an attempt must not commit yet."""
+        return self.checks and self.fixed is None
+
+    def fix(self, excluded: tuple[Excluded, ...]) -> None:
+        """Decides what the batch excludes. Durable when the call returns."""
+        self.store.put(RECORDS, self.txid, [asdict(row) for row in excluded])
+        self.store.cleanup_before(RECORDS, self.txid)
+        self.fixed = excluded
+
+    def unfix(self) -> None:
+        """Withdraws the decision: the spout emits other tuples, and every state takes back what an attempt left."""
+        self.store.remove(RECORDS, self.txid)
+        self.fixed, self.failed = None, 0
+
+    def suspects(self, failure: Failure) -> bool:
+        """Whether the failure may come from a tuple: an exception of an operation, but not of a store, a spout or the
+        machine, and no request for a replay."""
+        return self.on and not failure.replay and failure.operation in self.operations and _own(failure.error)
+
+    def search(self, run: RunDry) -> tuple[Excluded, ...]:
+        return tuple(Search(self.program, run, self.suspects, self.most).found())
+
+
+def _own(error: BaseException) -> bool:
+    return not isinstance(error, NEVER)
