@@ -28,6 +28,10 @@ SENTENCES = (
 )
 
 
+def received(input):
+    print(f"Received tuple: {input}")
+
+
 def build(windowStore, windowConfig, cycles: int | None = 1, batch: int = 3) -> TridentTopology:
     """The topology; ``cycles=None`` is Storm's example, which never ends. A cycle has 36 words."""
     spout = FixedBatchSpout(Fields("sentence"), batch, *SENTENCES * (cycles or 1))
@@ -39,7 +43,7 @@ def build(windowStore, windowConfig, cycles: int | None = 1, batch: int = 3) -> 
         .parallelismHint(16)
         .each(Fields("sentence"), Split(), Fields("word"))
         .window(windowConfig, windowStore, Fields("word"), CountAsAggregator(), Fields("count"))
-        .peek(lambda input: print(f"Received tuple: {input}"))
+        .peek(received)
     )
     collect(stream, "counts")
     return topology

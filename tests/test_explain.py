@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from examples import trident_reach
 from trident_py import DefinitionError, TridentError, TridentTopology
 from trident_py.explain import FORMS, explained
 from trident_py.explain.drawing import _svg
@@ -170,3 +171,7 @@ def test_the_command_prints_each_form(form: str, tmp_path: Path, monkeypatch: py
     first = {"text": "#0 spout a: FixedBatchSpout: [w ?]", "mermaid": "flowchart TB", "dot": "digraph topology {"}
     assert (done.exit_code, done.stdout.splitlines()[0]) == (0, first[form])
     assert ("no state is updated" in done.stdout) == (form == "text")
+
+
+def test_a_state_whose_factory_cannot_be_hashed_is_explained() -> None:
+    assert "state static1" in trident_reach.build().explain()

@@ -1,4 +1,4 @@
-"""The command line: `python -m trident_py run MODULE:build` and `python -m trident_py explain MODULE:build`.
+"""The command line: `python -m trident_py run` and `python -m trident_py explain`, of a topology file or MODULE:build.
 
 Exit codes: 0 the run ended, or SIGTERM stopped it after a batch; 1 it failed; 2 the command, the module or the topology
 is wrong; 130 Ctrl-C.
@@ -8,9 +8,6 @@ An error shows the user's own exception first, then the step that it ended. ``--
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import importlib.util
-import inspect
 import json
 import os
 import sys
@@ -24,8 +21,10 @@ import click
 from .blame import blame, describe_error
 from .cli_doctor import tell_health
 from .cli_drpc import drpc_client, serve_on, serve_options, served, tell_server
-from .cli_spark import SparkOptions, spark_options
-from .cli_states import check, states
+from .cli_project import init, print_schema
+from .cli_spark import SparkOptions, absolute, spark_options
+from .cli_states import check, looks_of, show_looks, states
+from .cli_targets import Chosen, Target, leaving_no_trace, target_argument
 from .config import Config
 from .context import with_context
 from .display import JsonLines, ProgressLine, exit_code, follow, terminable
@@ -33,14 +32,11 @@ from .errors import DefinitionError, TopologyError, TridentError
 from .events.cli import events
 from .explain import FORMS
 from .guarantees import Guarantees, require
+from .importing import NotFound
 from .local import LocalCluster
-from .topology import Topology, TridentTopology
+from .topology.topology import check_submission
 
 FAILED, WRONG = 1, 2
-
-
-class NotLoadable(Exception):
-    """MODULE:build does not lead to a topology. The message says what exists instead."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -52,13 +48,15 @@ trident.add_command(states)
 trident.add_command(check)
 trident.add_command(events)
 trident.add_command(drpc_client)
+trident.add_command(init)
+trident.add_command(print_schema)
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """The options that `run` and `drpc serve` share."""
+    """The options that `run` and `drpc serve` share. ``more``: what else the command puts into the conf."""
 
-    target: str
+    target: str | None
     local: bool
     checkpoint: str | None
     available_now: bool
@@ -66,35 +64,54 @@ class Run:
     name: str | None
     settings: tuple[str, ...]
     full: bool
+    spark: SparkOptions
+    more: Config = dataclasses.field(default_factory=Config)
 
-    def title(self) -> str:
-        return self.name or self.target.partition(":")[0].rsplit(".", 1)[-1]
-
-    def conf(self) -> Config:
-        return Config(with_context(settings_of(self.settings), command_line=True))
-
-    def check(self, options: SparkOptions) -> None:
-        """Gives Spark its options. Raises UsageError for options that contradict each other."""
-        if not self.local:
-            options.apply(self.title())
-        elif self.available_now:
+    def check(self) -> None:
+        """Raises UsageError for options that contradict each other."""
+        self.spark.arguments()
+        settings_of(self.settings)
+        if self.local and self.available_now:
             raise click.UsageError("--available-now is for Spark; a run with --local ends with its spouts")
-        elif options.given:
+        if self.local and self.spark.given:
             raise click.UsageError("--local runs without Spark, and so without its options (--master, --conf ...)")
 
-    def __call__(self, conf: Config, serve: bool = False) -> int:
+    def load(self) -> tuple[str, Chosen, Config]:
+        """The name of the run, the topology, and the whole conf. Gives Spark its options."""
+        here = Path.cwd()
+        target = Target.of(self.target)
+        name = self.name or target.name
+        moves = target.draft is not None  # to the file's folder; what was typed is relative to this one
+        if not self.local:
+            (self.spark.within(here) if moves else self.spark).apply(name, target.spark())
+        loaded = target.load()
+        settings = Config(with_context(settings_of(self.settings), command_line=True))
+        conf = Config({key: value for key, value in loaded.conf.items() if not key.startswith("spark.")})
+        place = absolute(self.checkpoint, here) if self.checkpoint and moves else self.checkpoint
+        loaded = dataclasses.replace(loaded, storage=place or loaded.storage)
+        return name, loaded, Config(conf | settings | self.more)
+
+    def __call__(self, serve: bool = False) -> int:
         """Runs the topology to its end; with ``serve`` answers requests after that too, until Ctrl-C or SIGTERM."""
-        topology = load(self.target)
-        show_guarantees(topology.guarantees(conf), conf, self.as_json)
-        with cluster_for(self.local, self.checkpoint) as cluster:
+        name, loaded, conf = self.load()
+        show_guarantees(loaded.topology.guarantees(conf), conf, self.as_json)
+        with cluster_for(self.local, loaded.storage) as cluster:
             only_now = {"availableNow": True} if self.available_now and not self.local else {}
-            running = cluster.submitTopology(self.title(), conf, topology, **only_now)
+            running = cluster.submitTopology(name, conf, loaded.topology, **only_now)
             if serve:
                 tell_server(running)
-            code = follow(running, JsonLines() if self.as_json else ProgressLine(self.title()))
+            code = follow(running, JsonLines() if self.as_json else ProgressLine(name))
             if serve and code == 0 and not running.stopping.is_set():
                 serve_on(running)
             return code
+
+    def dry(self) -> int:
+        """Shows the guarantees and checks the stores of the states. Starts nothing, writes nothing."""
+        with leaving_no_trace():
+            name, loaded, conf = self.load()
+        check_submission(name, conf, loaded.topology)
+        show_guarantees(loaded.topology.guarantees(conf), conf, self.as_json)
+        return show_looks(looks_of(loaded.topology.plan, loaded.hide), "events" if self.as_json else "text")
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,7 +122,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _RUN = (
-    click.argument("target", metavar="MODULE:build"),
+    target_argument,
     click.option("--local", is_flag=True, help="Run in this process, without a JVM."),
     click.option(
         "--checkpoint",
@@ -114,7 +131,7 @@ _RUN = (
     ),
     click.option("--available-now", is_flag=True, help="Process the data that is available, then end (Spark only)."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line on stdout, no progress line."),
-    click.option("--name", metavar="NAME", help="Name of the topology; default: the module's name."),
+    click.option("--name", metavar="NAME", help="Name of the topology; default: the one in the file, or the module's."),
     click.option(
         "--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a configuration key to JSON or text."
     ),
@@ -125,11 +142,15 @@ _RUN = (
 
 @trident.command()
 @run_options
-def run(**options: Any) -> None:
-    """Run the topology that the function build of MODULE returns, until its spouts end, or Ctrl-C."""
-    chosen, conf = _chosen(options)
+@click.option("--dry-run", is_flag=True, help="Check the topology, its guarantees and its stores; write nothing.")
+def run(dry_run: bool, **options: Any) -> None:
+    """Run the topology of FILE, or that the function build of MODULE returns, until its spouts end, or Ctrl-C.
+
+    Without an argument: the trident.yml of this folder, or of the nearest one above it.
+    """
+    chosen = _chosen(options)
     with terminable():
-        sys.exit(guarded(lambda: chosen(conf), chosen.full))
+        sys.exit(guarded(chosen.dry if dry_run else chosen, chosen.full))
 
 
 @trident.group()
@@ -142,31 +163,32 @@ def drpc() -> None:
 @serve_options
 def serve(port: int, host: str | None, acl: str | None, **options: Any) -> None:
     """Run a topology and answer its DRPC functions over HTTP, until Ctrl-C or SIGTERM."""
-    chosen, conf = _chosen(options)
-    served(conf, port, host, acl)
+    chosen = _chosen(options)
+    served(chosen.more, port, host, acl)
     with terminable():
-        sys.exit(guarded(lambda: chosen(conf, serve=True), chosen.full))
+        sys.exit(guarded(lambda: chosen(serve=True), chosen.full))
 
 
-def _chosen(options: dict[str, Any]) -> tuple[Run, Config]:
-    own = {field.name: options.pop(field.name) for field in dataclasses.fields(Run)}
-    chosen = Run(**own)
-    chosen.check(SparkOptions(**options))
-    return chosen, chosen.conf()
+def _chosen(options: dict[str, Any]) -> Run:
+    named = {field.name for field in dataclasses.fields(Run)} & set(options)
+    own = {name: options.pop(name) for name in named}
+    chosen = Run(**own, spark=SparkOptions(**options))
+    chosen.check()
+    return chosen
 
 
 @trident.command()
-@click.argument("target", metavar="MODULE:build")
+@target_argument
 @click.option("--format", "form", type=click.Choice(list(FORMS)), default="text", help="A text, or a picture.")
 @click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code.")
-def explain(target: str, form: str, full: bool) -> None:
+def explain(target: str | None, form: str, full: bool) -> None:
     """Show the steps of a topology, its stages, fields and states, and what is guaranteed for each state.
 
     The pictures mermaid and dot are texts; svg needs graphviz. Redirect them to a file.
     """
 
     def body() -> int:
-        topology = load(target)
+        topology = Target.of(target).load().topology
         print(topology.explain(form))
         if form != "text":
             return 0
@@ -179,23 +201,25 @@ def explain(target: str, form: str, full: bool) -> None:
 
 
 @trident.command()
-@click.argument("target", metavar="MODULE:build")
+@target_argument
 @click.option("--checkpoint", metavar="DIR", help="The folder that the run will store txids in; default: none.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a configuration key to JSON or text.")
 @spark_options
 @click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code.")
 def doctor(
-    target: str, checkpoint: str | None, as_json: bool, settings: tuple[str, ...], full: bool, **spark: Any
+    target: str | None, checkpoint: str | None, as_json: bool, settings: tuple[str, ...], full: bool, **spark: Any
 ) -> None:
     """Check that a topology can run on a cluster: its machines' packages, files, stores and clocks. Starts nothing."""
-    SparkOptions(**spark).apply("trident doctor")
-    conf = settings_of(settings)
+    options = SparkOptions(**spark)
+    options.arguments()
+    examined = Run(target, False, checkpoint, False, as_json, "trident doctor", settings, full, options)
+    examined.check()
 
     def body() -> int:
-        topology = load(target)
-        with cluster_on_spark(checkpoint) as cluster:
-            return tell_health(cluster.examine(conf, topology), as_json)
+        _, loaded, conf = examined.load()
+        with cluster_on_spark(loaded.storage) as cluster:
+            return tell_health(cluster.examine(conf, loaded.topology), as_json)
 
     sys.exit(guarded(body, full))
 
@@ -235,59 +259,15 @@ def cluster_on_spark(checkpoint: str | None) -> Any:
     return SparkCluster(checkpoints=checkpoint)
 
 
-def load(target: str) -> Topology:
-    """The topology that `MODULE:build` returns. Raises NotLoadable; exceptions of the module pass through."""
-    module_name, _, function = target.partition(":")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    build = getattr(find_module(module_name), function or "build", None)  # the user's module, by the user's name
-    if not callable(build):
-        raise NotLoadable(f"module {module_name} has no function {function or 'build'!r}; {builders(module_name)}")
-    topology = build()
-    if isinstance(topology, TridentTopology):
-        return topology.build()
-    if isinstance(topology, Topology):
-        return topology
-    raise NotLoadable(f"{target} returned {type(topology).__name__}; it must return a TridentTopology, or its build()")
-
-
-def find_module(name: str) -> Any:
-    """Imports a module. Raises NotLoadable if it is missing, but not if a module that it imports is missing."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
-            raise
-        raise NotLoadable(f"no module {name!r} ({error}); {neighbours(name)}") from None
-    except ValueError as error:
-        raise NotLoadable(f"{name!r} is not a module name: {error}") from None
-
-
-def neighbours(name: str) -> str:
-    """Suggestions: the modules next to the missing one."""
-    folder = Path.cwd().joinpath(*name.split(".")[:-1])
-    if not folder.is_dir():
-        return f"looked in {Path.cwd()} and in the installed packages"
-    modules = sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
-    where = folder.relative_to(Path.cwd()).as_posix()
-    return f"in {'this folder' if where == '.' else where} there are: {', '.join(modules) or 'no modules'}"
-
-
-def builders(module_name: str) -> str:
-    """Suggestions: the functions that a module itself defines."""
-    module = sys.modules[module_name]
-    functions = inspect.getmembers_static(module, inspect.isfunction)
-    names = [name for name, value in functions if value.__module__ == module_name and not name.startswith("_")]
-    return f"it has: {', '.join(names)}" if names else "it has no functions"
-
-
 def guarded(body: Callable[[], int], full: bool) -> int:
     """The exit code of ``body``. Errors are printed, not raised."""
     try:
         return body()
     except KeyboardInterrupt as stopped:
         return exit_code(stopped)
-    except NotLoadable as error:
+    except click.ClickException:
+        raise
+    except NotFound as error:
         return tell(f"error: {error}", WRONG)
     except DefinitionError as error:
         return tell(f"error: {error}{origin(error)}", WRONG, trace_of(error, full))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import click
 
 SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _SHELL = "pyspark-shell"
+log = logging.getLogger("trident_py")
 
 
 @dataclass(frozen=True)
@@ -38,13 +40,25 @@ class SparkOptions:
         settings = [word for setting in self.conf for word in ("--conf", _checked(setting))]
         return [*given, *settings]
 
-    def apply(self, name: str) -> None:
+    def within(self, folder: Path) -> SparkOptions:
+        """The same with whole paths: relative ones begin in ``folder``, where the command was typed."""
+        def whole(paths: str | None) -> str | None:
+            return paths and ",".join(absolute(path, folder) for path in paths.split(","))
+
+        files = whole(self.properties_file)
+        return replace(self, py_files=whole(self.py_files), archives=whole(self.archives), properties_file=files)
+
+    def apply(self, name: str, settings: Mapping[str, str] | None = None) -> None:
         """Gives the options to the session that this process will make, and makes ``--py-files`` importable here too.
-        An option of the command line precedes one of PYSPARK_SUBMIT_ARGS, and this one of spark-defaults.conf."""
-        arguments = self.arguments()
+        An option of the command line precedes one of ``settings``, this one of PYSPARK_SUBMIT_ARGS, and this one of
+        spark-defaults.conf."""
+        settings = settings or {}
+        arguments = [*(word for pair in settings.items() for word in ("--conf", "=".join(pair))), *self.arguments()]
         if "PYSPARK_GATEWAY_PORT" in os.environ:
             if self.given:
                 raise click.UsageError("spark-submit has started Spark already; give the options of Spark to it")
+            if settings:
+                log.warning("spark-submit has started Spark already, without %s; give it these", ", ".join(settings))
             return
         before = [word for word in shlex.split(os.environ.get(SUBMIT_ARGUMENTS, "")) if word != _SHELL]
         named = ["--conf", f"spark.app.name={name}"]
@@ -72,6 +86,11 @@ _OPTIONS = (
     click.option("--archives", metavar="FILES", help="Archives for the executors, as a packed environment: F#NAME."),
     click.option("--properties-file", metavar="FILE", help="A file with settings of Spark."),
 )
+
+
+def absolute(path: str, folder: Path) -> str:
+    """A path that does not depend on the current folder; a URI as it is."""
+    return path if "://" in path or path.startswith("file:") or not path else str(folder / path)
 
 
 def _checked(setting: str) -> str:

@@ -5,23 +5,23 @@ Exit codes of check: 0 the states can start; 1 a finding would stop the start; 2
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 import click
 
+from .cli_targets import Target, leaving_no_trace
 from .errors import DefinitionError
 from .guarantees.matrix import cell
+from .importing import NotFound
+from .importing import states_loading as loading
+from .plan import Plan, ProcessorNode
+from .topology_files import is_topology
 
 STOPS, WRONG = 1, 2
 SPOUTS = ("transactional", "opaque", "non-transactional")
-
-
-def loading() -> Any:
-    """The package that loads the types of states. Imported by name, because `trident_py` works without `states`."""
-    return importlib.import_module("states.loading")
 
 
 @click.group(invoke_without_command=True)
@@ -40,18 +40,39 @@ def states(context: click.Context, as_json: bool, schema: bool) -> None:
 
 
 @click.command()
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="[FILE]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check(file: str, as_json: bool) -> None:
-    """Check the store of each state in a YAML file: what exists, and what would be created. Writes nothing."""
+def check(file: str | None, as_json: bool) -> None:
+    """Check the store of each state in a states file or a topology file: what exists, and what would be created.
+
+    Writes nothing. Without FILE: the trident.yml of this folder, or of the nearest one above it.
+    """
     try:
-        looks = loading().look(file)
-    except DefinitionError as error:
+        if file is None or is_topology(file):
+            with leaving_no_trace():
+                loaded = Target.of(file).load()
+            looks = looks_of(loaded.topology.plan, loaded.hide)
+        else:
+            looks = loading().look(file)
+    except (DefinitionError, NotFound) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(WRONG)
-    text = json.dumps(list(map(as_record, looks)), indent=2) if as_json else "\n".join(map(describe_look, looks))
-    print(text)
-    sys.exit(STOPS if any(look.stops for look in looks) else 0)
+    sys.exit(show_looks(looks, "list" if as_json else "text"))
+
+
+def looks_of(plan: Plan, hide: Callable[[str], str]) -> list[Any]:
+    """The findings at the store of each state of a topology. Connects, and writes nothing."""
+    used = [node.state for node in plan.nodes if isinstance(node, ProcessorNode) and node.state is not None]
+    return [loading().look_at(state.name, state.factory, hide) for state in {use.id: use for use in used}.values()]
+
+
+def show_looks(looks: list[Any], form: Literal["text", "list", "events"]) -> int:
+    """Prints the findings: as text, as a JSON list, or as a JSON event per line. Returns the exit code."""
+    if form == "list":
+        print(json.dumps(list(map(as_record, looks)), indent=2))
+    for look in looks if form != "list" else ():
+        print(describe_look(look) if form == "text" else json.dumps({"event": "state", **as_record(look)}))
+    return STOPS if any(look.stops for look in looks) else 0
 
 
 states.add_command(check)

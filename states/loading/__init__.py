@@ -5,7 +5,7 @@ A package adds a type by an entry point of the group ``trident_py.states`` that 
 
 from ..findings import Finding
 from .installed import Installed, installed
-from .reading import Look, load, look
+from .reading import Look, define, load, look, look_at
 from .schema import schema
 from .settings import Count, FieldList, StateSettings
 
@@ -16,8 +16,10 @@ __all__ = [
     "Installed",
     "Look",
     "StateSettings",
+    "define",
     "installed",
     "load",
     "look",
+    "look_at",
     "schema",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from pydantic import ValidationError
 
 from trident_py.documents import Document, Where, close, describe_errors, read
 from trident_py.errors import TridentError
+from trident_py.secrets import hidden
 from trident_py.state import StateFactory
 
 from ..findings import Finding
@@ -61,20 +63,30 @@ def look(path: str | Path) -> list[Look]:
 
 
 def _look(state: Definition) -> Look:
-    hide = state.document.hide
+    return looked(state.name, state.type, state.factory, state.settings.check, state.document.hide)
+
+
+def look_at(name: str, factory: Any, hide: Callable[[str], str] = hidden) -> Look:
+    """Checks the store of any factory, as `look` does: connects, and writes nothing."""
+    return looked(name, type(factory).__name__, factory, StateSettings().check, hide)
+
+
+def looked(
+    name: str, kind: str, factory: Any, check: Callable[[Any], Sequence[Finding]], hide: Callable[[str], str]
+) -> Look:
     try:
-        findings = [Finding(finding.level, hide(finding.text)) for finding in state.settings.check(state.factory)]
+        findings = [Finding(finding.level, hide(finding.text)) for finding in check(factory)]
     except Exception as error:  # an error of a database driver or of a third-party type
         text = f"{type(error).__name__}: {error}".partition("(Background on this error")[0]
         findings = [Finding("error", hide(" ".join(text.split())))]
-    return Look(state.name, state.type, hide(repr(state.factory)), tuple(findings))
+    return Look(name, kind, hide(repr(factory)), tuple(findings))
 
 
 def definitions(path: str | Path) -> list[Definition]:
     """The states of a file with their settings, in file order. Raises DefinitionError as `load` does."""
     document = read(path, "that defines the states", "states:", free=2)
     types = installed()
-    states = [_definition(document, name, keys, types) for name, keys in _states(document).items()]
+    states = [define(document, ("states", name), keys, types) for name, keys in _states(document).items()]
     document.stop()
     return [state for state in states if state is not None]
 
@@ -94,8 +106,9 @@ def _states(document: Document) -> dict[str, Any]:
     return states
 
 
-def _definition(document: Document, name: str, keys: Any, types: dict[str, Installed]) -> Definition | None:
-    where: Where = ("states", name)
+def define(document: Document, where: Where, keys: Any, types: dict[str, Installed]) -> Definition | None:
+    """The state that the mapping ``keys`` at this place of a file defines. Adds what is wrong to the document, and then
+    returns None. Opens nothing. ``types``: `installed()`."""
     if not isinstance(keys, dict):
         if not any(problem.where == where for problem in document.problems):
             document.add(where, f"found {document.quote(where)}; expected a mapping with type: and the type's settings")
@@ -105,7 +118,9 @@ def _definition(document: Document, name: str, keys: Any, types: dict[str, Insta
         return None
     settings = _settings(document, where, type_.name, type_.settings, keys)
     factory = None if settings is None else _create(document, where, settings)
-    return None if settings is None or factory is None else Definition(name, type_.name, settings, factory, document)
+    if settings is None or factory is None:
+        return None
+    return Definition(str(where[-1]), type_.name, settings, factory, document)
 
 
 def _type(document: Document, where: Where, keys: dict[str, Any], types: dict[str, Installed]) -> Installed | None:
@@ -138,7 +153,7 @@ def _settings(
     except ValidationError as error:
         describe_errors(document, where, model, type_name, error)
         return None
-    return None if any(problem.where[:2] == where for problem in document.problems) else settings
+    return None if document.wrong(where) else settings
 
 
 def _create(document: Document, where: Where, settings: StateSettings) -> StateFactory | None:

@@ -6,10 +6,11 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
+from trident_py.documents import open_to_variables
+
 from .installed import installed
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_VARIABLE = {"type": "string", "pattern": r"\$\{"}
 
 
 def schema() -> dict[str, Any]:
@@ -18,7 +19,7 @@ def schema() -> dict[str, Any]:
     references, generated = models_json_schema(
         [(model, "validation") for model in models.values()], ref_template="#/$defs/{model}"
     )
-    definitions = {name: _open(definition) for name, definition in generated.get("$defs", {}).items()}
+    definitions = {name: open_to_variables(definition) for name, definition in generated.get("$defs", {}).items()}
     states = []
     for name, model in models.items():
         definition = definitions[references[model, "validation"]["$ref"].rpartition("/")[2]]
@@ -38,19 +39,3 @@ def schema() -> dict[str, Any]:
         "additionalProperties": False,
         "$defs": definitions,
     }
-
-
-def _open(definition: dict[str, Any]) -> dict[str, Any]:
-    """Allows a variable of the environment where another type than text is expected."""
-    properties = {name: _or_variable(value) for name, value in definition.get("properties", {}).items()}
-    return definition | ({"properties": properties} if properties else {})
-
-
-def _or_variable(value: dict[str, Any]) -> dict[str, Any]:
-    if "$ref" in value or any(choice.get("type") == "string" for choice in value.get("anyOf", [])):
-        return value
-    notes = {key: value[key] for key in ("title", "description", "default") if key in value}
-    rest = {key: part for key, part in value.items() if key not in notes}
-    if rest.get("type") in ("string", "array", "object") and "enum" not in rest:
-        return value
-    return notes | {"anyOf": [rest, _VARIABLE]}

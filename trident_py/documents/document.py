@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,6 +90,8 @@ class Document:
 
     def quote(self, where: Where) -> str:
         """Returns the file's own text at this place: variables by name, passwords hidden."""
+        if where[-1:] == (0,) and where[:-1] in self.written:
+            where = where[:-1]  # one text, read as a list of one
         if where not in self.written:
             items = [at for at in self.written if at[:-1] == where and isinstance(at[-1], int)]
             return f"[{', '.join(map(self.quote, items))}]" if items else "a list or mapping"
@@ -112,14 +114,24 @@ class Document:
 
     def stop(self) -> None:
         """Raises DefinitionError with all problems, in the order of their lines, if there are any."""
-        if not self.problems:
-            return
-        lines = [
-            f"{self.file}:{line}: {f'{dotted(where)}: ' if where else ''}{text}"
-            for line, where, text in sorted(self.problems)
-        ]
-        if len(lines) > 1:
-            lines.insert(0, f"{len(lines)} errors in {self.file}")
+        stop([self])
+
+    def wrong(self, where: Where) -> bool:
+        """Whether this value, or one inside it, has a problem."""
+        return any(problem.where[: len(where)] == where for problem in self.problems)
+
+
+def stop(documents: Sequence[Document]) -> None:
+    """Raises one DefinitionError with the problems of all these files, if there are any."""
+    lines = [
+        f"{document.file}:{line}: {f'{dotted(where)}: ' if where else ''}{text}"
+        for document in documents
+        for line, where, text in sorted(document.problems)
+    ]
+    if len(lines) > 1:
+        files = " and ".join(document.file for document in documents if document.problems)
+        lines.insert(0, f"{len(lines)} errors in {files}")
+    if lines:
         raise DefinitionError("\n  ".join(lines))
 
 

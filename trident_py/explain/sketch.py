@@ -115,10 +115,9 @@ def _arrows(lowered: Lowered) -> Iterator[Arrow]:
 
 
 def _states(plan: Plan) -> Iterator[StateSketch]:
-    users = [node for node in plan.nodes if isinstance(node, ProcessorNode) and node.state is not None]
+    users = [(node, node.state) for node in plan.nodes if isinstance(node, ProcessorNode) and node.state is not None]
     held = {guarantee.state: guarantee.guarantee for guarantee in guarantees(plan)}
-    for state in dict.fromkeys(node.state for node in users):
-        assert state is not None
-        updated = tuple(node.id for node in users if node.state == state and node.committer)
-        queried = tuple(node.id for node in users if node.state == state and not node.committer)
+    for state in {used.id: used for _, used in users}.values():  # a user's factory need not be hashable
+        updated = tuple(node.id for node, used in users if used.id == state.id and node.committer)
+        queried = tuple(node.id for node, used in users if used.id == state.id and not node.committer)
         yield StateSketch(state.name, state.kind, held.get(state.name, "") if updated else "", updated, queried)

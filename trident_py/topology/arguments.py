@@ -135,9 +135,14 @@ def check_fields(names: Fields, stream: Fields) -> Fields:
         if name not in stream:
             raise DefinitionError(
                 f"Trying to select non-existent field: {name!r} from stream containing fields: {stream}; "
-                f"no field {name!r} in this stream"
+                f"no field {name!r} in this stream{_near(name, stream)}"
             )
     return stream.only(names)
+
+
+def _near(name: str, stream: Fields) -> str:
+    near = difflib.get_close_matches(name, list(stream), 1)
+    return f". Did you mean {near[0]!r}?" if near else ""
 
 
 def check_aggregator(call: str, aggregator: Any) -> Any:

@@ -1,0 +1,271 @@
+"""What a stream of a topology file may say: one model for each call of the builder, with the builder's own names.
+
+The names of a model's fields are the parameters of the builder's method. One differs: ``state`` stands for
+``factory`` and ``windowStoreFactory``, because a file names states. tests/topology_files holds both lists together.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+
+class Kind(Enum):
+    """What a value stands for. The builder of the topology makes it; pydantic leaves it as it is."""
+
+    OBJECT = "object"
+    STATE = "state"
+    STREAM = "stream"
+    STREAMS = "streams"
+    LENGTH = "length"
+    WINDOW = "window"
+    JOIN_TYPE = "joinType"
+    JOIN_MODE = "joinMode"
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("expected an integer")
+    return value
+
+
+def _of(kind: Kind) -> Any:
+    return WithJsonSchema({"x-kind": kind.value})
+
+
+_NAME = {"type": "string", "examples": ["word", "count bigint"]}
+Names = Annotated[
+    list[str],
+    BeforeValidator(_listed),
+    WithJsonSchema({"anyOf": [_NAME, {"type": "array", "items": _NAME}]}),
+]
+Many = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
+Made = Annotated[Any, Kind.OBJECT, _of(Kind.OBJECT)]
+Stored = Annotated[Any, Kind.STATE, _of(Kind.STATE)]
+Branch = Annotated[Any, Kind.STREAM, _of(Kind.STREAM)]
+Branches = Annotated[Any, Kind.STREAMS, _of(Kind.STREAMS)]
+Length = Annotated[Any, Kind.LENGTH, _of(Kind.LENGTH)]
+Windows = Annotated[Any, Kind.WINDOW, _of(Kind.WINDOW)]
+Side = Literal["INNER", "OUTER"]
+Sides = Annotated[
+    list[Side],
+    Kind.JOIN_TYPE,
+    BeforeValidator(_listed),
+    WithJsonSchema({"anyOf": [{"enum": ["INNER", "OUTER"]}, {"type": "array", "items": {"enum": ["INNER", "OUTER"]}}]}),
+]
+Mode = Annotated[Literal["COMPACT", "PRESERVE"], Kind.JOIN_MODE]
+
+
+class Call(BaseModel):
+    """The arguments of one call. ``alone``: the argument that a value which is no mapping stands for."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    alone: ClassVar[str | None] = None
+
+
+class Bare(Call):
+    """A call without arguments."""
+
+
+class LabelCall(Call):
+    alone: ClassVar[str | None] = "name"
+    name: str = Field(description="A label for explain and progress")
+
+
+class HintCall(Call):
+    alone: ClassVar[str | None] = "parallelism"
+    parallelism: Many = Field(description="Number of partitions of this step, back to the last repartition")
+
+
+class FieldsCall(Call):
+    alone: ClassVar[str | None] = "fields"
+    fields: Names = Field(description="Fields of the stream")
+
+
+class PartitionCall(Call):
+    alone: ClassVar[str | None] = "grouping"
+    grouping: Made = Field(description="A CustomStreamGrouping, or a callable: tuple -> number")
+
+
+class EachCall(Call):
+    inputFields: Names | None = Field(None, description="Fields that the operation reads; default: none")
+    function: Made = Field(None, description="A Function, or a callable; with functionFields")
+    functionFields: Names | None = Field(None, description="Fields that the function adds; [] adds none")
+    filter: Made = Field(None, description="A Filter, or a callable; instead of a function, with inputFields")
+
+
+class FilterCall(Call):
+    alone: ClassVar[str | None] = "filter"
+    filter: Made = Field(description="A Filter, or a callable")
+    inputFields: Names | None = Field(None, description="Fields that the filter reads; default: all")
+
+
+class MapCall(Call):
+    alone: ClassVar[str | None] = "function"
+    function: Made = Field(description="A function: tuple -> values; for flatMap, a list of them")
+    outputFields: Names | None = Field(None, description="Names of the new fields; default: as before")
+
+
+class PeekCall(Call):
+    alone: ClassVar[str | None] = "consumer"
+    consumer: Made = Field(description="A Consumer, or a callable")
+
+
+class AssemblyCall(Call):
+    alone: ClassVar[str | None] = "assembly"
+    assembly: Made = Field(description="An object whose method apply takes a stream and returns one")
+
+
+class AggregateCall(Call):
+    inputFields: Names | None = Field(None, description="Fields that the aggregator reads; default: none")
+    agg: Made = Field(description="An Aggregator, CombinerAggregator or ReducerAggregator")
+    functionFields: Names = Field(description="Fields of the result")
+
+
+class BestByCall(Call):
+    alone: ClassVar[str | None] = "inputFieldName"
+    inputFieldName: str = Field(description="The field that is compared")
+    comparator: Made = Field(None, description="A comparator: (a, b) -> int; default: by value")
+
+
+class BestCall(Call):
+    alone: ClassVar[str | None] = "comparator"
+    comparator: Made = Field(description="A comparator of whole tuples: (a, b) -> int")
+
+
+class QueryCall(Call):
+    state: Stored = Field(description="The state that is asked: its name in states:")
+    inputFields: Names | None = Field(None, description="Fields of the key")
+    function: Made = Field(description="A QueryFunction, such as MapGet")
+    functionFields: Names = Field(description="Fields that the answer adds")
+
+
+class PersistCall(Call):
+    state: Stored = Field(description="The state that is updated: its name in states:, or its settings")
+    inputFields: Names | None = Field(None, description="Fields that the updater gets")
+    updater: Made = Field(None, description="A StateUpdater; default: the state's own")
+    functionFields: Names | None = Field(None, description="Fields of the new values")
+    stateName: str | None = Field(None, description="Distinguishes the state from others in its store")
+
+
+class KeepCall(Call):
+    state: Stored = Field(description="The state that is updated: its name in states:, or its settings")
+    inputFields: Names | None = Field(None, description="Fields that the aggregator reads; default: none")
+    agg: Made = Field(description="A CombinerAggregator or a ReducerAggregator")
+    functionFields: Names = Field(description="Field of the value")
+    stateName: str | None = Field(None, description="Distinguishes the state from others in its store")
+
+
+class WindowCall(Call):
+    windowConfig: Windows = Field(description="windowLength, slideLength, timestampField, lag; or a WindowConfig")
+    state: Stored = Field(None, description="The store of the window, such as type: window; default: memory")
+    inputFields: Names | None = Field(None, description="Fields that the aggregator reads")
+    aggregator: Made = Field(description="An Aggregator, CombinerAggregator or ReducerAggregator")
+    functionFields: Names = Field(description="Fields of the result")
+    windowFields: Names | None = Field(None, description="Two more fields: start and end of the window")
+    stateName: str | None = Field(None, description="Distinguishes the window from others")
+
+
+class TumblingCall(Call):
+    windowLength: Length = Field(description="A number of tuples, or a time, such as {seconds: 10}")
+    state: Stored = Field(description="The store of the window, such as type: window")
+    inputFields: Names | None = Field(None, description="Fields that the aggregator reads")
+    aggregator: Made = Field(description="An Aggregator, CombinerAggregator or ReducerAggregator")
+    functionFields: Names = Field(description="Fields of the result")
+    windowFields: Names | None = Field(None, description="Two more fields: start and end of the window")
+    stateName: str | None = Field(None, description="Distinguishes the window from others")
+
+
+class SlidingCall(TumblingCall):
+    slideLength: Length = Field(description="The distance between windows, in the unit of windowLength")
+
+
+class NewStreamCall(Call):
+    txId: str | None = Field(None, description="Name of the spout in the checkpoint; default: the stream's name")
+    spout: Made = Field(description="A spout")
+
+
+class FunctionCall(Call):
+    alone: ClassVar[str | None] = "function"
+    function: str = Field(description="Name of the DRPC function; the last statement of the stream is its answer")
+
+
+class StreamCall(Call):
+    alone: ClassVar[str | None] = "stream"
+    stream: Branch = Field(description="Another stream of the file, which branches here")
+
+
+class MergeCall(Call):
+    alone: ClassVar[str | None] = "streams"
+    streams: Branches = Field(description="Streams of the file")
+    outputFields: Names | None = Field(None, description="Names of the fields; default: those of the first stream")
+
+
+class JoinCall(Call):
+    streams: Branches = Field(description="Streams of the file")
+    joinFields: list[Names] = Field(description="For each stream, the fields that must be equal, by position")
+    outFields: Names = Field(description="Fields of the result: the key, then the other fields of each stream")
+    type: Sides = Field(default_factory=list, description="INNER or OUTER, for all streams or for each; default: INNER")
+    mode: Mode = Field("COMPACT", description="PRESERVE keeps all fields of each stream")
+
+
+class ReduceCall(Call):
+    inputFields: list[Names] | None = Field(None, description="For each stream, the fields that the reducer reads")
+    streams: Branches = Field(description="Streams of the file")
+    function: Made = Field(description="A MultiReducer, or for grouped streams a GroupedMultiReducer")
+    outputFields: Names = Field(description="Fields of the result")
+
+
+SOURCES: dict[str, type[Call]] = {
+    "newStream": NewStreamCall,
+    "newDRPCStream": FunctionCall,
+    "stream": StreamCall,
+    "merge": MergeCall,
+    "join": JoinCall,
+    "multiReduce": ReduceCall,
+}
+"""How a stream begins."""
+OPERATIONS: dict[str, type[Call]] = {
+    "name": LabelCall,
+    "parallelismHint": HintCall,
+    "each": EachCall,
+    "filter": FilterCall,
+    "map": MapCall,
+    "flatMap": MapCall,
+    "peek": PeekCall,
+    "project": FieldsCall,
+    "applyAssembly": AssemblyCall,
+    "shuffle": Bare,
+    "localOrShuffle": Bare,
+    "global": Bare,
+    "batchGlobal": Bare,
+    "broadcast": Bare,
+    "identityPartition": Bare,
+    "partition": PartitionCall,
+    "partitionBy": FieldsCall,
+    "groupBy": FieldsCall,
+    "toStream": Bare,
+    "aggregate": AggregateCall,
+    "partitionAggregate": AggregateCall,
+    "chainedAgg": Bare,
+    "chainEnd": Bare,
+    "minBy": BestByCall,
+    "maxBy": BestByCall,
+    "min": BestCall,
+    "max": BestCall,
+    "window": WindowCall,
+    "tumblingWindow": TumblingCall,
+    "slidingWindow": SlidingCall,
+    "lateTuples": Bare,
+    "persistentAggregate": KeepCall,
+    "partitionPersist": PersistCall,
+    "newValuesStream": Bare,
+    "stateQuery": QueryCall,
+}
+"""What follows. ``global`` is the builder's ``global_``, as in Java."""
