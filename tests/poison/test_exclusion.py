@@ -17,6 +17,7 @@ from trident_py.operations.builtin import Count
 from trident_py.processors import LETTER
 from trident_py.run.poison import Poison, Span, halves, size
 from trident_py.spouts import IBatchSpout, IOpaquePartitionedTridentSpout
+from trident_py.state import QueryFunction
 from trident_py.testing import Crashing, FixedBatchSpout, MemoryMapState, stored
 
 from .support import Row, Rows, build, letters, table
@@ -241,6 +242,54 @@ def test_a_request_for_a_replay_is_no_poison(cluster: Any, tmp_path: Path) -> No
     running = run(cluster, words.topology)
     assert words.found == {"a": 3, "bad": 1, "b": 1, "c": 1} and words.letters == []
     assert [event.kind for event in running.events].count("replay") == 5
+
+
+LIMITED = {**ON, "topology.max.batch.attempts": 3}
+
+
+def never_bad(word: str) -> str:
+    if word == "bad":
+        raise FailedException("the service does not know the word")
+    return word
+
+
+def test_a_request_for_a_replay_is_poison_once_the_batch_has_had_all_its_attempts(
+    cluster: Any, tmp_path: Path
+) -> None:
+    words = Words(tmp_path, never_bad)
+    running = run(cluster, words.topology, LIMITED)
+    assert words.found == {"a": 3, "b": 1, "c": 1}
+    assert [(*row[:3], row[4]) for row in words.letters] == [
+        (1, 1, '["bad"]', "FailedException: the service does not know the word")
+    ]
+    assert [event.kind for event in running.events].count("replay") == 2
+
+
+def test_a_service_that_is_away_for_all_tuples_makes_none_of_them_poison(cluster: Any, tmp_path: Path) -> None:
+    def check(word: str) -> str:
+        raise FailedException("the service is away")
+
+    error = fails(cluster, Words(tmp_path, check).topology, LIMITED)
+    assert "the service is away" in error and "something that all tuples need has failed" in error
+
+
+class Asked(QueryFunction):
+    def batchRetrieve(self, state: Any, args: Any) -> list[Any]:
+        return [never_bad(arg[0]) for arg in args]
+
+    def execute(self, tuple: Any, result: Any, collector: Any) -> None:
+        collector.emit([result])
+
+
+def test_a_replay_that_a_query_asks_for_is_the_stores(cluster: Any, tmp_path: Path) -> None:
+    topology = TridentTopology()
+    words = topology.newStream("words", FixedBatchSpout("word", 4, ["a"], ["bad"]))
+    known = topology.newStaticState(MemoryMapState.Factory())
+    asked = words.stateQuery(known, "word", Asked(), "known")
+    asked.groupBy("known").persistentAggregate(MemoryMapState.Factory(), Count(), "n")
+    words.deadLetters().partitionPersist(AppendState(f"sqlite:///{tmp_path}/letters.db", "letters"))
+    error = fails(cluster, topology.build(), LIMITED)
+    assert "after 3 attempts" in error and "found no single tuple" not in error
 
 
 def test_a_failure_that_passes_excludes_nothing(cluster: Any, tmp_path: Path) -> None:

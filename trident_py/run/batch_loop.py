@@ -241,20 +241,25 @@ class BatchLoop:
         if isinstance(failure.error, ChangedBatch) and self.poison.takes_back:
             self.poison.unfix()
             self._replayed(work, batch, failure)
+        elif self.poison.fixed is None and self._is_last(work) and self.poison.suspects_again(failure):
+            self._bisect(work, batch, failure, self.poison.suspects_again)
         elif self.poison.fixed is not None or not self.poison.suspects(failure):
             self._failed(work, batch, failure)
         elif self.poison.failed + 1 < self.poison.attempts:
             self.poison.failed += 1
             self._replayed(work, batch, failure)
         else:
-            self._bisect(work, batch, failure)
+            self._bisect(work, batch, failure, self.poison.suspects)
 
-    def _bisect(self, work: _Batch, batch: BatchInfo, failure: Failure) -> None:
+    def _is_last(self, work: _Batch) -> bool:
+        """Whether a request for a replay comes too late."""
+        return self.limit is not None and work.failures + 1 >= self.limit
+
+    def _bisect(self, work: _Batch, batch: BatchInfo, failure: Failure, suspects: Callable[[Failure], bool]) -> None:
         """Finds the tuples that make the batch fail and excludes them. Raises TopologyError if there are none."""
-        log.warning("txid %d failed %d times in %s: looking for the tuple", batch.txid, self.poison.attempts,
-                    failure.operation)  # fmt: skip
+        log.warning("txid %d failed again in %s: looking for the tuple", batch.txid, failure.operation)
         try:
-            found = self.poison.search(partial(self._probe, work))
+            found = self.poison.search(partial(self._probe, work, suspects), suspects)
             if not found and self.poison.takes_back:
                 raise Unexplained("it passes without a commit, so it fails in the commit phase or behind it")
         except Unexplained as why:
@@ -271,14 +276,15 @@ class BatchLoop:
     def _probe(
         self,
         work: _Batch,
+        suspects: Callable[[Failure], bool],
         kept: Kept | None,
         excluded: tuple[Excluded, ...],
         asked: tuple[tuple[str, int, int], ...],
     ) -> Dry:
-        """Runs a dry attempt until it passes or fails for another reason than a request for a replay."""
+        """Runs a dry attempt until it passes or fails. A request for a replay that is not suspect is granted."""
         while not self.running.stopping.is_set():
             dry, batch = self._dry(work, kept, excluded, asked)
-            if dry.failure is None or not dry.failure.replay:
+            if dry.failure is None or not dry.failure.replay or suspects(dry.failure):
                 return dry
             self._failed(work, batch, dry.failure)
             self.running.stopping.wait(back_off_seconds(work.failures))

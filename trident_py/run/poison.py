@@ -190,7 +190,9 @@ class Poison:
         self.checks = self.on and not self.takes_back
         self.attempts = conf.get(Config.TOPOLOGY_POISON_ATTEMPTS) or ATTEMPTS
         self.most = conf.get(Config.TOPOLOGY_POISON_MAX_TUPLES) or MOST
-        self.operations = {describe(node) for node in plan.nodes if isinstance(node, ProcessorNode)}
+        steps = [node for node in plan.nodes if isinstance(node, ProcessorNode)]
+        self.operations = {describe(node) for node in steps}
+        self.stateless = {describe(node) for node in steps if node.state is None}
         self.txid, self.failed = 0, 0
         self.fixed: tuple[Excluded, ...] | None = None
         self._first = True
@@ -234,8 +236,14 @@ class Poison:
         machine, and no request for a replay."""
         return self.on and not failure.replay and failure.operation in self.operations and _own(failure.error)
 
-    def search(self, run: RunDry) -> tuple[Excluded, ...]:
-        return tuple(Search(self.program, run, self.suspects, self.most).found())
+    def suspects_again(self, failure: Failure) -> bool:
+        """As `suspects`, once the batch has had all its attempts: a request for a replay may then come from a tuple.
+        One of a step with a state counts as the store's."""
+        asks = self.on and failure.replay and failure.operation in self.stateless
+        return asks or self.suspects(failure)
+
+    def search(self, run: RunDry, suspects: Callable[[Failure], bool]) -> tuple[Excluded, ...]:
+        return tuple(Search(self.program, run, suspects, self.most).found())
 
 
 def _own(error: BaseException) -> bool:
