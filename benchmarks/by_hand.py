@@ -130,6 +130,19 @@ def two_stages(batches: int) -> list[float]:
     return run_batches(session(), body, batches)
 
 
+def joined(folder: str, batches: int) -> list[float]:
+    """The files of a batch read, joined by key and summed; two shuffle partitions, as there are two cores."""
+    from pyspark.sql import functions as F
+
+    spark = session({"spark.sql.shuffle.partitions": "2"})
+
+    def body(_: Any, batch_id: int) -> None:
+        left, right = (spark.read.parquet(f"{folder}/{side}/{batch_id:02d}.parquet") for side in ("left", "right"))
+        left.join(right, "key").agg(F.sum("left"), F.sum("right")).toArrow()
+
+    return run_batches(spark, body, batches)
+
+
 def tumbling_window(folder: str, batches: int) -> list[float]:
     """Spark's own windows in event time: one sum for each window of 10 s, a file for each batch."""
     from pyspark.sql import functions as F

@@ -101,6 +101,19 @@ def parquet_rows(paths: list[str]) -> int:
     return sum(pq.read_metadata(path).num_rows for path in paths)
 
 
+def joined(folder: str, batches: int) -> list[float]:
+    topology = TridentTopology()
+    sides = []
+    for side in ("left", "right"):
+        spout = FileSpout(f"{folder}/{side}", Fields("key bigint", f"{side} bigint"), batchSize=500_000)
+        sides.append(topology.newStream(side, spout).parallelismHint(2))
+    both = topology.join(sides, [["key"], ["key"]], Fields("key bigint", "left bigint", "right bigint"))
+    sums = both.parallelismHint(2).chainedAgg().aggregate("left", Sum(), Fields("lefts bigint"))
+    sums.aggregate("right", Sum(), Fields("rights bigint")).chainEnd()
+    with on_spark() as (cluster, _):
+        return run(cluster, topology).seconds[:batches]
+
+
 def numbers(batches: int, per_batch: int = 10) -> FixedBatchSpout:
     rows = [(n,) for n in range(batches * per_batch)]
     return FixedBatchSpout(Fields("value bigint"), per_batch, *rows)

@@ -4,6 +4,7 @@ from .aggregate import Aggregate, Part
 from .answer import Answer
 from .base import NodeContext, Processor
 from .each import Collect, Each, Keep, Peek, Project, Replace
+from .joining import Join
 from .letters import LETTER, ChangedBatch, DeadLetters, Excluded, Share
 from .multi import Joiner, Merge, MultiReduce
 from .states import PartitionPersist, StateQuery
@@ -18,6 +19,7 @@ __all__ = [
     "DeadLetters",
     "Each",
     "Excluded",
+    "Join",
     "Joiner",
     "Keep",
     "Merge",

@@ -15,7 +15,7 @@ from ..guarantees import Guarantees, announce, guarantees
 from ..names import check_folder_name
 from ..operations.base import GroupedMultiReducer, MultiReducer
 from ..plan import DRPCNode, Plan, ProcessorNode, SpoutNode
-from ..processors import Joiner, Merge, MultiReduce
+from ..processors import Join, Joiner, Merge, MultiReduce
 from ..run.lowering import lower
 from ..spouts.inspection import MAX_PARALLELISM, SPOUTS, configuration, output_fields, snapshot
 from ..spouts.requests import DRPCSpout
@@ -168,14 +168,16 @@ class TridentTopology(Graph):
         )
         outputs, reducer = Fields.of(call["outputFields"]), _reducer(call["function"], streams)
         if isinstance(reducer, GroupedMultiReducer):
-            return self._grouped_reduce(fields, streams, reducer, outputs)
+            return self._by_group(MultiReduce, fields, streams, reducer, outputs)
         return self._join_nodes(streams, MultiReduce(reducer, fields, outputs), outputs)
 
-    def _grouped_reduce(self, inputs: tuple[Fields, ...], streams: Any, reducer: Any, outputs: Fields) -> Stream:
+    def _by_group(
+        self, kind: type[MultiReduce], inputs: tuple[Fields, ...], streams: Any, reducer: Any, outputs: Fields
+    ) -> Stream:
         self.check_own(stream.toStream() for stream in streams)
         groups = tuple(stream.getGroupFields() for stream in streams)
         sources = [stream.toStream().partitionBy(stream.getGroupFields()) for stream in streams]
-        return self._join_nodes(sources, MultiReduce(reducer, inputs, outputs, groups), outputs)
+        return self._join_nodes(sources, kind(reducer, inputs, outputs, groups), outputs)
 
     def _join_nodes(self, streams: list[Any], spec: Any, outputs: Fields) -> Stream:
         streams = [stream.toStream() for stream in streams]
@@ -289,7 +291,7 @@ class TridentTopology(Graph):
         if len(outputs) < values:
             raise DefinitionError(f"the join makes {values} values for the {len(outputs)} output fields {outputs}")
         grouped = [stream.toStream().groupBy(group) for stream, group in zip(streams, groups, strict=True)]
-        return self._grouped_reduce(others, grouped, joiner, outputs)
+        return self._by_group(Join, others, grouped, joiner, outputs)
 
     def build(self) -> Topology:
         """Returns the finished topology. Raises DefinitionError if it cannot run."""
