@@ -174,4 +174,4 @@ def test_the_command_prints_each_form(form: str, tmp_path: Path, monkeypatch: py
 
 
 def test_a_state_whose_factory_cannot_be_hashed_is_explained() -> None:
-    assert "state static1" in trident_reach.build().explain()
+    assert "state StaticSingleKeyMapState.Factory (unknown): queried by #1" in trident_reach.build().explain()

@@ -6,13 +6,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+import yaml
 
 import states
 from trident_py import Config, LocalCluster, Topology, TridentTopology
 from trident_py.operations.builtin import Count, FilterNull
 from trident_py.testing import FixedBatchSpout, collect
 from trident_py.topology_files import load
+from trident_py.topology_files.schema import schema
 from trident_py.windowing import (
     Duration,
     SlidingCountWindow,
@@ -61,6 +64,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def written(folder: Path, text: str) -> Path:
+    """The file. The schema takes it too: every file here is a valid one."""
+    validator = jsonschema.Draft202012Validator(schema())
+    assert [error.message for error in validator.iter_errors(yaml.safe_load(text))] == []
     file = folder / "trident.yml"
     file.write_text(text)
     return file
