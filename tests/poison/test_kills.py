@@ -6,8 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from trident_py.errors import ZombieError
+from trident_py.run.poison import Poison
+from trident_py.run.program import compile_plan
+from trident_py.spouts.metadata import FileMetadataStore, MemoryMetadataStore
+
 from .killed import BATCHES, Step, start
-from .support import KINDS, build, dead, expected, found, letters
+from .support import CONF, KINDS, build, dead, expected, found, letters
 
 LASTING = [kind for kind in KINDS if not kind.startswith(("memory", "logged", "window"))]
 EXACT = [kind for kind in LASTING if kind != "sql"]  # a non-transactional map counts a replayed batch twice
@@ -66,19 +71,42 @@ def test_a_recorded_exclusion_holds_without_the_setting(tmp_path: Path, number: 
     told = start("append", tmp_path, None, {})
     assert "txid 3" in told and "poison at second" in told  # batch 3 has no record: it fails as without the setting
     assert [row[0] for row in letters(tmp_path)] == [2, 2, 2]
-    assert start("append", tmp_path) != "done"  # an attempt of batch 3 without a check may have committed
     assert found("append", tmp_path, "main", None) == expected("append", BATCHES[:2])
+    assert start("append", tmp_path) == "done"
+    agrees("append", tmp_path)
 
 
-def test_a_batch_begun_without_checks_is_not_bisected(tmp_path: Path) -> None:
-    assert "poison at" in start("append", tmp_path, None, {})
-    assert "poison at" in start("append", tmp_path)
+def test_a_batch_begun_without_checks_is_not_bisected_if_a_store_cannot_tell(tmp_path: Path) -> None:
+    assert "poison at" in start("logged-opaque", tmp_path, None, {})
+    assert "poison at" in start("logged-opaque", tmp_path)
     assert letters(tmp_path) == []
-    assert found("append", tmp_path, "main", None) == expected("append", BATCHES[:1])
 
 
-@pytest.mark.whole("test_states_that_take_back_let_the_new_content_be_bisected")
-def test_with_states_that_take_back_it_is(tmp_path: Path) -> None:
-    assert "poison at" in start("batch", tmp_path, None, {})
-    assert start("batch", tmp_path) == "done"
-    agrees("batch", tmp_path)
+@pytest.mark.whole("test_a_driver_killed_in_a_commit_or_before_the_record")
+@pytest.mark.parametrize("kind", EXACT)
+def test_a_batch_that_failed_without_the_setting_is_bisected_with_it(tmp_path: Path, kind: str) -> None:
+    assert "poison at" in start(kind, tmp_path, None, {})
+    assert start(kind, tmp_path) == "done"
+    agrees(kind, tmp_path)
+
+
+def test_an_older_driver_records_nothing(tmp_path: Path) -> None:
+    (program,) = compile_plan(build("append", tmp_path, BATCHES).topology.plan, CONF)
+    older, newer = (Poison(program, FileMetadataStore(tmp_path / "checkpoint")) for _ in range(2))
+    older.open(0, "older", False)
+    older.begin(1)
+    newer.open(0, "newer", False)
+    newer.begin(1)
+    with pytest.raises(ZombieError, match="another driver"):
+        older.fix(())
+    newer.fix(())
+
+
+@pytest.mark.parametrize("touched", [False, True])
+def test_a_batch_of_which_a_part_may_be_committed_is_recorded(tmp_path: Path, touched: bool) -> None:
+    (program,) = compile_plan(build("append", tmp_path, BATCHES).topology.plan, CONF)
+    store = MemoryMetadataStore()
+    Poison(program, store).open(4, "run", touched)
+    assert store.get("poison", 5) == ([] if touched else None)
+    Poison(program, store).open(5, "next", True)  # a run with checks came before: no attempt can have committed
+    assert store.get("poison", 6) is None

@@ -56,7 +56,7 @@ def test_a_source_of_spark_has_letters_too(spark_cluster: Callable[..., Any], tm
 
     def made(hint: int) -> Any:
         topology = TridentTopology()
-        spout = SparkSpout("json", schema="id string, n bigint", path=str(tmp_path / "in"))
+        spout = SparkSpout("json", {"path": str(tmp_path / "in")}, schema="id string, n bigint")
         rows = topology.newStream("rows", spout).parallelismHint(hint)
         url = f"sqlite:///{tmp_path}/out.db"
         kept = AppendState(url, "kept", columns=Fields("id string", "part bigint"))

@@ -105,14 +105,15 @@ class BatchLoop:
         self.lineage = standing.lineage
         patience, store = patience_of(self.program, self.running), RunContext.of(self.program.conf).metadata
         digests, warning = compare(self.program.lowered.plan, self.program.conf, standing, store)
-        agreed, generations = Opening(self.program, self.participants, patience, store, standing).open()
+        opening = Opening(self.program, self.participants, patience, store, standing)
+        agreed, generations = opening.open()
         self.generations = generations
         self.publisher.open(generations)
         if warning:
             log.warning("%s", warning)
             self.running.event(self.program.component, "reported", agreed.txid + 1, None, warning)
         store.put(DIGESTS, 0, digests)  # for the next start
-        self.poison.open(agreed.txid, standing.begun)
+        self.poison.open(agreed.txid, self.run_id, standing.begun and not opening.untouched(agreed.txid))
         self._step("opened", agreed.txid)
         return agreed
 

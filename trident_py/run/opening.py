@@ -51,12 +51,19 @@ class Opening:
             self.store.put(SETTLED, 0, record)
         return agreed, generations
 
+    def untouched(self, txid: int) -> bool:
+        """Whether no state holds anything of a batch after this txid. False for a state whose store cannot tell."""
+        if self.participants.keys() != self.program.states().keys():
+            return False
+        answers = self._remembered()
+        return all(answer is not None and answer.written <= txid for answer in answers.values())
+
+    def _remembered(self) -> dict[str, Remembered | None]:
+        return self._of_participants(lambda name: self.participants[name].remembered(self._conf(name, None)))
+
     def _agreed(self) -> Agreed:
-        answers: dict[str, Remembered | None] = self._of_participants(
-            lambda name: self.participants[name].remembered(self._conf(name, None))
-        )
         deciding = [name for name, participant in self.participants.items() if participant.decides]
-        return agree(self.program.conf, self.standing, answers, deciding)
+        return agree(self.program.conf, self.standing, self._remembered(), deciding)
 
     def _raised(self, agreed: Agreed) -> dict[str, int]:
         return self._of_participants(lambda name: self.participants[name].open(self._conf(name, agreed)))

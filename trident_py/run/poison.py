@@ -197,13 +197,16 @@ class Poison:
         self.fixed: tuple[Excluded, ...] | None = None
         self._first = True
 
-    def open(self, txid: int, begun: bool) -> None:
-        """Called at the start, before the first batch, with the last committed txid. ``begun``: the next one has begun.
+    def open(self, txid: int, run: str, touched: bool) -> None:
+        """Called at the start, before the first batch, with the last committed txid. From now on an older driver can
+        record nothing. ``touched``: a state may hold a part of the batch after that txid.
 
-        A run without checks may have committed a part of that batch, so nothing may be excluded from it any more.
+        If the run before did not check that batch, nothing may be excluded from it any more.
         """
+        if self.on:
+            self.store.put(RECORDS, 0, run)
         before = self.store.get(CHECKS, 0)
-        if self.checks and begun and not before and self.store.get(RECORDS, txid + 1) is None:
+        if self.checks and touched and not before and self.store.get(RECORDS, txid + 1) is None:
             self.store.put(RECORDS, txid + 1, [])
         if bool(before) != self.checks:
             self.store.put(CHECKS, 0, self.checks)
