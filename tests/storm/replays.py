@@ -17,7 +17,8 @@ REPLAYED = "S15: a replayed batch enters a window once; compared with Storm's ru
 SEVERAL = "a state behind a window counts a replay twice (nontransactional), or is asked by its own batch"
 OTHER = "a state behind a window keeps what a failed attempt with other tuples has left (surprise 2)"
 DIES = "Storm's worker dies of what a failed attempt has left; compared with Storm's run without the failure"
-EXCUSED = (REPLAYED, SEVERAL, OTHER, DIES)
+ASKED = "S12: a request for what only a failed attempt has written to an opaque map"
+EXCUSED = (REPLAYED, SEVERAL, OTHER, DIES, ASKED)
 
 
 def disturbed(case: dict[str, Any], storm: dict[str, Any], ours: dict[str, Any]) -> bool:
@@ -92,6 +93,19 @@ def differs(case: dict[str, Any], storm: dict[str, Any], undisturbed: dict[str, 
     keep = parts.as_calm()
     quiet, own = (_quiet(_part(case, result, keep)) for result in (undisturbed, ours))
     return found | {f"{part}, undisturbed": both for part, both in diff(case, quiet, own).items()}
+
+
+def asks_what_failed(case: dict[str, Any], ours: dict[str, Any], found: dict[str, Any]) -> bool:
+    """Do only answers differ, after a batch was replayed with other tuples, of functions that ask opaque maps?"""
+    if set(found) != {"drpc"} or not Parts(case, {"error": None}, ours).other:
+        return False
+    opaque = {step["id"] for step in case["steps"] if isinstance(step.get("state"), dict)
+              and step["state"]["kind"] in ("opaque", "memory", "lru")}  # fmt: skip
+    asking = _behind(case["steps"], lambda step: step["op"] == "stateQuery" and step["state"] in opaque)
+    lines = {step["function"]: _behind(case["steps"], lambda other, step=step: other is step)
+             for step in case["steps"] if step["op"] == "newDRPCStream"}  # fmt: skip
+    pairs = zip(*found["drpc"], strict=True)
+    return all(lines[storm[0]] & asking for storm, own in pairs if storm != own)
 
 
 def _name(step: dict[str, Any]) -> str:
