@@ -41,8 +41,8 @@ def points(report: FaultReport) -> set[tuple[str, str]]:
 def test_a_right_topology_passes_a_smoke() -> None:
     report = tried(wordcount.build, smoke=True, faults=("kill", "fail", "forget"))
     steps = {step for fault, step in points(report) if fault == "kill"}
-    assert steps == STEPS.keys() - {"decided"}  # of states that decide
-    assert "counts (exactly once): no difference seen in 14" in str(report)
+    assert len(steps) == 10 and steps < STEPS.keys() - {"decided"}  # of states that decide
+    assert "counts (exactly once): no difference seen in 12" in str(report)
 
 
 @pytest.mark.whole("test_a_right_topology_passes_a_smoke")
@@ -52,6 +52,7 @@ def test_a_right_topology_passes_everywhere(build: Any) -> None:
     states = {verdict.case.point.partition for verdict in report.verdicts if verdict.case.point.step == "written"}
     assert states == {0, 1}
     assert {fault for fault, _ in points(report)} == {"kill", "fail", "partitions", "forget", "zombie"}
+    assert {step for fault, step in points(report) if fault == "kill"} >= STEPS.keys() - {"decided"}
     assert len(report.verdicts) > 40
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,13 +15,14 @@ from .disturbances import FAULTS, cases
 from .drivers import Drivers
 from .driving import Build, Readings
 from .feeding import Feed
-from .places import Places, StorePlace
+from .places import Places, StorePlace, scratch
 from .points import FaultCase
 from .reporting import FaultReport, Rerun, found
 from .selecting import Selection, chosen, from_text, shrunk, whole
 from .trials import CaseVerdict, Laboratory, Reference, Undisturbed, moved, named
 
 SHRINKING_SECONDS = 20.0
+SAMPLE = 12
 
 
 def everywhere(
@@ -71,7 +71,7 @@ def everywhere(
     drawn = random.randrange(10**6) if seed is None else seed
     feed = Feed.of(batches, fields, kind)
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trident-faults-")))
+        folder = Path(stack.enter_context(scratch("trident-faults-")))
         place = places or stack.enter_context(Places())
         drivers = stack.enter_context(Drivers(folder / "drivers", build, readings or {}))
         settings = tuple((conf or {}).items())
@@ -184,8 +184,10 @@ class _Search:
 
 
 def sample(mine: list[FaultCase]) -> list[FaultCase]:
-    """Of shuffled cases one of each way to disturb, of deaths one for each step."""
+    """Of shuffled cases `SAMPLE`: one of each way to disturb, then deaths at different steps."""
     chosen_cases: dict[tuple[str, str], FaultCase] = {}
     for case in mine:
         chosen_cases.setdefault((case.fault, case.point.step if case.fault == "kill" else ""), case)
-    return list(chosen_cases.values())
+    others = [case for case in chosen_cases.values() if case.fault != "kill"]
+    deaths = [case for case in chosen_cases.values() if case.fault == "kill"]
+    return [*others, *deaths[: max(1, SAMPLE - len(others))]]

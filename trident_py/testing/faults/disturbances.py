@@ -148,6 +148,8 @@ def _cut(when: str) -> Callable[[Trial], Outcome]:
             driving.go_on()
             driving.wait()
             outcome = driving.outcome
+            if not proxy.cuts:
+                raise NotReached(f"after {trial.case.point} no COMMIT was sent through the URL that build got")
         return outcome if outcome is not None and not outcome.error else trial.to_its_end()
 
     return cut
@@ -159,7 +161,8 @@ def _late_commit(trial: Trial) -> Outcome:
         driving = trial.held(store=proxy.through(trial.url))
         proxy.cut_on(commit_of(trial.url), "held")
         driving.go_on()
-        proxy.wait(1)
+        if not proxy.wait(1):
+            raise NotReached(f"after {trial.case.point} no COMMIT was sent through the URL that build got")
         driving.kill()
         driving.wait()
         timer = threading.Timer(LATE, proxy.deliver)

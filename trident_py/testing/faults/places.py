@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import socket
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -15,6 +18,7 @@ from ..servers.sql_servers import MariaDb, PostgreSql
 
 StorePlace = str | Callable[[Path], AbstractContextManager[str]]
 """A store's kind, the URL of a database server, or a function that gives an empty store to a folder."""
+MEMORY, ROOM = "/dev/shm", 1 << 30
 KINDS = ("sqlite", "files", "memory", "mariadb", "postgresql", "redis")
 
 
@@ -30,6 +34,10 @@ class Places:
 
     def __exit__(self, *_: object) -> None:
         self._closing.close()
+
+    def start(self, kind: str) -> None:
+        """Starts a server now: "mariadb", "postgresql" or "redis". Raises ServiceMissing."""
+        self._server(kind)
 
     @contextmanager
     def empty(self, store: StorePlace, folder: Path) -> Iterator[str]:
@@ -71,6 +79,13 @@ class Places:
             connection.sendall(b"FLUSHALL\r\n")
             connection.recv(100)
         return str(server.url)
+
+
+def scratch(prefix: str) -> tempfile.TemporaryDirectory[str]:
+    """A folder for checkpoints and stores: in memory where there is room, unless TMPDIR names a place. What survives
+    SIGKILL does so there, too, and a run syncs its files dozens of times."""
+    room = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM
+    return tempfile.TemporaryDirectory(prefix=prefix, dir=MEMORY if room and "TMPDIR" not in os.environ else None)
 
 
 def name_of(store: StorePlace) -> str:

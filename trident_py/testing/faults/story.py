@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +13,7 @@ from .disturbances import forget
 from .drivers import KILLED, Drivers, was_hit
 from .driving import CHECKPOINTS, NAME, Build, Outcome, Readings, Run
 from .feeding import Feed
-from .places import Places, StorePlace
+from .places import Places, StorePlace, scratch
 from .points import AnyPoint, Point
 from .tripwire import HIT, Tripwire
 
@@ -43,7 +42,7 @@ class Story:
         places: Places | None = None,
     ) -> None:
         self._closing = ExitStack()
-        self._folder = Path(self._closing.enter_context(tempfile.TemporaryDirectory(prefix="trident-story-")))
+        self._folder = Path(self._closing.enter_context(scratch("trident-story-")))
         try:
             place = places or self._closing.enter_context(Places())
             self._store = self._closing.enter_context(place.empty(store, self._folder))

@@ -1,0 +1,64 @@
+"""The kit on servers, files and Spark: every disturbance that a store allows."""
+
+from __future__ import annotations
+
+import pytest
+from needed import needed
+
+from trident_py.testing.faults import FAULTS, FaultReport, Places, everywhere
+
+from . import several, wordcount
+from .wordcount import BATCHES, FIELDS
+
+pytestmark = pytest.mark.whole(
+    "test_a_right_topology_passes_a_smoke", "test_a_mistake_is_found_shrunk_and_repeated_by_the_command"
+)
+SERVERS = ("cut-before", "cut-during", "cut-lost", "cut-after", "late")
+
+
+def tried(name: str, service: str | None = None, **options: object) -> FaultReport:
+    with Places() as places:
+        if service is not None:
+            with needed(service):
+                places.start(service)
+        build = getattr(several, name)
+        return everywhere(build, several.BATCHES, fields=several.FIELDS, seed=1, places=places, **options)  # type: ignore[arg-type]
+
+
+def faults(report: FaultReport) -> set[str]:
+    return {verdict.case.fault for verdict in report.verdicts}
+
+
+@pytest.mark.parametrize("server", ["mariadb", "postgresql"])
+def test_connections_are_cut_and_a_commit_comes_late(server: str) -> None:
+    report = tried("in_sql", server, stores=[server], faults=SERVERS)
+    assert faults(report) == set(SERVERS)
+    assert str(report).count("no difference seen in 27") == 3
+
+
+def test_an_opaque_spout_replays_other_content() -> None:
+    report = tried("in_sql", kind="opaque", faults=("content", "partitions", "forget"))
+    assert {verdict.case.point.step for verdict in report.verdicts} >= {"emit", "written", "decided", "published"}
+    assert str(report).count("no difference seen in 29") == 3
+
+
+def test_the_transactional_map_is_wrong_behind_it_and_that_is_shown() -> None:
+    report = everywhere(wordcount.build, BATCHES, fields=FIELDS, kind="opaque", seed=1, faults=("content",))
+    assert "counts (wrong): differed in" in str(report)
+
+
+def test_redis() -> None:
+    report = tried("in_redis", "redis", kind="opaque", stores=["redis"], smoke=True)
+    assert faults(report) == FAULTS.keys() - set(SERVERS)
+
+
+def test_files() -> None:
+    report = tried("in_files", stores=["files"], kind="opaque", smoke=True)
+    assert faults(report) == FAULTS.keys() - set(SERVERS)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("point", ["kill/written/counts/1/2", "kill/described//-1/2", "forget/over//-1/2"])
+def test_spark(point: str) -> None:
+    report = everywhere(wordcount.build, BATCHES, fields=FIELDS, cluster="spark", point=f"sqlite/{point}")
+    assert "counts (exactly once): no difference seen in 1" in str(report)
