@@ -59,7 +59,7 @@ def everywhere(
 
     ``faults``: only these ways to disturb. ``unreached``: state partitions ("counts/1") that no batch need reach.
     ``smoke``: a sample that takes seconds. ``seed``: of the order and the sample. ``point``, ``rows``: only this case.
-    ``places``: stores that several calls share.
+    ``places``: stores that several calls share. ``cluster``: "local"; "spark" is untested.
 
     Raises FaultFound for the first case that fails, with the fewest rows found that show it, and how to repeat it;
     Undisturbed if the topology fails without a disturbance or does not reach a state's partition; DefinitionError.
