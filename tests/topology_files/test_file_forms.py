@@ -49,6 +49,11 @@ def build(counts, batch=1):
 def shout(word):
     return [word.upper()]
 
+def refuse_b(word):
+    if word == "b":
+        raise ValueError("no b")
+    return [1]
+
 def longest(a, b):
     return len(a[0]) - len(b[0])
 """
@@ -255,6 +260,25 @@ streams: {more: {stream: words, operations: [{parallelismHint: "${BATCHES}"}]}}
     assert defined.storage == str(folder / "here" / "checkpoints")
     assert (defined.name, defined.file) == ("including", file)
     assert defined.build().plan.nodes[0].hint == 4
+
+
+def test_poison_tuples_go_to_a_stream_of_their_own(folder: Path) -> None:
+    file = written(folder, f"""
+name: poison
+configuration: {{topology.poison: bisect, topology.max.batch.attempts: 2}}
+streams:
+  words: {{newStream: {{spout: {WORDS}}}}}
+  letters: {{stream: words, operations: [deadLetters, {{project: [index, error]}}]}}
+  kept:
+    stream: letters
+    operations: [{{partitionPersist: {{state: {{type: append, url: "sqlite:///l.db", table: l}}}}}}]
+  failing:
+    stream: words
+    operations: [{{each: {{inputFields: word, function: "forms:refuse_b", functionFields: n}}}}]
+""")
+    found = run(load(file), "letters", "failing")
+    assert [index for index, _ in found["letters"]] == [1] and "no b" in found["letters"][0][1]
+    assert found["failing"] == [("a", 1), ("a", 1)]
 
 
 def test_a_uri_of_storage_stays_as_it_is(folder: Path) -> None:

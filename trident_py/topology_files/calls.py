@@ -263,6 +263,7 @@ OPERATIONS: dict[str, type[Call]] = {
     "tumblingWindow": TumblingCall,
     "slidingWindow": SlidingCall,
     "lateTuples": Bare,
+    "deadLetters": Bare,
     "persistentAggregate": KeepCall,
     "partitionPersist": PersistCall,
     "newValuesStream": Bare,
