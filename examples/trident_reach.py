@@ -1,7 +1,7 @@
 """TridentReach of storm-starter: how many people have seen a URL, by DRPC over two static states.
 
     python -m examples.trident_reach --local      in this process, no JVM
-    python -m examples.trident_reach              beside a Spark session; the answers come from the driver
+    python -m examples.trident_reach              on Spark; the answers come from the driver
 
 Source: examples/storm-starter/src/jvm/org/apache/storm/starter/trident/TridentReach.java (Apache Storm).
 """

@@ -1,7 +1,8 @@
 """TridentWordCount of storm-starter, line by line, with its DRPC query (see docs/word_count.md).
 
-    python -m trident_py run --local examples.word_count:build        in this process, no JVM
-    python -m trident_py run examples.word_count:build                on Spark
+    python -m examples.word_count --local                             in this process, no JVM
+    python -m examples.word_count                                     on Spark
+    python -m trident_py run [--local] examples.word_count:build      the same by the command line, without a request
     python -m trident_py drpc serve examples.word_count:build         on Spark; then, in another terminal:
     python -m trident_py drpc-client -f words "cat the dog jumped"
 
@@ -10,7 +11,9 @@ Source: examples/storm-starter/src/jvm/org/apache/storm/starter/trident/TridentW
 
 from __future__ import annotations
 
-from trident_py import Fields, LocalCluster, LocalDRPC, TridentTopology, Values
+import sys
+
+from trident_py import Fields, LocalCluster, LocalDRPC, SparkCluster, TridentTopology, Values
 from trident_py.operations import BaseFunction
 from trident_py.operations.builtin import Count, FilterNull, MapGet
 from trident_py.testing import FixedBatchSpout, MemoryMapState, stored
@@ -58,9 +61,8 @@ def build(cycle: bool = False, state=None, drpc: LocalDRPC | None = None) -> Tri
 
 def main() -> None:
     state, drpc = MemoryMapState.Factory(), LocalDRPC()
-    with LocalCluster() as cluster:
-        running = cluster.submitTopology("wordCounter", {}, build(state=state, drpc=drpc).build())
-        running.awaitTermination()
+    with LocalCluster() if "--local" in sys.argv else SparkCluster() as cluster:
+        cluster.submitTopology("wordCounter", {}, build(state=state, drpc=drpc).build()).awaitTermination()
         counts = stored(state)
         asked = drpc.execute("words", "cat the dog jumped")
     for (word,), count in sorted(counts.items(), key=lambda item: (-item[1].curr, item[0])):

@@ -23,6 +23,14 @@ def printed(module: str, *arguments: str, warns: str = "") -> list[str]:
     return done.stdout.splitlines()
 
 
+def printed_on_spark(module: str, *arguments: str) -> list[str]:
+    """The lines that the module prints itself on Spark. Those of tasks may be among them."""
+    command = [sys.executable, "-m", f"examples.{module}", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr[-6000:]
+    return done.stdout.splitlines()
+
+
 def finished(cluster: Any, topology: TridentTopology, conf: dict | None = None) -> RunningTopology:
     """Runs a topology to the end of its spouts."""
     running: RunningTopology = cluster.submitTopology("example", conf or {}, topology.build())

@@ -30,6 +30,8 @@ class RecordFormat(ABC):
 
     suffix: ClassVar[str] = ".txt"
     """The end of the files' names."""
+    header: ClassVar[bytes] = b""
+    """What each file begins with. Compaction keeps that of the first file."""
 
     @abstractmethod
     def format(self, tuple: TridentTuple) -> bytes:
@@ -192,18 +194,20 @@ class Records:
         return _RecordRows(self.format, file)
 
     def read(self, file: Any, schema: pa.Schema) -> Iterator[tuple]:
-        """The lines."""
-        for line in file.read().splitlines():
+        """The lines behind the header."""
+        for line in file.read()[len(self.format.header) :].splitlines():
             yield (line,)
 
     def merge(self, sources: Iterator[Any], schema: pa.Schema, target: Any) -> None:
+        target.write(self.format.header)
         for source in sources:
-            target.write(source.read())
+            target.write(source.read()[len(self.format.header) :])
 
 
 class _RecordRows:
     def __init__(self, format: RecordFormat, file: Any) -> None:
         self._format, self._file = format, file
+        file.write(format.header)
 
     def write(self, rows: Sequence[TridentTuple]) -> None:
         records = [self._format.format(row) for row in rows]

@@ -2,58 +2,39 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
+from typing import Any
+
+import pytest
+from ported import finished, printed
 
 from examples import word_count
 from trident_py import LocalCluster
 from trident_py.testing import MemoryMapState, stored
 
-ROOT = Path(__file__).parents[2]
 COUNTS = {"the": 5, "to": 3, "and": 2, "be": 2}
-ONCE = [
-    "cow",
-    "jumped",
-    "over",
-    "moon",
-    "man",
-    "went",
-    "store",
-    "bought",
-    "some",
-    "candy",
-    "four",
-    "score",
-    "seven",
-    "years",
-    "ago",
-    "how",
-    "many",
-    "apples",
-    "can",
-    "you",
-    "eat",
-    "or",
-    "not",
-    "person",
-]
+REST = "cow jumped over moon man went store bought some candy four score seven years ago how many apples can you eat"
+ONCE = [*REST.split(), "or", "not", "person"]
 
 
-def test_two_batches_give_storms_counts() -> None:
+def check(cluster: Any) -> None:
     state = MemoryMapState.Factory()
-    with LocalCluster() as cluster:
-        running = cluster.submitTopology("wordCounter", {}, word_count.build(state=state).build())
-        assert running.awaitTermination(timeout=30)
-        counts = {word: value.curr for (word,), value in stored(state).items()}
-    assert running.txid == 2
+    assert finished(cluster, word_count.build(state=state)).txid == 2
+    counts = {word: value.curr for (word,), value in stored(state).items()}
     assert counts == {**dict.fromkeys(ONCE, 1), **COUNTS}
 
 
+def test_two_batches_give_storms_counts() -> None:
+    with LocalCluster() as cluster:
+        check(cluster)
+
+
 def test_the_module_prints_its_counts() -> None:
-    command = [sys.executable, "-W", "error", "-m", "examples.word_count"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
-    lines = done.stdout.splitlines()
+    lines = printed("word_count", "--local")
     assert lines[:4] == ["  5 the", "  3 to", "  2 and", "  2 be"]
     assert lines[-1] == "DRPC RESULT: [['jumped', 1], ['the', 5]]"
-    assert done.stderr == ""
+
+
+@pytest.mark.spark
+@pytest.mark.whole("test_two_batches_give_storms_counts")
+def test_the_counts_are_the_same_on_spark(spark_cluster: Any) -> None:
+    check(spark_cluster())

@@ -15,7 +15,7 @@ from file_readers import by_manifest, by_spark_list, counted, listed, manifest, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from states.files import FileState, RowUpdater
+from states.files import FileState, RecordFormat, RowUpdater
 from states.files.ledger import DataFile
 from states.files.stores.local import LocalStore
 from states.files.upkeep import AT_LEAST, due
@@ -66,6 +66,25 @@ def test_small_files_become_one_and_the_old_ones_go_after_a_while(compacting: Fi
     assert len(names(compacting)) == 3
     assert compacting.stored() == values(1, 2, 3, 4, 5)
     assert compacting.newest().replaced == ()  # type: ignore[union-attr]
+
+
+class Titled(RecordFormat):
+    header = b"SEQ\n"
+
+    def format(self, tuple: Any) -> bytes:
+        return f"{tuple[0]}\n".encode()
+
+
+def test_compacted_records_have_one_header(tmp_path: Path) -> None:
+    factory = FileState(tmp_path / "rows", Titled(), COLUMNS, visible="manifest", compact="1MB", grace=0)
+    running = driver(factory)
+    for txid in range(1, 5):
+        running.batch(batch(txid), txid)
+    record = factory.newest()
+    assert record is not None and len(record.files) == 1
+    lines = (tmp_path / "rows" / record.files[0].name).read_bytes().splitlines()
+    assert lines[0] == b"SEQ" and lines.count(b"SEQ") == 1 and len(lines) == 25
+    assert factory.stored() == Counter((line,) for line in lines[1:])
 
 
 def test_a_reader_sees_no_row_twice_and_misses_none(tmp_path: Path) -> None:
