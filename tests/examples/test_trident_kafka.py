@@ -67,7 +67,10 @@ def test_the_counts_are_those_of_the_sentences(kind: str, kafka: Any) -> None:
         check_words(cluster, kafka.bootstrap, kind)
 
 
-@pytest.mark.parametrize("module", ["trident_kafka_named_topics", "trident_kafka_wildcard_topics"])
+_wildcard = pytest.param("trident_kafka_wildcard_topics", marks=pytest.mark.whole)
+
+
+@pytest.mark.parametrize("module", ["trident_kafka_named_topics", _wildcard])
 def test_the_modules_print_what_the_topics_hold(module: str, kafka: Any) -> None:
     lines = printed(module, kafka.bootstrap, "true", "--local", warns="[rdkafka#")
     assert lines[0] == f"Running with broker url {kafka.bootstrap} and isOpaque=True"
@@ -77,6 +80,7 @@ def test_the_modules_print_what_the_topics_hold(module: str, kafka: Any) -> None
     assert sorted(shown) == expected and len(expected) >= 10
 
 
+@pytest.mark.whole("test_the_counts_are_those_of_the_sentences")
 def test_the_module_of_the_word_count_prints_an_answer(kafka: Any) -> None:
     last = printed("trident_kafka_word_count", kafka.bootstrap, "--local", warns="Enforced State Update Fail")[-1]
     counts = Counter(" ".join(texts(kafka.bootstrap, "test")).split())
