@@ -428,7 +428,7 @@ def test_d15_merge(cluster: Any) -> None:
     assert found == {1: bag([(1, 2), (3, 4)]), 2: bag([(5, 6), (7, 8)])}
 
 
-@both_always
+@both
 def test_d15_join(cluster: Any) -> None:
     topology = TridentTopology()
     stream1 = topology.newStream("one", Batches(Fields("key", "val1", "val2"), [[(1, "a", "b"), (2, "c", "d")]]))
