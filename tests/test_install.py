@@ -50,6 +50,7 @@ ALONE = {
     "avro": "import fastavro, trident_py.kafka",
     "events": "import trident_py.events.app, trident_py.events.serving, trident_py.events.metrics, mmh3, rbloom",
     "redis": "import redis, trident_py.events, states.redis",
+    "sql": "import trident_py.operations; trident_py.operations.expr('upper(word)')",
     "drpc": "import trident_py.drpc.app, trident_py.drpc.serving",
     "hdfs": "import trident_py.spouts as spouts; spouts.FileSpout('hdfs://name/x', 'line')",
     "s3": "import boto3, states.files; states.files.FileState('s3://name/x', storage={'region': 'x'}).store()",

@@ -31,6 +31,7 @@ from .base import (
 from .columnar import vectorized
 from .determinism import deterministic, nondeterministic
 from .resources import DefaultResourceDeclarer, ITridentResource, ResourceDeclarer
+from .sql import expr
 
 __all__ = [
     "Aggregator",
@@ -63,6 +64,7 @@ __all__ = [
     "TridentMultiReducerContext",
     "TridentOperationContext",
     "deterministic",
+    "expr",
     "nondeterministic",
     "vectorized",
 ]

@@ -1,0 +1,101 @@
+"""`expr` has Spark's results: every value, type and error of random expressions over random rows."""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from properties.sql_draft import CALLS, DDL, Draft, rows
+
+from trident_py import Fields
+from trident_py.operations import expr
+from trident_py.operations.sql.compiled import SqlValueError
+
+pytestmark = pytest.mark.spark
+INPUTS = Fields([declared.strip() for declared in DDL.split(",")])
+
+
+def shown(value: Any) -> Any:
+    """A form that tells NaN and -0.0 apart from others."""
+    return struct.pack(">d", value if value == value else float("nan")).hex() if isinstance(value, float) else value
+
+
+def ours(text: str, table: pa.Table) -> tuple[str, dict[int, Any]]:
+    """The type, and the values of the rows that have one."""
+    operation = expr(text)
+    fields = operation.reads(INPUTS)
+    declared = operation.outputs(fields, Fields("out")).types.get("out", "void")
+    try:
+        arrays = [table.column(name).combine_chunks() for name in fields]
+        (found,) = operation.columns(fields, arrays, table.num_rows)
+        return declared, dict(enumerate(map(shown, found.to_pylist())))
+    except SqlValueError:
+        return declared, dict(one_by_one(text, table))
+
+
+def one_by_one(text: str, table: pa.Table) -> Any:
+    operation = expr(text)
+    fields = operation.reads(INPUTS)
+    for row in range(table.num_rows):
+        try:
+            cut = [table.column(name).slice(row, 1).combine_chunks() for name in fields]
+            yield row, shown(operation.columns(fields, cut, 1)[0][0].as_py())
+        except SqlValueError:
+            pass
+
+
+def disagreements(spark: Any, texts: list[str], table: pa.Table) -> list[str]:
+    """The expressions with a type or a value that is not Spark's."""
+    numbered = table.append_column("row", pa.array(range(table.num_rows), pa.int32()))
+    frame = spark.createDataFrame(numbered).persist()
+    found = []
+    mine = {text: ours(text, table) for text in texts}
+    columns = []
+    for at, text in enumerate(texts):
+        known = mine[text][1]
+        right = len(known) == table.num_rows
+        wanted = f"row IN ({', '.join(map(str, known))})" if known else "false"
+        columns.append(f"{text} AS c{at}" if right else f"CASE WHEN {wanted} THEN {text} END AS c{at}")
+    answer = frame.selectExpr(*columns)
+    types = [field.dataType.simpleString() for field in answer.schema.fields]
+    result = answer.toArrow()
+    for at, text in enumerate(texts):
+        declared, known = mine[text]
+        theirs = [shown(value) for value in result.column(at).to_pylist()]
+        if declared != types[at]:
+            found.append(f"{text}: type {declared}, in Spark {types[at]}")
+        for row, value in known.items():
+            if value != theirs[row]:
+                inputs = {name: table.column(name)[row].as_py() for name in expr(text).reads(INPUTS)}
+                found.append(f"{text}: {value!r}, in Spark {theirs[row]!r}, with {inputs}")
+                break
+    frame.unpersist()
+    return found
+
+
+def drawn(seed: int, count: int, depth: int) -> list[str]:
+    draft = Draft(random.Random(seed))
+    return [draft.make(kind, depth) for _ in range(count) for kind in CALLS]
+
+
+def every_call(seed: int) -> list[str]:
+    """Each call over plain fields and literals."""
+    draft = Draft(random.Random(seed))
+    return [make(draft, 0) for makers in CALLS.values() for make in makers for _ in range(3)]
+
+
+def test_every_call_has_sparks_type_and_values(spark: Any) -> None:
+    assert disagreements(spark, every_call(4), rows(random.Random(5), 60)) == []
+
+
+def test_random_expressions_have_sparks_values(spark: Any) -> None:
+    assert disagreements(spark, drawn(2, 12, 3), rows(random.Random(5), 60)) == []
+
+
+@pytest.mark.whole("test_random_expressions_have_sparks_values")
+@pytest.mark.parametrize("seed", range(10, 30))
+def test_more_random_expressions_have_sparks_values(spark: Any, seed: int) -> None:
+    assert disagreements(spark, drawn(seed, 12, 4), rows(random.Random(seed), 60)) == []

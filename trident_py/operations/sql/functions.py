@@ -1,0 +1,92 @@
+"""The whitelist: every operator and function of expressions, with the number of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import arithmetic, casting, dates, logic, texts
+from .compiled import Compiled, literal
+from .kinds import value_of
+from .tree import Call, Constant, SqlField, Tree
+
+ANY = 1_000
+
+
+class Known(NamedTuple):
+    """``least`` and ``most``: how many arguments it takes."""
+
+    compile_call: Callable[[Call, list[Compiled]], Compiled]
+    least: int = 1
+    most: int = 1
+
+
+OPERATORS = {
+    "+": Known(arithmetic.checked(pc.add_checked), 2, 2),
+    "-": Known(arithmetic.checked(pc.subtract_checked), 2, 2),
+    "*": Known(arithmetic.checked(pc.multiply_checked), 2, 2),
+    "/": Known(arithmetic.divided, 2, 2),
+    "div": Known(arithmetic.whole_quotient, 2, 2),
+    "%": Known(arithmetic.remainder, 2, 2),
+    "negative": Known(arithmetic.checked(pc.negate_checked)),
+    **{name: Known(logic.compared, 2, 2) for name in logic.COMPARISONS},
+    "<=>": Known(logic.null_safe, 2, 2),
+    "and": Known(logic.both, 2, 2),
+    "or": Known(logic.either, 2, 2),
+    "not": Known(logic.negated),
+    "is null": Known(logic.is_null),
+    "is true": Known(logic.is_true),
+    "is false": Known(logic.is_false),
+    "in": Known(logic.among, 2, ANY),
+    "like": Known(texts.like, 2, 2),
+    "case": Known(logic.chosen, 3, ANY),
+    "cast": Known(casting.cast),
+}
+FUNCTIONS = {
+    "abs": Known(arithmetic.checked(pc.abs_checked)),
+    "ceil": Known(arithmetic.whole("ceil")),
+    "coalesce": Known(logic.first_known, 1, ANY),
+    "concat": Known(texts.joined, 1, ANY),
+    "contains": Known(texts.matched(pc.match_substring), 2, 2),
+    "endswith": Known(texts.matched(pc.ends_with), 2, 2),
+    "floor": Known(arithmetic.whole("floor")),
+    "greatest": Known(logic.extreme("greatest"), 2, ANY),
+    "isnan": Known(arithmetic.is_nan),
+    "least": Known(logic.extreme("least"), 2, ANY),
+    "length": Known(texts.length),
+    "lower": Known(texts.cased("lower")),
+    "ltrim": Known(texts.trimmed(pc.utf8_ltrim)),
+    "nullif": Known(logic.null_if_equal, 2, 2),
+    "replace": Known(texts.replaced, 2, 3),
+    "round": Known(arithmetic.rounded, 1, 2),
+    "rtrim": Known(texts.trimmed(pc.utf8_rtrim)),
+    "sqrt": Known(arithmetic.root),
+    "startswith": Known(texts.matched(pc.starts_with), 2, 2),
+    "substring": Known(texts.part, 2, 3),
+    "trim": Known(texts.trimmed(pc.utf8_trim)),
+    "upper": Known(texts.cased("upper")),
+    **{name: Known(dates.date_part(name)) for name in dates.PARTS},
+}
+ALIASES = {
+    "ceiling": "ceil", "char_length": "length", "character_length": "length", "dayofmonth": "day", "ifnull": "coalesce",
+    "lcase": "lower", "len": "length", "nvl": "coalesce", "substr": "substring", "ucase": "upper",
+}  # fmt: skip
+ALSO = ("if", "isnotnull", "isnull", "mod", "negative")  # functions that are parsed as operators
+
+Types = tuple[tuple[str, pa.DataType], ...]
+
+
+@lru_cache(maxsize=512)
+def compiled(tree: Tree, types: Types) -> Compiled:
+    """The kernels of an expression for fields of these types. Raises DefinitionError if it has no meaning for them."""
+    if isinstance(tree, Constant):
+        return literal(*value_of(tree))
+    if isinstance(tree, SqlField):
+        name = tree.name
+        return Compiled(dict(types)[name], lambda rows: rows.columns[name])
+    known = OPERATORS.get(tree.name) or FUNCTIONS[tree.name]
+    return known.compile_call(tree, [compiled(arg, types) for arg in tree.args])
