@@ -34,6 +34,7 @@ EXTRAS = {
     "trident_py/kafka": ("kafka", "avro"),
     "trident_py/spouts/webhdfs": ("hdfs",),
     "trident_py/testing": ("kafka",),
+    "trident_py/testing/pytest_plugin": ("testing",),
     "states/files/stores/s3": ("s3",),
     "states/kafka": ("kafka",),
     "states/redis": ("redis",),
@@ -53,6 +54,7 @@ ALONE = {
     "sql": "import trident_py.operations; trident_py.operations.expr('upper(word)')",
     "drpc": "import trident_py.drpc.app, trident_py.drpc.serving",
     "hdfs": "import trident_py.spouts as spouts; spouts.FileSpout('hdfs://name/x', 'line')",
+    "testing": "import trident_py.testing.pytest_plugin",
     "s3": "import boto3, states.files; states.files.FileState('s3://name/x', storage={'region': 'x'}).store()",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -169,7 +170,7 @@ def test_a_gauge_that_fails_is_an_event_and_fails_no_batch() -> None:
     class Broken(BaseFilter):
         def prepare(self, conf: dict, context: Any) -> None:
             context.registerGauge("broken", lambda: 1 / 0)
-            context.registerGauge("unpicklable", lambda: lambda: 1)
+            context.registerGauge("unpicklable", Lock)
             context.registerGauge("well", lambda: 7)
 
         def isKeep(self, tuple: Any) -> bool:
