@@ -13,14 +13,14 @@ from ...errors import DefinitionError
 from .casting import cut
 from .compiled import Compiled, Datum, by_value, full, strict, widened
 from .kinds import DOUBLE, FLOATS, INTEGERS, NUMBERS, VOID, common, shown
-from .tree import Call
+from .tree import SqlCall
 
 _ROOM = decimal.Context(prec=800, rounding=decimal.ROUND_HALF_UP)
 _EXACT = 2.0**53
 _TOO_LARGE = 2.0**63
 
 
-def numbers(call: Call, args: list[Compiled]) -> list[Compiled]:
+def numbers(call: SqlCall, args: list[Compiled]) -> list[Compiled]:
     """The arguments in their common type. Raises DefinitionError unless that is a number."""
     kind = common(call, *(arg.kind for arg in args))
     kind = DOUBLE if kind == VOID else kind
@@ -29,17 +29,17 @@ def numbers(call: Call, args: list[Compiled]) -> list[Compiled]:
     return [widened(arg, kind) for arg in args]
 
 
-def checked(kernel: Callable[..., Datum]) -> Callable[[Call, list[Compiled]], Compiled]:
+def checked(kernel: Callable[..., Datum]) -> Callable[[SqlCall, list[Compiled]], Compiled]:
     """+, -, *, the negative and abs: ``kernel`` raises for an overflow."""
 
-    def compile_call(call: Call, args: list[Compiled]) -> Compiled:
+    def compile_call(call: SqlCall, args: list[Compiled]) -> Compiled:
         parts = numbers(call, args)
         return strict(parts[0].kind, kernel, parts, call if parts[0].kind in INTEGERS else None)
 
     return compile_call
 
 
-def divided(call: Call, args: list[Compiled]) -> Compiled:
+def divided(call: SqlCall, args: list[Compiled]) -> Compiled:
     parts = [widened(part, DOUBLE) for part in numbers(call, args)]
     return strict(DOUBLE, _quotient, parts, call, order=(1, 0))
 
@@ -55,7 +55,7 @@ def _check_divisor(a: Datum, b: Datum) -> None:
         raise pa.ArrowInvalid("division by zero")
 
 
-def whole_quotient(call: Call, args: list[Compiled]) -> Compiled:
+def whole_quotient(call: SqlCall, args: list[Compiled]) -> Compiled:
     parts = numbers(call, args)
     if parts[0].kind not in INTEGERS:
         raise DefinitionError(f"expr: {call} needs whole numbers, but has {shown(parts[0].kind)}")
@@ -63,7 +63,7 @@ def whole_quotient(call: Call, args: list[Compiled]) -> Compiled:
     return strict(pa.int64(), pc.divide_checked, wide, call, order=(1, 0))
 
 
-def remainder(call: Call, args: list[Compiled]) -> Compiled:
+def remainder(call: SqlCall, args: list[Compiled]) -> Compiled:
     parts = numbers(call, args)
     return strict(parts[0].kind, _remainder, parts, call, order=(1, 0))
 
@@ -83,11 +83,11 @@ def _remainder(a: Datum, b: Datum) -> Datum:
     return found if arrays else found[0]
 
 
-def root(call: Call, args: list[Compiled]) -> Compiled:
+def root(call: SqlCall, args: list[Compiled]) -> Compiled:
     return strict(DOUBLE, pc.sqrt, [widened(part, DOUBLE) for part in numbers(call, args)])
 
 
-def rounded(call: Call, args: list[Compiled]) -> Compiled:
+def rounded(call: SqlCall, args: list[Compiled]) -> Compiled:
     """round(x[, digits]), half up from the shortest decimal form of the number, as Spark does it."""
     digits = args[1].value if len(args) > 1 else 0
     if len(args) > 1 and not (args[1].constant and type(digits) is int and 0 <= digits <= 100):
@@ -107,7 +107,7 @@ def rounded(call: Call, args: list[Compiled]) -> Compiled:
     return strict(DOUBLE, lambda x: by_value(one, x, DOUBLE), [part])
 
 
-def whole(name: str) -> Callable[[Call, list[Compiled]], Compiled]:
+def whole(name: str) -> Callable[[SqlCall, list[Compiled]], Compiled]:
     """floor and ceil: a double becomes a bigint. NaN becomes 0, but 2 ** 63 fails; a CAST does the reverse."""
     step = pc.floor if name == "floor" else pc.ceil
 
@@ -117,7 +117,7 @@ def whole(name: str) -> Callable[[Call, list[Compiled]], Compiled]:
             raise pa.ArrowInvalid(f"{_TOO_LARGE} does not fit bigint")
         return cut(found, pa.int64())
 
-    def compile_call(call: Call, args: list[Compiled]) -> Compiled:
+    def compile_call(call: SqlCall, args: list[Compiled]) -> Compiled:
         (part,) = numbers(call, args)
         if part.kind not in FLOATS:
             raise DefinitionError(f"expr: {call} takes double, but has {shown(part.kind)}, which is whole already")
@@ -126,7 +126,7 @@ def whole(name: str) -> Callable[[Call, list[Compiled]], Compiled]:
     return compile_call
 
 
-def is_nan(call: Call, args: list[Compiled]) -> Compiled:
+def is_nan(call: SqlCall, args: list[Compiled]) -> Compiled:
     """isnan: false for null."""
     (part,) = numbers(call, args)
     if part.kind not in FLOATS:

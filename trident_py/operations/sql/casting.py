@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, by_value, full, literal, strict, widened
 from .kinds import BOOLEAN, DATE, DOUBLE, FLOATS, INTEGERS, NUMBERS, STRING, VOID, kind_of, shown
-from .tree import Call
+from .tree import SqlCall
 
 _BLANK = "".join(map(chr, [*range(0x21), 0x7F]))
 _WHOLE = r"\A[+-]?[0-9]+\z"
@@ -22,7 +22,7 @@ _SPECIAL = {"inf": "inf", "+inf": "inf", "infinity": "inf", "+infinity": "inf", 
             "nan": "nan"}  # fmt: skip
 
 
-def cast(call: Call, args: list[Compiled]) -> Compiled:
+def cast(call: SqlCall, args: list[Compiled]) -> Compiled:
     (part,), kind = args, kind_of(call.detail)
     if part.kind == kind:
         return part

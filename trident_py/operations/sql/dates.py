@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, strict
 from .kinds import DATE, TIMESTAMP_NTZ, shown
-from .tree import Call
+from .tree import SqlCall
 
 CLOCK = ("hour", "minute", "second")
 _KERNELS: dict[str, Callable[[Datum], Datum]] = {
@@ -21,10 +21,10 @@ _KERNELS: dict[str, Callable[[Datum], Datum]] = {
 PARTS = tuple(_KERNELS)
 
 
-def date_part(name: str) -> Callable[[Call, list[Compiled]], Compiled]:
+def date_part(name: str) -> Callable[[SqlCall, list[Compiled]], Compiled]:
     kinds = (TIMESTAMP_NTZ,) if name in CLOCK else (DATE, TIMESTAMP_NTZ)
 
-    def compile_call(call: Call, args: list[Compiled]) -> Compiled:
+    def compile_call(call: SqlCall, args: list[Compiled]) -> Compiled:
         if args[0].kind not in kinds:
             needed = " or ".join(map(shown, kinds))
             raise DefinitionError(f"expr: {call} needs {needed}, but has {shown(args[0].kind)}")

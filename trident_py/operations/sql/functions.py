@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from . import arithmetic, casting, dates, logic, texts
 from .compiled import Compiled, literal
 from .kinds import value_of
-from .tree import Call, Constant, SqlField, Tree
+from .tree import Constant, SqlCall, SqlField, Tree
 
 ANY = 1_000
 
@@ -20,7 +20,7 @@ ANY = 1_000
 class Known(NamedTuple):
     """``least`` and ``most``: how many arguments it takes."""
 
-    compile_call: Callable[[Call, list[Compiled]], Compiled]
+    compile_call: Callable[[SqlCall, list[Compiled]], Compiled]
     least: int = 1
     most: int = 1
 

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, SqlRows, at, eager, literal, strict, widened
 from .kinds import BOOLEAN, FLOATS, VOID, common, shown
-from .tree import Call
+from .tree import SqlCall
 
 
-def met(call: Call, args: list[Compiled]) -> list[Compiled]:
+def met(call: SqlCall, args: list[Compiled]) -> list[Compiled]:
     """The arguments in their common type."""
     kind = common(call, *(arg.kind for arg in args))
     return [widened(arg, kind) for arg in args]
@@ -52,7 +52,7 @@ COMPARISONS: dict[str, Callable[[Datum, Datum], Datum]] = {
 }
 
 
-def compared(call: Call, args: list[Compiled]) -> Compiled:
+def compared(call: SqlCall, args: list[Compiled]) -> Compiled:
     parts = met(call, args)
     kind = parts[0].kind
     if kind == VOID:
@@ -62,7 +62,7 @@ def compared(call: Call, args: list[Compiled]) -> Compiled:
     return strict(BOOLEAN, COMPARISONS[call.name], parts)
 
 
-def null_safe(call: Call, args: list[Compiled]) -> Compiled:
+def null_safe(call: SqlCall, args: list[Compiled]) -> Compiled:
     parts = met(call, args)
     if parts[0].kind == VOID:
         return literal(True, BOOLEAN)
@@ -76,7 +76,7 @@ def condition(call: Any, part: Compiled) -> Compiled:
     return widened(part, BOOLEAN)
 
 
-def both(call: Call, args: list[Compiled]) -> Compiled:
+def both(call: SqlCall, args: list[Compiled]) -> Compiled:
     """AND: the right side is computed where the left one is not false."""
     left, right = (condition(call, arg) for arg in args)
 
@@ -87,7 +87,7 @@ def both(call: Call, args: list[Compiled]) -> Compiled:
     return Compiled(BOOLEAN, run, left.fallible or right.fallible)
 
 
-def either(call: Call, args: list[Compiled]) -> Compiled:
+def either(call: SqlCall, args: list[Compiled]) -> Compiled:
     """OR: the right side is computed where the left one is not true."""
     left, right = (condition(call, arg) for arg in args)
 
@@ -98,23 +98,23 @@ def either(call: Call, args: list[Compiled]) -> Compiled:
     return Compiled(BOOLEAN, run, left.fallible or right.fallible)
 
 
-def negated(call: Call, args: list[Compiled]) -> Compiled:
+def negated(call: SqlCall, args: list[Compiled]) -> Compiled:
     return eager(BOOLEAN, pc.invert, [condition(call, args[0])])
 
 
-def is_null(call: Call, args: list[Compiled]) -> Compiled:
+def is_null(call: SqlCall, args: list[Compiled]) -> Compiled:
     return eager(BOOLEAN, pc.is_null, args)
 
 
-def is_true(call: Call, args: list[Compiled]) -> Compiled:
+def is_true(call: SqlCall, args: list[Compiled]) -> Compiled:
     return eager(BOOLEAN, lambda x: pc.fill_null(x, False), [condition(call, args[0])])
 
 
-def is_false(call: Call, args: list[Compiled]) -> Compiled:
+def is_false(call: SqlCall, args: list[Compiled]) -> Compiled:
     return eager(BOOLEAN, lambda x: pc.invert(pc.fill_null(x, True)), [condition(call, args[0])])
 
 
-def among(call: Call, args: list[Compiled]) -> Compiled:
+def among(call: SqlCall, args: list[Compiled]) -> Compiled:
     """IN with literals: null if the value is null, or not found beside a null."""
     if not all(arg.constant for arg in args[1:]):
         raise DefinitionError(f"expr: {call}: IN takes literals; compare with = and OR")
@@ -139,7 +139,7 @@ _NONE = SqlRows({}, 0)
 # -- choices ----------------------------------------------------------------------------------------------------------
 
 
-def chosen(call: Call, args: list[Compiled]) -> Compiled:
+def chosen(call: SqlCall, args: list[Compiled]) -> Compiled:
     """CASE: condition, value, ..., else. A value is computed only in the rows that it is for."""
     conditions = [condition(call, part) for part in args[:-1:2]]
     values = met(call, [*args[1::2], args[-1]])
@@ -160,7 +160,7 @@ def chosen(call: Call, args: list[Compiled]) -> Compiled:
     return Compiled(values[0].kind, run, any(part.fallible for part in [*conditions, *values]))
 
 
-def first_known(call: Call, args: list[Compiled]) -> Compiled:
+def first_known(call: SqlCall, args: list[Compiled]) -> Compiled:
     """COALESCE: an argument is computed only in the rows in which all before it are null."""
     parts = met(call, args)
 
@@ -174,7 +174,7 @@ def first_known(call: Call, args: list[Compiled]) -> Compiled:
     return Compiled(parts[0].kind, run, any(part.fallible for part in parts))
 
 
-def extreme(name: str) -> Callable[[Call, list[Compiled]], Compiled]:
+def extreme(name: str) -> Callable[[SqlCall, list[Compiled]], Compiled]:
     """greatest and least: nulls are skipped; of equal values the first one counts."""
 
     def better(a: Datum, b: Datum) -> Datum:
@@ -187,7 +187,7 @@ def extreme(name: str) -> Callable[[Call, list[Compiled]], Compiled]:
             found = pc.if_else(take, datum, found)
         return found
 
-    def compile_call(call: Call, args: list[Compiled]) -> Compiled:
+    def compile_call(call: SqlCall, args: list[Compiled]) -> Compiled:
         parts = met(call, args)
         if len(parts) < 2 or pa.types.is_binary(parts[0].kind):
             raise DefinitionError(f"expr: {call} takes two or more numbers, texts, dates or conditions")
@@ -196,10 +196,10 @@ def extreme(name: str) -> Callable[[Call, list[Compiled]], Compiled]:
     return compile_call
 
 
-def null_if_equal(call: Call, args: list[Compiled]) -> Compiled:
+def null_if_equal(call: SqlCall, args: list[Compiled]) -> Compiled:
     """NULLIF: the first argument, but null where both are equal."""
     first = args[0]
-    same = compared(Call("=", call.args), args)
+    same = compared(SqlCall("=", call.args), args)
 
     def run(rows: SqlRows) -> Datum:
         return pc.if_else(pc.fill_null(same.run(rows), False), pa.scalar(None, first.kind), first.run(rows))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...errors import DefinitionError, missing
 from .functions import ALIASES, ALSO, FUNCTIONS, OPERATORS, Known
-from .tree import Call, Constant, SqlField, Tree
+from .tree import Constant, SqlCall, SqlField, Tree
 
 _BINARY = {
     "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "IntDiv": "div", "Mod": "%", "EQ": "=", "NullSafeEQ": "<=>",
@@ -102,7 +102,7 @@ def _tree(node: Any) -> Tree:
         return _READERS[kind](node)
     if kind in _BINARY:
         left, right = _operand(node, node.this), _operand(node, node.expression)
-        return Call(_BINARY[kind], (left, right))
+        return SqlCall(_BINARY[kind], (left, right))
     if kind in _CALLS:
         return _call(_CALLS[kind], node, list(_arguments(node)))
     raise _unknown(node)
@@ -126,11 +126,11 @@ def _arguments(node: Any) -> Iterator[Tree]:
             yield _tree(item.this if _is_a(item, "TsOrDsToDate") else item)
 
 
-def _call(name: str, node: Any, args: list[Tree]) -> Call:
+def _call(name: str, node: Any, args: list[Tree]) -> SqlCall:
     known: Known = FUNCTIONS.get(name) or OPERATORS[name]
     if not known.least <= len(args) <= known.most:
         raise DefinitionError(f"expr: {_sql(node)}: {name} does not take {len(args)} arguments")
-    return Call(name, tuple(args))
+    return SqlCall(name, tuple(args))
 
 
 def _unknown(node: Any) -> DefinitionError:
@@ -188,7 +188,7 @@ def _negative(node: Any) -> Tree:
         constant = _tree(inner)
         assert isinstance(constant, Constant)
         return Constant(f"-{constant.text}", constant.kind)
-    return Call("negative", (_operand(node, inner),))
+    return SqlCall("negative", (_operand(node, inner),))
 
 
 def _suffixed(node: Any) -> bool:
@@ -213,7 +213,7 @@ def _cast(node: Any) -> Tree:
         return Constant(node.this.this, kind)
     if kind == "date":
         return _date(node)
-    return Call("cast", (_tree(node.this),), kind)
+    return SqlCall("cast", (_tree(node.this),), kind)
 
 
 def _date(node: Any) -> Constant:
@@ -222,69 +222,69 @@ def _date(node: Any) -> Constant:
     return Constant(node.this.name, "date")
 
 
-def _is(node: Any) -> Call:
+def _is(node: Any) -> SqlCall:
     what, (left, right) = type(node.expression).__name__, (node.this, node.expression)
     if what == "Null":
-        return Call("is null", (_operand(node, left),))
+        return SqlCall("is null", (_operand(node, left),))
     if what == "Boolean":
-        return Call("is true" if right.this else "is false", (_operand(node, left),))
+        return SqlCall("is true" if right.this else "is false", (_operand(node, left),))
     raise _unknown(node)
 
 
-def _in(node: Any) -> Call:
+def _in(node: Any) -> SqlCall:
     if any(value for name, value in node.args.items() if name not in ("this", "expressions")):
         raise _unknown(node)
     return _call("in", node, [_operand(node, node.this), *map(_tree, node.expressions)])
 
 
-def _between(node: Any) -> Call:
+def _between(node: Any) -> SqlCall:
     if node.args.get("symmetric"):
         raise _unknown(node)
     value, low, high = (_operand(node, node.args[name]) for name in ("this", "low", "high"))
-    return Call("and", (Call(">=", (value, low)), Call("<=", (value, high))))
+    return SqlCall("and", (SqlCall(">=", (value, low)), SqlCall("<=", (value, high))))
 
 
-def _like(node: Any) -> Call:
-    like = Call("like", (_operand(node, node.this), _operand(node, node.expression)))
-    return Call("not", (like,)) if node.args.get("negate") else like
+def _like(node: Any) -> SqlCall:
+    like = SqlCall("like", (_operand(node, node.this), _operand(node, node.expression)))
+    return SqlCall("not", (like,)) if node.args.get("negate") else like
 
 
-def _case(node: Any) -> Call:
+def _case(node: Any) -> SqlCall:
     subject = _tree(node.this) if node.this is not None else None
     args: list[Tree] = []
     for branch in node.args["ifs"]:
         when = _tree(branch.this)
-        args += [when if subject is None else Call("=", (subject, when)), _tree(branch.args["true"])]
+        args += [when if subject is None else SqlCall("=", (subject, when)), _tree(branch.args["true"])]
     default = node.args.get("default")
-    return Call("case", (*args, Constant("", "void") if default is None else _tree(default)))
+    return SqlCall("case", (*args, Constant("", "void") if default is None else _tree(default)))
 
 
-def _if(node: Any) -> Call:
+def _if(node: Any) -> SqlCall:
     otherwise = node.args.get("false")
     values = _tree(node.this), _tree(node.args["true"])
-    return Call("case", (*values, Constant("", "void") if otherwise is None else _tree(otherwise)))
+    return SqlCall("case", (*values, Constant("", "void") if otherwise is None else _tree(otherwise)))
 
 
-def _trim(node: Any) -> Call:
+def _trim(node: Any) -> SqlCall:
     if node.args.get("expression") is not None or node.args.get("collation") is not None:
         raise DefinitionError(f"expr: {_sql(node)}: only spaces can be trimmed; use @vectorized for others")
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
-    return Call(name, (_tree(node.this),))
+    return SqlCall(name, (_tree(node.this),))
 
 
 def _anonymous(node: Any) -> Tree:
     args, name = list(map(_tree, node.expressions)), node.name.lower()
     if name in ("isnull", "isnotnull") and len(args) == 1:
-        null = Call("is null", (args[0],))
-        return null if name == "isnull" else Call("not", (null,))
+        null = SqlCall("is null", (args[0],))
+        return null if name == "isnull" else SqlCall("not", (null,))
     if name in FUNCTIONS or name in ALIASES:
         return _call(ALIASES.get(name, name), node, args)
     raise _unknown(node)
 
 
-def _distinct(node: Any) -> Call:
-    equal = Call("<=>", (_operand(node, node.this), _operand(node, node.expression)))
-    return Call("not", (equal,))
+def _distinct(node: Any) -> SqlCall:
+    equal = SqlCall("<=>", (_operand(node, node.this), _operand(node, node.expression)))
+    return SqlCall("not", (equal,))
 
 
 _READERS: dict[str, Callable[[Any], Tree]] = {
@@ -294,8 +294,8 @@ _READERS: dict[str, Callable[[Any], Tree]] = {
     "Null": lambda node: Constant("", "void"),
     "Paren": lambda node: _tree(node.this),
     "Neg": _negative,
-    "Not": lambda node: Call("not", (_operand(node, node.this),)),
-    "NEQ": lambda node: Call("not", (Call("=", (_operand(node, node.this), _operand(node, node.expression))),)),
+    "Not": lambda node: SqlCall("not", (_operand(node, node.this),)),
+    "NEQ": lambda node: SqlCall("not", (SqlCall("=", (_operand(node, node.this), _operand(node, node.expression))),)),
     "NullSafeNEQ": _distinct,
     "Cast": _cast,
     "TryCast": _cast,

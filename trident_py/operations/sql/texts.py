@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from ...errors import DefinitionError
 from .compiled import Compiled, Datum, by_value, strict, widened
 from .kinds import BOOLEAN, STRING, VOID, shown
-from .tree import Call
+from .tree import SqlCall
 
-CompileCall = Callable[[Call, list[Compiled]], Compiled]
+CompileCall = Callable[[SqlCall, list[Compiled]], Compiled]
 _RUNS = re.compile(r"%+|_+|[^%_\\]+|\\.?", re.DOTALL)
 
 
-def texts(call: Call, args: list[Compiled]) -> list[Compiled]:
+def texts(call: SqlCall, args: list[Compiled]) -> list[Compiled]:
     """The arguments as texts. Raises DefinitionError for one of another type."""
     for arg in args:
         if arg.kind not in (STRING, VOID):
@@ -26,7 +26,7 @@ def texts(call: Call, args: list[Compiled]) -> list[Compiled]:
     return [widened(arg, STRING) for arg in args]
 
 
-def constant(call: Call, arg: Compiled, kind: type, what: str) -> Any:
+def constant(call: SqlCall, arg: Compiled, kind: type, what: str) -> Any:
     """The value of an argument that must be a literal."""
     if not arg.constant or type(arg.value) is not kind:
         raise DefinitionError(f"expr: {call}: {what} must be a literal")
@@ -50,7 +50,7 @@ def cased(name: str) -> CompileCall:
     return lambda call, args: strict(STRING, run, texts(call, args))
 
 
-def length(call: Call, args: list[Compiled]) -> Compiled:
+def length(call: SqlCall, args: list[Compiled]) -> Compiled:
     return strict(pa.int32(), pc.utf8_length, texts(call, args))
 
 
@@ -59,7 +59,7 @@ def trimmed(kernel: Callable[..., Datum]) -> CompileCall:
     return lambda call, args: strict(STRING, lambda x: kernel(x, characters=" "), texts(call, args))
 
 
-def part(call: Call, args: list[Compiled]) -> Compiled:
+def part(call: SqlCall, args: list[Compiled]) -> Compiled:
     """substring(text, position[, length]): from 1 on, 0 is as 1, negative from the end."""
     at = constant(call, args[1], int, "the position")
     count = constant(call, args[2], int, "the length") if len(args) > 2 else None
@@ -74,7 +74,7 @@ def part(call: Call, args: list[Compiled]) -> Compiled:
     return strict(STRING, kernel, texts(call, args[:1]))
 
 
-def joined(call: Call, args: list[Compiled]) -> Compiled:
+def joined(call: SqlCall, args: list[Compiled]) -> Compiled:
     parts = texts(call, args)
 
     def kernel(*data: Datum) -> Datum:
@@ -85,7 +85,7 @@ def joined(call: Call, args: list[Compiled]) -> Compiled:
     )
 
 
-def replaced(call: Call, args: list[Compiled]) -> Compiled:
+def replaced(call: SqlCall, args: list[Compiled]) -> Compiled:
     old = constant(call, args[1], str, "the text to replace")
     new = constant(call, args[2], str, "the replacement") if len(args) > 2 else ""
 
@@ -98,20 +98,20 @@ def replaced(call: Call, args: list[Compiled]) -> Compiled:
 def matched(kernel: Callable[..., Datum]) -> CompileCall:
     """startswith, endswith and contains, with a literal."""
 
-    def compile_call(call: Call, args: list[Compiled]) -> Compiled:
+    def compile_call(call: SqlCall, args: list[Compiled]) -> Compiled:
         pattern = constant(call, args[1], str, "the second text")
         return strict(BOOLEAN, lambda x: kernel(x, pattern=pattern), texts(call, args[:1]))
 
     return compile_call
 
 
-def like(call: Call, args: list[Compiled]) -> Compiled:
+def like(call: SqlCall, args: list[Compiled]) -> Compiled:
     r"""LIKE with a literal: % is any text, _ one character, \ takes the next of these three as it stands."""
     pattern = _expression(call, constant(call, args[1], str, "the pattern"))
     return strict(BOOLEAN, lambda x: pc.match_substring_regex(x, pattern=pattern), texts(call, args[:1]))
 
 
-def _expression(call: Call, pattern: str) -> str:
+def _expression(call: SqlCall, pattern: str) -> str:
     parts = []
     for found in _RUNS.findall(pattern):
         if found[0] == "%":

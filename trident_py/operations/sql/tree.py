@@ -34,7 +34,7 @@ class SqlField:
 
 
 @dataclass(frozen=True)
-class Call:
+class SqlCall:
     """An operator or a function. ``detail``: the type of a cast."""
 
     name: str
@@ -42,7 +42,7 @@ class Call:
     detail: str = ""
 
     def __str__(self) -> str:
-        shown = [f"({arg})" if isinstance(arg, Call) and arg.name in _INFIX else str(arg) for arg in self.args]
+        shown = [f"({arg})" if isinstance(arg, SqlCall) and arg.name in _INFIX else str(arg) for arg in self.args]
         if self.name in _INFIX and len(shown) == 2:
             return f"{shown[0]} {self.name.upper()} {shown[1]}"
         if self.name in _POSTFIX:
@@ -60,7 +60,7 @@ class Call:
         return f"{self.name}({', '.join(map(str, self.args))})"
 
 
-Tree = Constant | SqlField | Call
+Tree = Constant | SqlField | SqlCall
 
 
 def _case(args: tuple[Tree, ...]) -> str:
@@ -73,6 +73,6 @@ def columns_of(tree: Tree) -> Iterator[str]:
     """The names of the fields that it reads, with repetitions."""
     if isinstance(tree, SqlField):
         yield tree.name
-    elif isinstance(tree, Call):
+    elif isinstance(tree, SqlCall):
         for arg in tree.args:
             yield from columns_of(arg)
