@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import struct
+import sys
+import unicodedata
 from typing import Any
 
 import pyarrow as pa
@@ -76,6 +78,13 @@ def disagreements(spark: Any, texts: list[str], table: pa.Table) -> list[str]:
     return found
 
 
+def failing(texts: list[str], table: pa.Table) -> list[tuple[str, int]]:
+    """A row that fails here, for each expression that has one."""
+    known = {text: ours(text, table)[1] for text in texts}
+    rows_of = {text: [row for row in range(table.num_rows) if row not in known[text]] for text in texts}
+    return [(text, missing[0]) for text, missing in rows_of.items() if missing]
+
+
 def drawn(seed: int, count: int, depth: int) -> list[str]:
     draft = Draft(random.Random(seed))
     return [draft.make(kind, depth) for _ in range(count) for kind in CALLS]
@@ -95,7 +104,35 @@ def test_random_expressions_have_sparks_values(spark: Any) -> None:
     assert disagreements(spark, drawn(2, 12, 3), rows(random.Random(5), 60)) == []
 
 
+def test_what_fails_here_fails_in_spark(spark: Any) -> None:
+    table = rows(random.Random(3), 60)
+    cases = failing(list(dict.fromkeys(every_call(3))), table)
+    chosen = random.Random(3).sample(cases, min(12, len(cases)))
+    assert len(chosen) == 12
+    for text, row in chosen:
+        one = spark.createDataFrame(table.slice(row, 1))
+        with pytest.raises(Exception, match=r"OVERFLOW|BY_ZERO|CAST_INVALID|OUT_OF_RANGE"):
+            one.selectExpr(f"{text} AS out").collect()
+
+
 @pytest.mark.whole("test_random_expressions_have_sparks_values")
 @pytest.mark.parametrize("seed", range(10, 30))
 def test_more_random_expressions_have_sparks_values(spark: Any, seed: int) -> None:
     assert disagreements(spark, drawn(seed, 12, 4), rows(random.Random(seed), 60)) == []
+
+
+@pytest.mark.whole("test_every_call_has_sparks_type_and_values")
+def test_every_letter_has_sparks_upper_and_lower_case(spark: Any) -> None:
+    letters = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
+    table = pa.table({"w": pa.array(letters)})
+    frame = spark.createDataFrame(table).selectExpr("w", "upper(w) AS u", "lower(w) AS l", "length(w) AS n")
+    theirs = frame.toArrow()
+    fields = Fields("w string")
+    operation = expr("w", "upper(w)", "lower(w)", "length(w)")
+    mine = operation.columns(fields, [theirs.column("w").combine_chunks()], len(letters))
+    texts = theirs.column("w").to_pylist()
+    # ICU knows letters that this Python's Unicode does not have yet.
+    for number in (1, 2, 3):
+        pairs = zip(texts, mine[number].to_pylist(), theirs.column(number).to_pylist(), strict=True)
+        wrong = [(text, here, there) for text, here, there in pairs if here != there]
+        assert [case for case in wrong if all(unicodedata.category(c) != "Cn" for c in f"{case[0]}{case[2]}")] == []
