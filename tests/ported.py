@@ -31,9 +31,11 @@ def printed_on_spark(module: str, *arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def finished(cluster: Any, topology: TridentTopology, conf: dict | None = None) -> RunningTopology:
+def finished(
+    cluster: Any, topology: TridentTopology, conf: dict | None = None, name: str = "example"
+) -> RunningTopology:  # fmt: skip
     """Runs a topology to the end of its spouts."""
-    running: RunningTopology = cluster.submitTopology("example", conf or {}, topology.build())
+    running: RunningTopology = cluster.submitTopology(name, conf or {}, topology.build())
     assert running.awaitTermination(timeout=120)
     return running
 

@@ -31,13 +31,13 @@ def check_topics(cluster: Any, broker: str, kind: str) -> None:
     topics = [f"{uuid.uuid4().hex}-trident", ""]
     topics[1] = topics[0] + "-1"
     for topic in topics:
-        finished(cluster, named.newProducer(broker, topic))
+        finished(cluster, named.newProducer(broker, topic), name=f"{topic}-producer")
     written = texts(broker, *topics)
     assert len({uuid.UUID(value) for value in written}) == len(written) == 10
     spouts = [named.newKafkaSpout(broker, kind == "opaque", topics),
               wildcard.newKafkaSpout(broker, kind == "opaque", topics[0] + "(-1)?")]  # fmt: skip
-    for spout in spouts:
-        running = finished(cluster, named.newConsumer(spout))
+    for number, spout in enumerate(spouts):
+        running = finished(cluster, named.newConsumer(spout), name=f"consumer-{number}")
         assert sorted(value for rows in running.collected("read").values() for (value,) in rows) == written
 
 
