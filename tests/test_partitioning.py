@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trident_py import Fields, TridentError
 from trident_py.chunks import Chunk
 from trident_py.partitioning import (
+    FEW,
     BatchGlobal,
     Broadcast,
     Custom,
@@ -57,6 +60,30 @@ def test_fields_partition_is_the_same_for_typed_and_untyped_columns(fields: Fiel
         for n, word in rows:
             code = (31 + java_hash(word)) * 31 + n
             assert ((code + 2**31) % 2**32 - 2**31) % 3 == target
+
+
+ANY = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(), st.text(), st.binary(), st.decimals(),
+    st.datetimes(), st.lists(st.integers() | st.text(), max_size=3), st.dictionaries(st.text(), st.floats()),
+)  # fmt: skip
+TYPED = {
+    "bigint": st.integers(-(2**63), 2**63 - 1), "double": st.floats(), "string": st.text(), "boolean": st.booleans(),
+    "decimal(10, 2)": st.decimals(-99_999_999, 99_999_999, places=2), "timestamp_ntz": st.datetimes(),
+}  # fmt: skip
+
+
+@given(st.data(), st.integers(2, 7))
+def test_few_tuples_go_where_they_go_among_many(data: st.DataObject, targets: int) -> None:
+    kind = data.draw(st.sampled_from(["", *TYPED]))
+    column = data.draw(st.lists(TYPED[kind] | st.none() if kind else ANY, min_size=1, max_size=FEW))
+    by, fields = FieldsPartition(Fields("v", "n")), Fields(f"v {kind}".strip(), "n")
+    rows = [(value, number % 3) for number, value in enumerate(column)]
+    few = sent(by, rows, fields, targets=targets)
+    many = sent(by, rows * (FEW // len(rows) + 1), fields, targets=targets)
+    assert {target: {repr(row) for row in found} for target, found in few.items()} == {
+        target: {repr(row) for row in found} for target, found in many.items()
+    }
+    assert [repr(row) for row in few.get(0, [])] == [repr(row) for row in many.get(0, [])[: len(few.get(0, []))]]
 
 
 def test_s29_equal_looking_values_of_other_types_go_their_own_ways() -> None:

@@ -12,7 +12,7 @@ import datetime
 import decimal
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -28,6 +28,7 @@ from .tuples import Fields
 
 _PLAIN = bool | int | float | str | bytes | None
 Targets = Iterator[tuple[int, Chunk]]
+FEW = 32  # tuples
 ROUTING_VERSION = 2
 """The version of routing by content. It must change whenever `java_hash` changes for any value: a batch that is half
 written under one version must not be replayed under another."""
@@ -87,11 +88,24 @@ class FieldsPartition(Partitioner):
         if route.targets == 1:
             yield 0, chunk
             return
+        if chunk.length <= FEW:
+            yield from self._split_few(chunk, route.targets)
+            return
         hashes = np.ones(chunk.length, np.uint32)
         for name in self.fields:
             hashes = hashes * np.uint32(31) + column_hashes(chunk, name)
         targets = hashes.view(np.int32).astype(np.int64) % route.targets
         yield from _scatter(chunk, targets, route.targets)
+
+    def _split_few(self, chunk: Chunk, count: int) -> Targets:
+        """The same without numpy, whose calls take longer than a few tuples."""
+        columns = [_hashes_of(chunk, name) for name in self.fields]
+        rows: dict[int, list[int]] = {}
+        for row in range(chunk.length):
+            code = _joined(column[row] for column in columns)
+            rows.setdefault(_signed(code) % count, []).append(row)
+        for target, chosen in sorted(rows.items()):
+            yield target, chunk if len(chosen) == chunk.length else chunk.take(chosen)
 
 
 @dataclass(frozen=True)
@@ -242,6 +256,14 @@ def column_hashes(chunk: Chunk, name: str) -> np.ndarray:
         raise UnkeyableError(f"field {name!r}: {error.reason}") from None
 
 
+def _hashes_of(chunk: Chunk, name: str) -> list[int]:
+    """As `column_hashes`, for a few tuples."""
+    try:
+        return [java_hash(value) for value in chunk.pylist(name)]
+    except UnkeyableError as error:
+        raise UnkeyableError(f"field {name!r}: {error.reason}") from None
+
+
 def _list_hashes(values: list) -> np.ndarray:
     distinct: dict[Any, int] = {}
     hashes = np.empty(len(values), np.uint32)
@@ -282,10 +304,19 @@ def _hash_float(value: float) -> int:
 
 
 def _hash_list(values: list | tuple) -> int:
+    return _joined(map(java_hash, values))
+
+
+def _joined(hashes: Iterable[int]) -> int:
     result = 1
-    for item in values:
-        result = (result * 31 + java_hash(item)) & 0xFFFFFFFF
+    for code in hashes:
+        result = (result * 31 + code) & 0xFFFFFFFF
     return result
+
+
+def _signed(code: int) -> int:
+    """32 bits as Java's int."""
+    return code - (1 << 32) if code >= 1 << 31 else code
 
 
 def _hash_decimal(value: decimal.Decimal) -> int:

@@ -58,6 +58,7 @@ class FunctionProcessor(Processor):
         super().__init__(context)
         self.spec = spec
         self.function = context.prepare(spec.function, spec.inputs)
+        self.columns = self.function if isinstance(self.function, ExecutesColumns) else None
         self.carried = context.kept(context.inputs[0])
         self.collector = TridentCollector(lambda values: None, context.report_error)
 
@@ -89,12 +90,12 @@ class FunctionProcessor(Processor):
 
     def _vectorised(self, chunk: Chunk) -> bool:
         """Tries the function on whole columns. Returns False if it does not take them."""
-        if not isinstance(self.function, ExecutesColumns):
+        if self.columns is None:
             return False
         columns = [chunk.columns[name] for name in self.spec.inputs]
         if not columns or any(isinstance(column, list) for column in columns):
             return False
-        results = self.function.executeBatch(*columns)
+        results = self.columns.executeBatch(*columns)
         if results is None:
             return False
         arrays, parents = results
@@ -215,6 +216,8 @@ class FilterProcessor(Processor):
         super().__init__(context)
         self.spec = spec
         self.filter = context.prepare(spec.filter, spec.inputs)
+        self.columns = self.filter if isinstance(self.filter, KeepsColumns) else None
+        self.rows = self.filter if isinstance(self.filter, Keeps) else None
         self.carried = context.kept(context.inputs[0])
 
     def execute(self, port: int, chunk: Chunk) -> None:
@@ -233,11 +236,10 @@ class FilterProcessor(Processor):
 
     def _keeps(self, chunk: Chunk) -> list[Any]:
         columns = [chunk.columns[name] for name in self.spec.inputs]
-        typed = columns and all(isinstance(column, pa.Array) for column in columns)
-        if typed and isinstance(self.filter, KeepsColumns):
-            return self.filter.isKeepBatch(*columns).to_pylist()
-        if isinstance(self.filter, Keeps):
-            return called(self.filter.isKeep, chunk.tuples(self.spec.inputs))
+        if self.columns is not None and columns and all(isinstance(column, pa.Array) for column in columns):
+            return self.columns.isKeepBatch(*columns).to_pylist()
+        if self.rows is not None:
+            return called(self.rows.isKeep, chunk.tuples(self.spec.inputs))
         lists = [chunk.pylist(name) for name in self.spec.inputs]
         return called(self.filter, *lists) if lists else [self.filter() for _ in range(chunk.length)]
 
