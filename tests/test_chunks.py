@@ -36,10 +36,16 @@ def test_only_wanted_columns_are_made() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(VALUES, VALUES), max_size=8))
-def test_a_chunk_survives_encoding_with_the_types_of_its_values(rows: list[tuple]) -> None:
-    chunk = Chunk.decode(Chunk.of_rows(Fields("a", "b"), rows).encode())
+@given(st.lists(st.tuples(VALUES, VALUES), max_size=8), st.booleans())
+def test_a_chunk_survives_encoding_with_the_types_of_its_values(rows: list[tuple], compressed: bool) -> None:
+    chunk = Chunk.decode(Chunk.of_rows(Fields("a", "b"), rows).encode(compressed))
     assert list(map(repr, chunk.rows(["a", "b"]))) == list(map(repr, rows))
+
+
+def test_compressed_numbers_take_less() -> None:
+    chunk = Chunk({"n": pa.array(range(10_000))}, 10_000)
+    assert len(chunk.encode(compressed=True)) < len(chunk.encode()) / 4
+    assert Chunk.decode(chunk.encode(compressed=True)).columns["n"].equals(chunk.columns["n"])
 
 
 def test_a_chunk_without_columns_keeps_its_length() -> None:

@@ -149,7 +149,7 @@ class WindowState(State):
 
     def _add(self, chunk: Chunk, now: int) -> None:
         """Adds the tuples as one block, or as two halves if one would be too large."""
-        data = chunk.encode() if chunk.length else b""
+        data = chunk.encode(compressed=True) if chunk.length else b""
         if len(data) > BLOCK_BYTES and chunk.length > 1:
             half = chunk.length // 2
             self._add(chunk.between(0, half), now)
