@@ -180,4 +180,4 @@ def _wider(plan: Plan) -> Plan:
             return node
         return replace(node, hint=(node.hint or 1) + 1)
 
-    return Plan(tuple(map(wide, plan.nodes)))
+    return Plan(tuple(wide(node) for node in plan.nodes))
