@@ -74,7 +74,8 @@ def main() -> None:
     folder = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "/tmp/trident")
     with LocalCluster() if "--local" in sys.argv else SparkCluster() as cluster:
         cluster.submitTopology("sequences", {}, build(folder).build()).awaitTermination()
-    for file in FileState(folder, format=SequenceFormat("key", "sentence")).newest().files:
+    newest = FileState(folder, format=SequenceFormat("key", "sentence")).newest()
+    for file in newest.files if newest is not None else []:
         print(f"{file.name}: {file.rows} records")
 
 
