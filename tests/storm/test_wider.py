@@ -24,9 +24,9 @@ NO_STEPS = {
 """What a step of the oracle's cases calls by another name."""
 ABOUT = {
     "build", "check", "explain", "guarantees", "plan", "getName", "getOutputFields", "getGroupFields",
-    "setResourceDefaults", "setMasterCoordResources", "add", "check_own", "hint", "node", "state_use",
+    "deadLetters", "setResourceDefaults", "setMasterCoordResources", "add", "check_own", "hint", "node", "state_use",
 }  # fmt: skip
-"""What makes no step: it tells of a topology or ends it, or serves the other methods."""
+"""What makes no step: it tells of a topology or ends it, serves the other methods, or is not Storm's."""
 
 
 @pytest.fixture(scope="module")
