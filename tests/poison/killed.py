@@ -69,7 +69,7 @@ def die(step: Step) -> None:
 
     wrap(BatchLoop, "_dry", "", "dry", lambda self, work, *more: work.txid)
     wrap(BatchLoop, "_probe", "", "probe", lambda self, work, *more: work.txid)
-    wrap(Poison, "search", "search", "found", lambda self, run: self.txid)
+    wrap(Poison, "search", "search", "found", lambda self, *more: self.txid)
     wrap(Poison, "fix", "", "fixed", lambda self, excluded: self.txid)
     wrap(Publisher, "publish", "committed", "published", lambda self, batch, *more: batch.txid)
     wrap(LocalComponent, "_save", "", "saved", lambda self, txid, metadata: txid)
