@@ -192,15 +192,16 @@ def concat(chunks: Sequence[Chunk]) -> Chunk:
     """The rows of all chunks, in order. All chunks must have the same columns."""
     if len(chunks) == 1:
         return chunks[0]
-    columns: dict[str, Column] = {}
-    for name in chunks[0].columns:
-        parts = [chunk.columns[name] for chunk in chunks]
-        kinds = {None if isinstance(part, list) else part.type for part in parts}
-        if len(kinds) == 1 and None not in kinds:
-            columns[name] = pa.concat_arrays(parts)
-        else:
-            columns[name] = [value for part in parts for value in to_list(part)]
+    columns = {name: concat_columns([chunk.columns[name] for chunk in chunks]) for name in chunks[0].columns}
     return Chunk(columns, sum(chunk.length for chunk in chunks), any(chunk.short for chunk in chunks))
+
+
+def concat_columns(parts: Sequence[Column]) -> Column:
+    """The values of all parts, in order: an array if all parts are arrays of one type."""
+    kinds = {None if isinstance(part, list) else part.type for part in parts}
+    if len(kinds) == 1 and None not in kinds:
+        return pa.concat_arrays(parts)
+    return [value for part in parts for value in to_list(part)]
 
 
 def lacks(values: Iterable[Any]) -> bool:

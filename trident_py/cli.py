@@ -211,9 +211,7 @@ def doctor(
     target: str | None, checkpoint: str | None, as_json: bool, settings: tuple[str, ...], full: bool, **spark: Any
 ) -> None:
     """Check that a topology can run on a cluster: its machines' packages, files, stores and clocks. Starts nothing."""
-    options = SparkOptions(**spark)
-    options.arguments()
-    examined = Run(target, False, checkpoint, False, as_json, "trident doctor", settings, full, options)
+    examined = Run(target, False, checkpoint, False, as_json, "trident doctor", settings, full, SparkOptions(**spark))
     examined.check()
 
     def body() -> int:

@@ -38,7 +38,7 @@ class Fields:
             if not isinstance(field, str) or not field.strip():
                 raise DefinitionError(f"a field name must be a string that is not blank, got {field!r}")
             name, _, ddl = field.strip().partition(" ")
-            if "," in _without_brackets(field):
+            if "," in field and "," in _without_brackets(field):
                 raise DefinitionError(f"{field!r} is one string, and so one field; give each field a string of its own")
             if name in names:
                 raise DefinitionError(f"duplicate field {name!r}")

@@ -25,9 +25,7 @@ class NodeContext:
 
     ``inputs``: the fields of each input. ``fields``: the output fields. ``wanted``: the output fields that a later
     node reads; the others need not be carried. ``consumed``: whether any node reads the output. ``state_name``: the
-    name of the state that it uses.
-    node reads; the others need not be carried. ``consumed``: whether any node reads the output. ``letters``: the dead
-    letters of a spout in this partition of the batch.
+    name of the state that it uses. ``letters``: the dead letters of a spout in this partition of the batch.
     """
 
     def __init__(

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..chunks import Chunk, Column, to_list, typed
+from ..chunks import Chunk, Column, concat_columns, to_list, typed
 from ..tuples import BatchId, Fields
 from .base import NodeContext, Processor
 from .multi import GroupedMultiProcessor, Joiner, MultiReduce
 
 ROWS = 65_536
-"""JoinedColumns tuples in one chunk."""
+"""Joined tuples in one chunk."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class JoinedColumns:
         assert spec.groups is not None
         self.spec = spec
         self.of_side = [[chunk for port, chunk in chunks if port == side] for side in range(len(spec.inputs))]
-        keys = [_together([chunk.columns[spec.groups[port][i]] for port, chunk in chunks])
+        keys = [concat_columns([chunk.columns[spec.groups[port][i]] for port, chunk in chunks])
                 for i in range(len(spec.groups[0]))]  # fmt: skip
         numbers = _numbered(keys)
         self.first = np.unique(numbers, return_index=True)[1]
@@ -137,7 +137,9 @@ class JoinedColumns:
             yield Chunk(ready, len(group[at : at + ROWS]))
 
     def _column(self, side: int | None, name: str) -> Column:
-        return self.keys[name] if side is None else _together([chunk.columns[name] for chunk in self.of_side[side]])
+        if side is None:
+            return self.keys[name]
+        return concat_columns([chunk.columns[name] for chunk in self.of_side[side]])
 
     def _indices(self, group: Any, within: Any, times: list[Any]) -> dict[int | None, Any]:
         """For each side the row of each joined tuple, -1 where the side is missing: the last side varies fastest."""
@@ -161,13 +163,6 @@ def _numbered(keys: list[Any]) -> Any:
         both = indices if numbers is None else numbers * len(encoded.dictionary) + indices
         numbers = pa.array(both).dictionary_encode().indices.to_numpy().astype(np.int64)
     return numbers
-
-
-def _together(columns: list[Column]) -> Column:
-    arrays = [column for column in columns if not isinstance(column, list)]
-    if len(arrays) == len(columns) and len({array.type for array in arrays}) == 1:
-        return pa.concat_arrays(arrays)
-    return [value for column in columns for value in to_list(column)]
 
 
 def _taken(column: Column, rows: Any) -> Column:

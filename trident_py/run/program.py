@@ -59,8 +59,6 @@ class BatchInfo:
 
     def share(self, spout: str, partition: int) -> Share:
         """What of a spout's partition takes part."""
-        if self.kept is None and not self.excluded and not self.asked:
-            return Share()
         kept = None if self.kept is None else self.kept.get(spout, {}).get(str(partition), [])
         place = (spout, partition)
         excluded = {row.index: row.digest for row in self.excluded if row.place == place}

@@ -13,7 +13,6 @@ from ..operations.base import TridentOperationContext
 from ..partitioning import Partitioner, Route
 from ..pickling import dumps
 from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
-from ..processors import Share
 from ..processors.base import NodeContext, Processor, no_collection
 from ..processors.spout import SpoutProcessor
 from ..spouts.coordination import Descriptor
@@ -116,7 +115,7 @@ class LevelTask:
             yield from self._drain()
         for stage in self.stages:
             if not (stage.commits or self.failed):
-                self._finish(stage)
+                self._finish(stage.nodes)
         if self.failed:
             self._measure()
         yield from self._drain()
@@ -132,7 +131,7 @@ class LevelTask:
         broken: set[TaskStage] = set()
         counted = self.failed
         for stage in [] if self.failed else self.stages:
-            if stage.commits and (not broken.isdisjoint(self.fed_by[stage]) or not self._finish(stage)):
+            if stage.commits and (not broken.isdisjoint(self.fed_by[stage]) or not self._finish(stage.nodes)):
                 broken.add(stage)
         if self.checks is not None and not self.failed:
             for difference in self.checks.end():
@@ -143,11 +142,10 @@ class LevelTask:
 
     def _end_dry(self) -> Iterator[Row]:
         """The end of an attempt that commits nothing: what finishes before the first commit finishes."""
-        plan, counted = self.program.lowered.plan, self.failed
+        unreached, counted = self.program.lowered.unreached, self.failed
         for stage in self.stages:
-            reached = [plan.by_id[node_id] for node_id in stage.nodes if node_id not in self.program.lowered.unreached]
             if stage.commits and not self.failed:
-                all(self._guard(node, self._processor(node).finish) for node in reached)
+                self._finish(node_id for node_id in stage.nodes if node_id not in unreached)
         if not counted:
             self._measure()
         yield from self._drain()
@@ -206,16 +204,13 @@ class LevelTask:
         )
         if isinstance(node, SpoutNode):
             info = self.program.spouts[self.spouts.index(node.id)]
-            share = partial(self._share, info.id)
+            share = lambda: self.batch.share(info.id, self.partition)  # noqa: E731
             return SpoutProcessor(info, context, self.partition, self._conf, share)
         assert isinstance(node, ProcessorNode)
         context.letters = lambda spout: self.batch.letters(spout, self.partition)
         if self.checks is not None:
             return self.checks.watch(node, context)
         return node.spec.make(context)
-
-    def _share(self, spout: str) -> Share:
-        return self.batch.share(spout, self.partition)
 
     def _conf(self) -> dict:
         return with_context(self.program.conf, run=self.batch.run, lineage=self.batch.lineage)
@@ -299,10 +294,10 @@ class LevelTask:
     def _report(self, node: Node, kind: str, value: Any) -> None:
         self.out.append((0, REPORT, dumps(NodeReport(node.id, self.partition, kind, value))))
 
-    def _finish(self, stage: TaskStage) -> bool:
+    def _finish(self, nodes: Iterable[int]) -> bool:
         """Finishes the nodes in order. Stops at the first that fails, and returns False."""
-        nodes = map(self.program.lowered.plan.by_id.__getitem__, stage.nodes)
-        return all(self._guard(node, self._processor(node).finish) for node in nodes)
+        found = map(self.program.lowered.plan.by_id.__getitem__, nodes)
+        return all(self._guard(node, self._processor(node).finish) for node in found)
 
     def _guard(self, node: Node, action: Callable[[], Any]) -> bool:
         """Runs user code. If it raises, records a failure of the node and returns False."""

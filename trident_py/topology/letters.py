@@ -11,6 +11,7 @@ from ..guarantees.replays import replay_of
 from ..plan import DRPCNode, Node, Plan, ProcessorNode, SpoutNode
 from ..processors import LETTER, DeadLetters
 from ..run.lowering import lower
+from ..run.poison import is_on
 from ..spouts.interfaces import NON_TRANSACTIONAL
 from ..spouts.sparkspout import SparkSpout
 from .graph import NodeHandle
@@ -41,7 +42,7 @@ class Lettered(NodeHandle):
 
 def check_poison(plan: Plan, conf: Mapping[str, Any] | None) -> None:
     """Called when a topology is submitted. Raises DefinitionError where ``topology.poison`` cannot keep its promise."""
-    if not (conf or {}).get(Config.TOPOLOGY_POISON):
+    if not is_on(conf or {}):
         return
     for component in plan.components():
         for node in component.nodes:

@@ -21,7 +21,7 @@ from .calls import OPERATIONS, KeepCall, Kind, NewStreamCall, PersistCall, Query
 from .objects import because
 from .places import Located, Told
 from .sections import unknown
-from .states import States
+from .states import States, is_name
 from .streams import Line, Said
 from .values import length, window
 
@@ -109,7 +109,7 @@ class Building:
 
     def _reference(self, place: Located) -> str:
         if not isinstance(place.value, str) or place.value not in self._lines:
-            raise unknown(place, lambda: list(self._lines), "stream")
+            raise unknown(place, self._lines, "stream")
         return place.value
 
     def _references(self, place: Located) -> list[str]:
@@ -211,7 +211,7 @@ class Building:
         return result
 
     def _asked_state(self, place: Located, factory: Any) -> TridentState:
-        if not self._states.is_name(place.value):
+        if not is_name(place.value):
             return self.topology.newStaticState(factory)
         return self._updated.get(place.value) or self._static[place.value]
 
@@ -234,13 +234,13 @@ class Building:
 def _asked(line: Line) -> list[Located]:
     """The places of the names of the states that a stream asks."""
     places = [place for said in line.operations if isinstance(said.call, QueryCall) for place in said.of(Kind.STATE)]
-    return [place for place in places if isinstance(place.value, str) and ":" not in place.value]
+    return [place for place in places if is_name(place.value)]
 
 
 def _updated(said: Said) -> str | None:
     """The name of the state that the call updates; None if it has no name."""
     value = said.call.state if isinstance(said.call, KeepCall | PersistCall) else None
-    return value if isinstance(value, str) and ":" not in value else None
+    return value if is_name(value) else None
 
 
 def _join_type(place: Located, value: list[str]) -> Any:

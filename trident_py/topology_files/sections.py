@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,8 +128,7 @@ def _gather(found: Sections, top: Located) -> None:
                 place.tell(f"this name is taken: {places[name].named}")
 
 
-def unknown(place: Located, names: Callable[[], list[str]], what: str) -> Told:
+def unknown(place: Located, names: Collection[str], what: str) -> Told:
     """Adds the problem of a name that leads to nothing; raise the result."""
-    known = names()
-    near = close(place.value, known) if isinstance(place.value, str) else ""
-    return place.refuse(f"no {what} {place.found}; there are: {', '.join(known) or 'none'}{near}")
+    near = close(place.value, names) if isinstance(place.value, str) else ""
+    return place.refuse(f"no {what} {place.found}; there are: {', '.join(names) or 'none'}{near}")

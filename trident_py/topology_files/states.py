@@ -25,17 +25,13 @@ class States:
             except Told:
                 continue
 
-    def is_name(self, value: Any) -> bool:
-        """Whether it is written as the name of a state."""
-        return isinstance(value, str) and ":" not in value
-
     def factory(self, place: Located) -> Any:
         """The factory of a name, of settings as in a states file, or of an object. Raises Told."""
-        if not self.is_name(place.value):
+        if not is_name(place.value):
             return self._made(place)
         name = place.value
         if name not in self._places:
-            raise unknown(place, lambda: list(self._places), "state")
+            raise unknown(place, self._places, "state")
         if name in self._under_way:
             raise place.refuse(f"the states refer to each other in a circle: {' -> '.join([*self._under_way, name])}")
         return self._named(name, self._places[name])
@@ -58,3 +54,8 @@ class States:
         if state is None:
             raise Told(place.named)
         return state.factory
+
+
+def is_name(value: Any) -> bool:
+    """Whether it is written as the name of a state; else it is an import path, or says what the state is."""
+    return isinstance(value, str) and ":" not in value

@@ -38,14 +38,17 @@ class SqlExpression(Columnar):
 
     def __call__(self, *arrays: Any) -> Any:
         """The result for arrays of the fields that it names, in the order of their first mention; for unit tests."""
-        names = list(dict.fromkeys(name for part in self.parts for name in columns_of(part.tree)))
-        found = self.columns(Fields(names), list(arrays), len(arrays[0]) if arrays else 1)
+        found = self.columns(Fields(self._fields()), list(arrays), len(arrays[0]) if arrays else 1)
         return found[0] if len(found) == 1 else tuple(found)
+
+    def _fields(self) -> list[str]:
+        """The fields that it names, in the order of their first mention."""
+        return list(dict.fromkeys(name for part in self.parts for name in columns_of(part.tree)))
 
     # -- when the topology is defined ---------------------------------------------------------------------------------
 
     def reads(self, fields: Fields) -> Fields:
-        wanted = list(dict.fromkeys(name for part in self.parts for name in columns_of(part.tree)))
+        wanted = self._fields()
         for name in wanted:
             if name not in fields:
                 raise DefinitionError(f"{self.name}: no field {name!r} here; there are: {', '.join(fields)}")

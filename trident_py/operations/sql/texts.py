@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import DefinitionError
-from .compiled import Compiled, Datum, by_value, strict, widened
+from .compiled import Compiled, Datum, by_value, eager, strict, widened
 from .kinds import BOOLEAN, STRING, VOID, shown
 from .tree import SqlCall
 
@@ -75,14 +75,10 @@ def part(call: SqlCall, args: list[Compiled]) -> Compiled:
 
 
 def joined(call: SqlCall, args: list[Compiled]) -> Compiled:
-    parts = texts(call, args)
-
     def kernel(*data: Datum) -> Datum:
         return pc.binary_join_element_wise(*data, pa.scalar("", STRING), null_handling="emit_null")
 
-    return Compiled(
-        STRING, lambda rows: kernel(*(each.run(rows) for each in parts)), any(each.fallible for each in parts)
-    )
+    return eager(STRING, kernel, texts(call, args))
 
 
 def replaced(call: SqlCall, args: list[Compiled]) -> Compiled:

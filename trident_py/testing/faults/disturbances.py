@@ -20,7 +20,6 @@ from .points import IN_STATE, LINE, FaultCase, Point
 from .tripwire import Tripwire
 
 CUTS = ("before", "during", "lost", "after")
-LOG = {"local": "*/batches.json", "spark": "*/commits/*"}
 STARTS = 3
 LATE = 0.3
 
@@ -83,11 +82,10 @@ class Trial:
         """Starts the topology until it ends without an error. Raises NeverEnds."""
         errors: list[str] = []
         while len(errors) < STARTS:
-            driving = self.drivers.run(self.run(**more))
-            outcome = driving.outcome
-            if outcome is not None and not outcome.error:
+            outcome = self.drivers.run(self.run(**more)).ending
+            if not outcome.error:
                 return outcome
-            errors.append("the process died" if outcome is None else outcome.error)
+            errors.append(outcome.error)
         raise NeverEnds(f"{STARTS} starts after the disturbance all failed, the last one with: {errors[-1]}")
 
 
@@ -100,8 +98,8 @@ def _killed(trial: Trial) -> Outcome:
 
 def _failed(trial: Trial) -> Outcome:
     """At the point FailedException is raised: the same process replays the batch."""
-    outcome = trial.disturbed("fail").outcome
-    return outcome if outcome is not None and not outcome.error else trial.to_its_end()
+    outcome = trial.disturbed("fail").ending
+    return trial.to_its_end() if outcome.error else outcome
 
 
 def _other_content(trial: Trial) -> Outcome:
@@ -113,11 +111,10 @@ def _other_content(trial: Trial) -> Outcome:
 def _other_partitions(trial: Trial) -> Outcome:
     """Killed; started again with one partition more everywhere. A refusal in words is an answer, too."""
     trial.disturbed("kill")
-    outcome = trial.drivers.run(trial.run(wider=True)).outcome
-    if outcome is not None and not outcome.error:
+    outcome = trial.drivers.run(trial.run(wider=True)).ending
+    if not outcome.error:
         return outcome
-    said = "the process died" if outcome is None else outcome.error
-    trial.notes.append(f"other partition counts are refused: {said}")
+    trial.notes.append(f"other partition counts are refused: {outcome.error}")
     return trial.to_its_end()
 
 
@@ -147,10 +144,10 @@ def _cut(when: str) -> Callable[[Trial], Outcome]:
             proxy.cut_on(commit_of(trial.url), when)
             driving.go_on()
             driving.wait()
-            outcome = driving.outcome
+            outcome = driving.ending
             if not proxy.cuts:
                 raise NotReached(f"after {trial.case.point} no COMMIT was sent through the URL that build got")
-        return outcome if outcome is not None and not outcome.error else trial.to_its_end()
+        return trial.to_its_end() if outcome.error else outcome
 
     return cut
 

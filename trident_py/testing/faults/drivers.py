@@ -17,9 +17,10 @@ from typing import Any, Self
 import cloudpickle
 
 from ...errors import DefinitionError, TridentError
+from ...pickling import by_value
 from . import nursery
 from .driving import Build, Outcome, Readings, Run
-from .tripwire import GO, HIT, REACHED
+from .tripwire import GO, HIT
 
 PATIENCE = 180.0
 KILLED = -signal.SIGKILL
@@ -40,9 +41,9 @@ class Drivers:
         self._open([])
         return self
 
-    def _open(self, by_value: list[ModuleType]) -> None:
+    def _open(self, shipped: list[ModuleType]) -> None:
         served = self.folder / "served"
-        served.write_bytes(_served(self._build, self._readings, by_value))
+        served.write_bytes(_served(self._build, self._readings, shipped))
         self.log = self.folder / "log"
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -56,7 +57,7 @@ class Drivers:
         modules = _modules(self._build, self._readings)
         self.close()
         self._told = []
-        if "ModuleNotFoundError" in " ".join(first) and not by_value and modules:
+        if "ModuleNotFoundError" in " ".join(first) and not shipped and modules:
             self._open(modules)
             return
         said = ast.literal_eval(first[1]) if len(first) > 1 else self.log.read_text()[-2000:]
@@ -149,6 +150,11 @@ class Driving:
         outcome: Outcome = pickle.loads(self.run.outcome.read_bytes())
         return outcome
 
+    @property
+    def ending(self) -> Outcome:
+        """As `outcome`; of a killed process, too."""
+        return self.outcome or Outcome("the process died")
+
     def until_hit(self, seconds: float = PATIENCE) -> bool:
         """Waits until the run is held at its point. False if it has ended before."""
         until = time.monotonic() + seconds
@@ -169,20 +175,11 @@ def was_hit(folder: Path) -> bool:
     return (folder / HIT).exists()
 
 
-def recorded(folder: Path) -> bool:
-    return (folder / REACHED).exists()
-
-
-def _served(build: Build | str, readings: Readings, by_value: list[ModuleType]) -> bytes:
-    for module in by_value:
-        cloudpickle.register_pickle_by_value(module)
-    try:
+def _served(build: Build | str, readings: Readings, modules: list[ModuleType]) -> bytes:
+    path = [str(Path(entry or ".").resolve()) for entry in sys.path]
+    with by_value(modules):
         made = build if isinstance(build, str) else cloudpickle.dumps(build)
-        path = [str(Path(entry or ".").resolve()) for entry in sys.path]
         return pickle.dumps({"build": made, "readings": cloudpickle.dumps(dict(readings)), "path": path})
-    finally:
-        for module in by_value:
-            cloudpickle.unregister_pickle_by_value(module)
 
 
 def _modules(build: Build | str, readings: Readings) -> list[ModuleType]:

@@ -163,9 +163,10 @@ def _promises(topology: Topology, conf: dict, readings: Readings) -> tuple[Promi
     for program in compile_plan(topology.plan, conf):
         for node, state in program.lowered.plan.updates():
             partitions[labels[state.name]] = program.lowered.partitions[node.id]
-    made = []
+    made, factories = [], _factories(topology)
     for row in guarantees(topology.plan, conf):
-        name, factory = labels[row.state], _factories(topology)[labels[row.state]]
+        name = labels[row.state]
+        factory = factories[name]
         readable = name in readings or isinstance(factory, Shows)
         made.append(Promise(name, row.guarantee, row.reason, partitions[name], needs_of(factory).home, readable))
     return tuple(made)

@@ -13,7 +13,7 @@ from ...errors import TridentError
 from .comparing import Discrepancy, compare
 from .disturbances import FAULTS, NeverEnds, NotReached, Trial, carry_out
 from .drivers import Drivers
-from .driving import Contents, Outcome, Promise, Readings, Run
+from .driving import Contents, Outcome, Promise, Run
 from .feeding import Feed
 from .places import Places, StorePlace, has_proxy, name_of
 from .points import IN_STATE, LINE, FaultCase, Point
@@ -83,7 +83,6 @@ class Laboratory:
     stores: dict[str, StorePlace]
     cluster: str = "local"
     conf: tuple[tuple[str, Any], ...] = ()
-    readings: Readings = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def reference(self, store: str, feed: Feed) -> Reference:
@@ -98,10 +97,9 @@ class Laboratory:
         folder = self._folder()
         with self.places.empty(self.stores[store], folder) as url:
             run = Run(str(folder), url, feed, Tripwire(str(folder), True), 1, self.cluster, self.conf)
-            outcome = self.drivers.run(run, warm=True).outcome
-            if outcome is None or outcome.error:
-                said = "its process died" if outcome is None else outcome.error
-                raise Undisturbed(f"undisturbed, on {store}, the run fails: {said}")
+            outcome = self.drivers.run(run, warm=True).ending
+            if outcome.error:
+                raise Undisturbed(f"undisturbed, on {store}, the run fails: {outcome.error}")
             points, proxied = tuple(reached(folder)), has_proxy(url)
         shutil.rmtree(folder, ignore_errors=True)
         return Reference(feed, points, outcome.contents, outcome.promises, frozenset(), proxied)
