@@ -47,6 +47,7 @@ LAYERS = [
     {"run/batch_loop", "explain"},
     {"drpc"},
     {"topology"},
+    {"checkpoints"},
     {"local", "spark"},
     {"testing"},
     {"display"},

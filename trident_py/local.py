@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import uuid
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 from . import home
-from .canonical import SET_ORDER
+from .checkpoints.kinds import LOCAL, require_kind
+from .checkpoints.local import local_folder, open_checkpoint
 from .context import with_context
 from .drpc.functions import functions_of
-from .errors import DefinitionError, TridentError
+from .errors import DefinitionError, LineageError, TridentError
 from .guarantees.table import trusted
 from .guarantees.tracing import by_hash_seed
-from .run.agreement import Seeded, Standing
+from .run.agreement import Standing
 from .run.batch_loop import BatchLoop
-from .run.deciding import DECIDED
-from .run.opening import SETTLED
 from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
 from .run.progress import Requests, RunningTopology, kill, log
 from .run.task import run_attempt
 from .run.worker_memory import end_run, task_for
 from .spouts.coordination import Coordination, Descriptor
-from .spouts.metadata import FileMetadataStore, MemoryMetadataStore, MetadataStore
+from .spouts.metadata import MetadataStore
 from .topology import Topology
 from .topology.topology import check_submission
 
 IDLE_SECONDS = 0.005
-ORDER = "order"
-
-
-def _own_seed() -> str:
-    """The PYTHONHASHSEED of this process; "" if it is random."""
-    seed = os.environ.get("PYTHONHASHSEED", "")
-    return seed if seed.isdigit() else ""
 
 
 class LocalCluster:
@@ -64,12 +56,15 @@ class LocalCluster:
         """Starts the topology and returns at once.
 
         Raises DefinitionError, before it starts anything, if the topology cannot run, if a setting is invalid, or if a
-        state is below ``conf["topology.guarantee"]``. The logger ``trident_py`` logs the guarantees at INFO.
+        state is below ``conf["topology.guarantee"]``; LineageError if the checkpoint is one of Spark. The logger
+        ``trident_py`` logs the guarantees at INFO.
         """
         check_submission(name, conf, topology)
         run = f"{name}-{uuid.uuid4().hex[:12]}"
         settings = with_context(conf or {}, topology=name, run=run, home=None)
         programs = compile_plan(topology.plan, settings)
+        for program in programs if self.checkpoints is not None else ():
+            require_kind(local_folder(str(self.checkpoints), name, program.component), LOCAL)
         functions = functions_of(topology.plan, settings)
         running = LocalRunningTopology(name, run, programs, self.checkpoints, functions)
         if functions is not None:
@@ -117,67 +112,60 @@ class LocalComponent:
 
     def __init__(self, program: Program, running: RunningTopology, run: str, checkpoints: str | None) -> None:
         self.running = running
-        folder = f"{checkpoints}/{program.conf['topology.name']}/{program.component}"
-        self.store: MetadataStore = MemoryMetadataStore() if checkpoints is None else FileMetadataStore(folder)
-        self.where = "in memory" if checkpoints is None else folder
+        topology = program.conf["topology.name"]
+        folder = None if checkpoints is None else local_folder(checkpoints, topology, program.component)
+        self.checkpoint = open_checkpoint(folder, topology)
+        self.store: MetadataStore = self.checkpoint.store
         self.program = replace(program, conf=with_context(program.conf, metadata=self.store))
         self.run_id = run
 
     def run(self) -> None:
         """Runs batch after batch until the spouts are exhausted or the run is stopped."""
-        coordination = Coordination(self.program.spouts, self.program.conf, self.store, self._reported)
+        with closing(self.checkpoint):
+            coordination = Coordination(self.program.spouts, self.program.conf, self.store, self._reported)
+            try:
+                self._run_batches(coordination)
+                self.checkpoint.keep_order(inside=False)
+            finally:
+                coordination.close()
+
+    def _run_batches(self, coordination: Coordination) -> None:
+        loop = BatchLoop(self.program, coordination, self.running, self.run_id)
+        loop.begun = self.checkpoint.begun
+        txid, last = self._opened(loop), self.checkpoint.last()
+        metadata, begun = None if last is None else last["metadata"], self.checkpoint.planned(txid + 1)
+        coordination.restore(txid, metadata, begun)
+        self.running.event(self.program.component, "started", txid, None)
+        while not self.running.stopping.is_set() and (begun or not coordination.exhausted(txid + 1)):
+            self.checkpoint.check()
+            if not (begun or coordination.ready(txid + 1)):
+                self.running.stopping.wait(IDLE_SECONDS)
+                continue
+            txid, begun = txid + 1, None
+            metadata = loop.run(txid, self._execute, metadata)
+            self.checkpoint.over(txid, metadata)
+
+    def _opened(self, loop: BatchLoop) -> int:
+        """Opens the states and takes the checkpoint; returns the last committed txid. A start that is refused changes
+        nothing, unless an older driver goes on meanwhile: then the checkpoint must be taken from it to compare."""
         try:
-            loop = BatchLoop(self.program, coordination, self.running, self.run_id)
-            loop.begun = self._begun
-            last = self.store.previous("batches", 2**62)
-            standing = self._standing(last)
-            txid = loop.open(standing).txid
-            self._compare_order(standing)
-            self._keep_order({"order": SET_ORDER, "seed": _own_seed()})
-            metadata, begun = None if last is None else last["metadata"], self._planned(txid)
-            coordination.restore(txid, metadata, begun)
-            self.running.event(self.program.component, "started", txid, None)
-            while not self.running.stopping.is_set() and (begun or not coordination.exhausted(txid + 1)):
-                if not (begun or coordination.ready(txid + 1)):
-                    self.running.stopping.wait(IDLE_SECONDS)
-                    continue
-                txid, begun = txid + 1, None
-                metadata = loop.run(txid, self._execute, metadata)
-                self._save(txid, metadata)
-            self._keep_order(None)
-        finally:
-            coordination.close()
+            loop.examine(self.checkpoint.standing(self._by_seed))
+        except LineageError:
+            if not self.checkpoint.moved():
+                raise
+        self.checkpoint.take()
+        standing = self.checkpoint.standing(self._by_seed)
+        txid = loop.open(standing).txid
+        self._compare_order(standing)
+        self.checkpoint.keep_order(inside=True)
+        return txid
 
-    def _standing(self, last: dict | None) -> Standing:
-        """The content of the checkpoint before this start."""
-        record, topology = self.store.get(SETTLED, 0), self.program.conf["topology.name"]
-        if record is None:
-            return Standing.new(self.where, topology)
-        txid = record["base"] if last is None else last["txid"]
-        begun = self.store.get("begun", txid + 1) is not None
-        decided = self.store.get(DECIDED, txid + 1) is not None
-        return Standing(self.where, topology, record, record["lineage"], txid, begun, decided, self._seeded(begun))
-
-    def _planned(self, txid: int) -> dict | None:
-        """The metadata of the batch after this txid, if that batch has begun and a spout has metadata of it."""
-        begun = self.store.get("begun", txid + 1)
-        return begun if begun is not None and any(value is not None for value in begun.values()) else None
-
-    def _other_order(self) -> dict | None:
-        """The record of a process with another hash seed that ended in the middle of a batch; None if there is none."""
-        record: dict | None = self.store.get(ORDER, 0)
-        return record if record is not None and record["order"] != SET_ORDER else None
-
-    def _seeded(self, begun: bool) -> Seeded | None:
-        other = self._other_order() if begun else None
-        if other is None:
-            return None
-        operation = by_hash_seed(self.program.lowered.plan, trusted(self.program.conf))
-        return Seeded(operation, other["seed"]) if operation else None
+    def _by_seed(self) -> str:
+        return by_hash_seed(self.program.lowered.plan, trusted(self.program.conf)) or ""
 
     def _compare_order(self, standing: Standing) -> None:
         """Warns if a process with another order of sets may have begun the next batch."""
-        if standing.begun and self._other_order() is not None:
+        if standing.begun and self.checkpoint.other_order() is not None:
             txid = standing.committed + 1
             text = (
                 f"a process with another hash seed may have begun batch {txid} and ended before its commit: results "
@@ -186,22 +174,6 @@ class LocalComponent:
             )
             log.warning("%s", text)
             self.running.event(self.program.component, "reported", txid, None, text)
-
-    def _keep_order(self, order: dict | None) -> None:
-        """Records this process's order of sets while it may be in the middle of a batch; None after that."""
-        if self.store.get(ORDER, 0) != order:
-            self.store.put(ORDER, 0, order)
-
-    def _begun(self, txid: int, metadata: dict) -> None:
-        """Called before a batch is emitted. Records its metadata, because a restart must not change a batch that states
-        may have written. If a state holds a batch without this record, another copy of the checkpoint wrote it."""
-        if self.store.get("begun", txid) != metadata:
-            self.store.put("begun", txid, metadata)
-            self.store.cleanup_before("begun", txid)
-
-    def _save(self, txid: int, metadata: dict) -> None:
-        self.store.put("batches", txid, {"txid": txid, "metadata": metadata})
-        self.store.cleanup_before("batches", txid)
 
     def _reported(self, spout: str, error: BaseException) -> None:
         self.running.event(self.program.component, "reported", None, None, f"spout {spout}: {error!r}")

@@ -14,9 +14,11 @@ from typing import Any
 
 from states.sql import store as stores_of_sql
 from trident_py import LocalCluster, TopologyError
+from trident_py.context import with_context
 
+from .disk import kill_before
 from .readings import Readings
-from .steps import Fault, Hook, use
+from .steps import DriverSteps, Fault, Hook, use
 from .stores import EXACT, build
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +28,7 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 
 @dataclass(frozen=True)
 class Start:
-    """One start of a driver: what it runs, and what happens to it."""
+    """One start of a driver: what it runs, and what happens to it. ``disk_call``: see `disk.kill_before`."""
 
     url: str
     folder: Path
@@ -39,6 +41,7 @@ class Start:
     lock_seconds: float = 60.0
     checkpoints: str = "checkpoints"
     file_limit: int | None = None
+    disk_call: int | None = None
 
     def topology(self) -> Any:
         return build(self.url, Readings(self.seed), self.last, self.partitions, self.only)
@@ -68,6 +71,12 @@ class Driver:
                 return "at"
         self.process.join(PATIENCE)
         return ""
+
+    def until(self, *event: Any) -> None:
+        """Reads until it tells this, as far as it is given."""
+        while self.told[-1:] == [] or self.told[-1][: len(event)] != event:
+            assert self.pipe.poll(PATIENCE), self.told[-3:]
+            self.told.append(self.pipe.recv())
 
     def go_on(self) -> None:
         self.pipe.send("go on")
@@ -101,6 +110,8 @@ def drive(start: Start, pipe: Any) -> None:
     stores_of_sql.LOCK_SECONDS = start.lock_seconds
     if start.file_limit is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (start.file_limit, start.file_limit))
+    if start.disk_call is not None:
+        kill_before(start.disk_call, 2000)
     hook = Hook(start.faults, pipe)
     use(hook)
 
@@ -113,7 +124,7 @@ def drive(start: Start, pipe: Any) -> None:
     try:
         topology = start.topology()
         with LocalCluster(str(start.folder / start.checkpoints)) as cluster:
-            running = cluster.submitTopology("faults", dict(start.conf), topology)
+            running = cluster.submitTopology("faults", with_context(dict(start.conf), watcher=DriverSteps()), topology)
             running.addListener(listen)
             running.awaitTermination()
         pipe.send(("done", running.txid))

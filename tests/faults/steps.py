@@ -7,6 +7,8 @@
     committed   COMMIT is answered, in this partition
     publish     all partitions have committed, the driver is about to tell the state
     published   the driver has told the state
+    described   the batch is described, the checkpoint has not got it
+    recorded    the checkpoint has the description, nothing is emitted
     over        the batch is over, the checkpoint has not got it
     statement   before the n-th statement of a partition's transaction, or of `publish` (partition -1)
 """
@@ -89,6 +91,14 @@ def use(hook: Hook) -> None:
     Store.take = lambda store: Counted(take(store))  # type: ignore[method-assign, return-value]
     alive = Store.give
     Store.give = lambda store, counted: alive(store, getattr(counted, "inner", counted))  # type: ignore[method-assign]
+
+
+class DriverSteps:
+    """The watcher of a run (`trident_py.steps`): passes on what the driver does around a batch."""
+
+    def at(self, step: str, name: str, partition: int, txid: int) -> None:
+        if step in ("described", "recorded"):
+            HOOK.at(step, "", DRIVER, txid)
 
 
 class Counted:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from trident_py import TopologyError
+from trident_py.checkpoints.local import ORDER
 from trident_py.errors import LineageError
-from trident_py.local import ORDER
 from trident_py.run import agreement, opening
 from trident_py.run.agreement import Relation
-from trident_py.spouts import FileMetadataStore
+from trident_py.spouts.journal import JournalMetadataStore
 
 from . import backups
 from .readings import Fold, Readings
@@ -91,7 +91,9 @@ class World:
     def begun_under(self, seed: str) -> None:
         """The process that began the batch in the checkpoint had this hash seed; "" stands for one that Python drew."""
         for folder in self.checkpoints.glob("*/*"):
-            FileMetadataStore(folder).put(ORDER, 0, {"order": "another", "seed": seed})
+            store = JournalMetadataStore(folder)
+            store.put(ORDER, 0, {"order": "another", "seed": seed})
+            store.close()
 
     def lose(self) -> Path:
         """The checkpoint is away; where to."""

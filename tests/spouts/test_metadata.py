@@ -10,6 +10,7 @@ import pytest
 
 from trident_py.errors import SpoutError, ZombieError
 from trident_py.spouts import FileMetadataStore, MemoryMetadataStore
+from trident_py.spouts.journal import JournalMetadataStore
 from trident_py.spouts.versions import VersionedMetadataStore
 
 
@@ -67,22 +68,26 @@ HADOOP = [
 ]
 
 
-@pytest.fixture(params=["file", "versions", *HADOOP])
+@pytest.fixture(params=["file", "journal", "versions", *HADOOP])
 def stores(request, tmp_path):
     """Makes stores that share one folder, as drivers do."""
     if request.param == "file":
         return lambda: FileMetadataStore(tmp_path / "meta")
+    if request.param == "journal":
+        return lambda: JournalMetadataStore(tmp_path / "meta")
     if request.param == "versions":
         return lambda: VersionedMetadataStore(LinkedFiles(tmp_path / "meta"))
     return in_hadoop(request.param, request)
 
 
-@pytest.fixture(params=["memory", "file", "versions", *HADOOP])
+@pytest.fixture(params=["memory", "file", "journal", "versions", *HADOOP])
 def store(request, tmp_path):
     if request.param == "memory":
         return MemoryMetadataStore()
     if request.param == "file":
         return FileMetadataStore(tmp_path / "meta")
+    if request.param == "journal":
+        return JournalMetadataStore(tmp_path / "meta")
     if request.param == "versions":
         return VersionedMetadataStore(LinkedFiles(tmp_path / "meta"))
     return in_hadoop(request.param, request)()

@@ -103,9 +103,9 @@ class BatchLoop:
         Stopped if the run is stopped meanwhile.
         """
         self.lineage = standing.lineage
-        patience, store = patience_of(self.program, self.running), RunContext.of(self.program.conf).metadata
+        store = RunContext.of(self.program.conf).metadata
         digests, warning = compare(self.program.lowered.plan, self.program.conf, standing, store)
-        opening = Opening(self.program, self.participants, patience, store, standing)
+        opening = self._opening(standing)
         agreed, generations = opening.open()
         self.generations = generations
         self.publisher.open(generations)
@@ -116,6 +116,15 @@ class BatchLoop:
         self.poison.open(agreed.txid, self.run_id, standing.begun and not opening.untouched(agreed.txid))
         self._step("opened", agreed.txid)
         return agreed
+
+    def examine(self, standing: Standing) -> None:
+        """Raises LineageError as `open` does. Changes nothing, in no store and not in the checkpoint."""
+        compare(self.program.lowered.plan, self.program.conf, standing, RunContext.of(self.program.conf).metadata)
+        self._opening(standing).examine()
+
+    def _opening(self, standing: Standing) -> Opening:
+        patience, store = patience_of(self.program, self.running), RunContext.of(self.program.conf).metadata
+        return Opening(self.program, self.participants, patience, store, standing)
 
     def run(self, txid: int, execute: Execute, previous: dict | None = None, carried: bool = False) -> dict:
         """Runs one batch until it is committed and returns its metadata.

@@ -41,8 +41,7 @@ class Opening:
         Raises LineageError if a store disagrees, StateError if a store stays unavailable, Stopped if the run is stopped
         meanwhile. An older driver may write until the fences are raised, so the stores are asked again after that.
         """
-        check_spouts(self.program.conf, self.standing, self._spouts())
-        agreed = self._agreed()
+        agreed = self.examine()
         generations = self._raised(agreed)
         while (again := self._agreed()) != agreed:
             agreed, generations = again, self._raised(again)
@@ -50,6 +49,11 @@ class Opening:
         if record != self.standing.record:
             self.store.put(SETTLED, 0, record)
         return agreed, generations
+
+    def examine(self) -> Agreed:
+        """Asks all states and compares. Raises as `open` does, and changes nothing."""
+        check_spouts(self.program.conf, self.standing, self._spouts())
+        return self._agreed()
 
     def untouched(self, txid: int) -> bool:
         """Whether no state holds anything of a batch after this txid. False for a state whose store cannot tell."""

@@ -11,9 +11,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import socket
-import sys
 import uuid
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,19 +18,19 @@ from urllib.parse import quote
 
 from pyspark.sql import SparkSession
 
-from ..errors import LineageError, ZombieError
+from ..checkpoints.holding import Holding
+from ..checkpoints.kinds import LOCAL, other_kind
+from ..errors import LineageError
 from ..run.agreement import BASE, Standing
 from ..run.deciding import DECIDED
 from ..run.opening import SETTLED
-from ..spouts.metadata import FileMetadataStore, SharedMetadataStore, other_driver
+from ..spouts.journal import JOURNAL
+from ..spouts.metadata import DRIVER, FileMetadataStore, SharedMetadataStore
 from ..spouts.versions import VersionedMetadataStore
 from .hadoop_folder import HadoopFolder
 from .session import LOCAL_CHECKPOINT
 
 log = logging.getLogger("trident_py")
-
-DRIVER = "driver"  # the checkpoint's path for the driver that has it, and what the last two batches read
-TRIES = 5
 
 
 class Place(Protocol):
@@ -116,7 +113,7 @@ class Checkpoint:
         self.location = location
         self.settings = settings
         self._place = place
-        self._driver = {"host": socket.gethostname(), "pid": os.getpid(), "id": uuid.uuid4().hex}
+        self._holding = Holding(store, place.where)
 
     @property
     def where(self) -> str:
@@ -136,8 +133,16 @@ class Checkpoint:
         """Whether Spark has recorded this batch as committed."""
         return self._place.exists(f"commits/{batch_id}")
 
+    def require_kind(self) -> None:
+        """Raises LineageError if it is a checkpoint of LocalCluster."""
+        if self._place.exists(JOURNAL):
+            raise other_kind(self.where, LOCAL)
+
     def standing(self, topology: str) -> Standing:
-        """The content of the checkpoint before this start. Raises LineageError if a part of it is missing."""
+        """The content of the checkpoint before this start. Raises LineageError if a part of it is missing, or if it is
+        one of LocalCluster."""
+        self._holding.begin()
+        self.require_kind()
         record = self.store.get(SETTLED, 0)
         if record is None:
             if not self.is_new:
@@ -156,34 +161,20 @@ class Checkpoint:
         return Standing(self.where, topology, record, lineage, txid, begun, decided)
 
     def take(self) -> None:
-        """Called once by a driver that has opened all states: it has the checkpoint from now on, and an older driver is
-        refused at its next `check`. Corrects offsets that an older driver has written too late.
-
-        Raises ZombieError if another driver starts at the same moment.
-        """
-        for last in reversed(range(TRIES)):
-            newest = self.store.previous(DRIVER, sys.maxsize) or {"batch": -1}
-            try:
-                self.store.put(DRIVER, newest["batch"] + 1, {**newest, "driver": self._driver})
-                break
-            except ZombieError:
-                if not last:
-                    raise
-                self.store.reread(DRIVER)
+        """Called once by a driver that has opened all states: see `Holding`. Corrects offsets that an older driver has
+        written too late."""
+        newest = self._holding.take()
         if not self._place.renames:
             for batch in (newest["batch"] - 1, newest["batch"]):
                 self._correct(batch)
 
     def check(self) -> None:
         """Called before a batch is planned. Raises ZombieError if another driver has taken the checkpoint since."""
-        if not self.store.changed(DRIVER):
-            return
-        self.store.reread(DRIVER)
-        other = (self.store.previous(DRIVER, sys.maxsize) or {}).get("driver", {})
-        raise other_driver(
-            f" {self.where}: process {other.get('pid')} on host {other.get('host')} has taken it over since this one "
-            "started. Nothing more is written"
-        )
+        self._holding.check()
+
+    def close(self) -> None:
+        """Called when the component ends."""
+        self.store.close()
 
     def begin(self, batch_id: int, offsets: Any) -> None:
         """Called when Spark has logged a batch, before anything is emitted. ``offsets()`` is the text that it logged.
@@ -192,7 +183,7 @@ class Checkpoint:
         counts is kept here, by the one driver that `VersionedMetadataStore` lets write. Raises ZombieError for others.
         """
         if not self._place.renames:
-            record = {"batch": batch_id, "driver": self._driver, "offsets": offsets()}
+            record = {"batch": batch_id, "driver": self._holding.driver, "offsets": offsets()}
             self.store.put(DRIVER, batch_id + 1, record)
             self.store.cleanup_before(DRIVER, batch_id)
 

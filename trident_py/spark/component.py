@@ -63,6 +63,7 @@ class SparkComponent:
         self.run_id = run
         self.key = f"{run}/{program.component}"
         self.title = f"{program.conf['topology.name']}/{program.component}"
+        checkpoint.require_kind()
         self.store = checkpoint.store
         self.program = replace(program, conf=with_context(program.conf, metadata=self.store))
         sent = pickled(with_streamed_spouts(self._for_workers(program)), spark)
@@ -99,6 +100,7 @@ class SparkComponent:
             self._wake.set()
             home.forget(self.key)
             coordination.close()
+            self.checkpoint.close()
 
     def wake(self) -> None:
         """Called when the run is being stopped."""

@@ -11,13 +11,17 @@ import contextlib
 import fcntl
 import json
 import os
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 from urllib.parse import quote, unquote
 
 from ..errors import SpoutError, ZombieError
+
+DRIVER = "driver"  # the checkpoint's path for the driver that has it; on Spark also for what the last two batches read
+TRIES = 5
 
 
 class MetadataStore(Protocol):
@@ -47,6 +51,15 @@ def other_driver(seen: str) -> ZombieError:
     return ZombieError(
         f"another driver runs on the checkpoint{seen}. Run one driver per checkpoint, or give the other topology "
         "another name"
+    )
+
+
+def taken_by(where: str, record: dict | None) -> ZombieError:
+    """The error for a driver whose checkpoint another one has taken. ``record``: who, as `DRIVER` has it."""
+    other = (record or {}).get("driver", {})
+    return other_driver(
+        f" {where}: process {other.get('pid')} on host {other.get('host')} has taken it over since this one "
+        "started. Nothing more is written"
     )
 
 
@@ -87,6 +100,10 @@ class MemoryMetadataStore:
         with self._lock:
             self._write(path, self._read(path) | {txid: json.loads(text)})
 
+    def note(self, path: str, txid: int, value: Any) -> None:
+        """As `put`. A store may make it durable later; see `trident_py.spouts.journal`."""
+        self.put(path, txid, value)
+
     def has_later(self, path: str, txid: int) -> bool:
         with self._lock:
             return any(stored > txid for stored in self._read(path))
@@ -126,6 +143,10 @@ class MemoryMetadataStore:
 class SharedMetadataStore(MemoryMetadataStore):
     """Keeps metadata where another driver may write too: a write over what that one has written is refused."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._running: IO[str] | None = None
+
     def reread(self, path: str) -> None:
         """Reads the path anew at its next use: what another driver has written then counts as read."""
         with self._lock:
@@ -136,6 +157,37 @@ class SharedMetadataStore(MemoryMetadataStore):
         with self._lock:
             self._read(path)
             return self._differs(path)
+
+    def newest(self, path: str) -> Any:
+        """The path's value of the highest txid, as it is stored now; None if there is none."""
+        self.reread(path)
+        return self.previous(path, sys.maxsize)
+
+    def seize(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None:
+        """Writes the txid and value that ``change`` makes of the path's newest entries, also over another driver's.
+
+        Raises ZombieError if another driver writes the path at the same moment.
+        """
+        for last in reversed(range(TRIES)):
+            try:
+                with self._lock:
+                    self.put(path, *change(dict(self._read(path))))
+                return
+            except ZombieError:
+                if not last:
+                    raise
+                self.reread(path)
+
+    def close(self) -> None:
+        """Called when the run ends."""
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+    def occupy(self, alone: bool = False) -> bool:
+        """Says, as long as this process lives, that it uses the folder. Returns False if a process uses it ``alone``,
+        or if this one wants to and another process uses it. A folder of another machine cannot tell."""
+        return True
 
     def _differs(self, path: str) -> bool:
         """Whether what is stored is not what was read."""
@@ -154,7 +206,12 @@ class FileMetadataStore(SharedMetadataStore):
         super().__init__()
         self._texts: dict[str, str | None] = {}
         self._folder = Path(folder)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder)
+
+    def occupy(self, alone: bool = False) -> bool:
+        if self._running is None:
+            self._running = occupied(self._folder, alone)
+        return self._running is not None
 
     def _differs(self, path: str) -> bool:
         return _text(self._file(path)) != self._texts.get(path)
@@ -185,7 +242,7 @@ class FileMetadataStore(SharedMetadataStore):
                 out.flush()
                 os.fsync(out.fileno())
             scratch.replace(file)
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
         self._entries[path], self._texts[path] = entries, text
 
     @contextlib.contextmanager
@@ -199,6 +256,26 @@ class FileMetadataStore(SharedMetadataStore):
         return [unquote(file.name.removesuffix(".json")) for file in self._folder.glob("*.json")]
 
 
+def occupied(folder: Path, alone: bool) -> IO[str] | None:
+    """The folder's file ``running``, locked until it is closed or the process ends; None if that cannot be. Processes
+    that do not want it ``alone`` share it."""
+    file = (folder / "running").open("w")
+    try:
+        fcntl.flock(file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
+
+
+def make_folder(folder: Path) -> None:
+    """Makes the folder and those around it, so that they are there after a power loss too."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        sync_folder(each.parent)
+
+
 def _text(file: Path) -> str | None:
     try:
         return file.read_text(encoding="utf-8")
@@ -206,7 +283,7 @@ def _text(file: Path) -> str | None:
         return None
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # some file systems refuse to sync a folder
