@@ -53,7 +53,7 @@ LAYERS = [
     {"display"},
     {"topology_files"},
     {"cli_spark", "cli_targets"},
-    {"cli_states", "cli_doctor", "cli_drpc", "cli_project"},
+    {"cli_states", "cli_checkpoint", "cli_doctor", "cli_drpc", "cli_project"},
     {"events"},
     {"cli"},
 ]

@@ -19,6 +19,7 @@ from typing import Any
 import click
 
 from .blame import blame, describe_error
+from .cli_checkpoint import checkpoint
 from .cli_doctor import tell_health
 from .cli_drpc import drpc_client, serve_on, serve_options, served, tell_server
 from .cli_project import init, print_schema
@@ -46,6 +47,7 @@ def trident() -> None:
 
 trident.add_command(states)
 trident.add_command(check)
+trident.add_command(checkpoint)
 trident.add_command(events)
 trident.add_command(drpc_client)
 trident.add_command(init)

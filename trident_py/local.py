@@ -13,8 +13,6 @@ from .checkpoints.local import local_folder, open_checkpoint
 from .context import with_context
 from .drpc.functions import functions_of
 from .errors import DefinitionError, LineageError, TridentError
-from .guarantees.table import trusted
-from .guarantees.tracing import by_hash_seed
 from .run.agreement import Standing
 from .run.batch_loop import BatchLoop
 from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
@@ -149,19 +147,16 @@ class LocalComponent:
         """Opens the states and takes the checkpoint; returns the last committed txid. A start that is refused changes
         nothing, unless an older driver goes on meanwhile: then the checkpoint must be taken from it to compare."""
         try:
-            loop.examine(self.checkpoint.standing(self._by_seed))
+            loop.examine(self.checkpoint.standing(self.program))
         except LineageError:
             if not self.checkpoint.moved():
                 raise
         self.checkpoint.take()
-        standing = self.checkpoint.standing(self._by_seed)
+        standing = self.checkpoint.standing(self.program)
         txid = loop.open(standing).txid
         self._compare_order(standing)
         self.checkpoint.keep_order(inside=True)
         return txid
-
-    def _by_seed(self) -> str:
-        return by_hash_seed(self.program.lowered.plan, trusted(self.program.conf)) or ""
 
     def _compare_order(self, standing: Standing) -> None:
         """Warns if a process with another order of sets may have begun the next batch."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import signal
@@ -79,7 +80,7 @@ def test_each_of_several_drivers_takes_the_checkpoint_from_the_one_before_in_ful
             drivers[-1].told.append(("counted",))
     drivers[-1].next()
     assert drivers[-1].told[-1] == ("done", last)
-    for older, newer in zip(drivers, drivers[1:], strict=False):
+    for older, newer in itertools.pairwise(drivers):
         said = refused(older)
         assert f"process {newer.process.pid} on host" in said or "a newer one with generation" in said
     assert differences(database, Fold(Readings(SEED), last), states) == []

@@ -18,11 +18,11 @@ class Calls:
         self.left = left
 
     def counted(self, call: Any) -> Any:
-        def instead(*args: Any) -> Any:
+        def instead(*args: Any, **named: Any) -> Any:
             self.left -= 1
             if self.left == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
-            return call(*args)
+            return call(*args, **named)
 
         return instead
 

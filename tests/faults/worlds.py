@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trident_py import TopologyError
-from trident_py.checkpoints.local import ORDER
+from trident_py.checkpoints.orders import ORDER
 from trident_py.errors import LineageError
 from trident_py.run import agreement, opening
 from trident_py.run.agreement import Relation

@@ -111,8 +111,8 @@ def test_a_batch_that_cannot_be_described_for_a_moment_is_tried_again_and_not_lo
 
 
 def test_the_planner_still_knows_a_batch_that_could_not_be_described_after_a_restart() -> None:
+    from trident_py.checkpoints.sparklogs import offset_of
     from trident_py.spark.planner import BatchPlanner
-    from trident_py.spark.source import offset_of
 
     store = MemoryMetadataStore()
     (program,) = compile_plan(counting("away").plan(), {"trident.metadata": store})

@@ -24,6 +24,7 @@ from spout_support import (
 )
 
 from trident_py import LocalCluster, TridentTopology
+from trident_py.checkpoints.sparklogs import metadata_of
 from trident_py.errors import FailedException, SpoutError, TopologyError
 from trident_py.kafka import KafkaSpout
 from trident_py.kafka.batches import Range, ranges_of
@@ -31,7 +32,6 @@ from trident_py.kafka.reader import RecordReader
 from trident_py.operations import BaseFilter
 from trident_py.run.program import compile_plan
 from trident_py.spark.planner import BatchPlanner
-from trident_py.spark.source import metadata_of
 from trident_py.spouts import Coordination, MemoryMetadataStore
 from trident_py.testing import collect
 

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ..canonical import SET_ORDER
-from ..run.agreement import Seeded, Standing
+from ..run.agreement import Standing
 from ..run.deciding import DECIDED
 from ..run.opening import SETTLED
+from ..run.program import Program
 from ..spouts.journal import JournalMetadataStore
 from ..spouts.metadata import MemoryMetadataStore
 from .holding import Holding
 from .kinds import LOCAL, require_kind
+from .orders import ORDER, own_order, seeded
 
 BATCHES = "batches"  # the last batch that is over: its txid and its metadata
 BEGUN = "begun"  # the metadata of the batch that was begun last
-ORDER = "order"  # the order of sets of the process that is perhaps in the middle of a batch
 
 
 def local_folder(checkpoints: str, topology: str, component: str) -> Path:
     return Path(checkpoints) / topology / component
-
-
-def _own_seed() -> str:
-    """The PYTHONHASHSEED of this process; "" if it is random."""
-    seed = os.environ.get("PYTHONHASHSEED", "")
-    return seed if seed.isdigit() else ""
 
 
 def open_checkpoint(folder: Path | None, topology: str) -> LocalCheckpoint:
@@ -61,17 +54,16 @@ class LocalCheckpoint:
         found: dict[str, Any] | None = self.store.previous(BATCHES, sys.maxsize)
         return found
 
-    def standing(self, by_seed: Callable[[], str]) -> Standing:
-        """The content of the checkpoint before this start. ``by_seed()`` names an operation that depends on the hash
-        seed; "" if none does."""
+    def standing(self, program: Program) -> Standing:
+        """The content of the checkpoint before this start."""
         record, last = self.store.get(SETTLED, 0), self.last()
         if record is None:
             return Standing.new(self.where, self._topology)
         txid = record["base"] if last is None else last["txid"]
         begun = self.store.get(BEGUN, txid + 1) is not None
         decided = self.store.get(DECIDED, txid + 1) is not None
-        seeded = self._seeded(by_seed) if begun else None
-        return Standing(self.where, self._topology, record, record["lineage"], txid, begun, decided, seeded)
+        other = seeded(program, self.other_order(), SET_ORDER) if begun else None
+        return Standing(self.where, self._topology, record, record["lineage"], txid, begun, decided, other)
 
     def planned(self, txid: int) -> dict | None:
         """The metadata of this batch, if it has begun and a spout has metadata of it."""
@@ -110,14 +102,9 @@ class LocalCheckpoint:
 
     def keep_order(self, inside: bool) -> None:
         """Records this process's order of sets while it may be ``inside`` a batch; nothing after that."""
-        order = {"order": SET_ORDER, "seed": _own_seed()} if inside else None
+        order = own_order() if inside else None
         if self.store.get(ORDER, 0) != order:
             self.store.put(ORDER, 0, order)
-
-    def _seeded(self, by_seed: Callable[[], str]) -> Seeded | None:
-        other = self.other_order()
-        operation = by_seed() if other is not None else ""
-        return Seeded(operation, other["seed"]) if other is not None and operation else None
 
     def close(self) -> None:
         """Called when the component ends."""

@@ -20,10 +20,12 @@ from pyspark.sql import SparkSession
 
 from ..checkpoints.holding import Holding
 from ..checkpoints.kinds import LOCAL, other_kind
+from ..checkpoints.orders import ORDER, order_of_workers, seeded
 from ..errors import LineageError
 from ..run.agreement import BASE, Standing
 from ..run.deciding import DECIDED
 from ..run.opening import SETTLED
+from ..run.program import Program
 from ..spouts.journal import JOURNAL
 from ..spouts.metadata import DRIVER, FileMetadataStore, SharedMetadataStore
 from ..spouts.versions import VersionedMetadataStore
@@ -138,11 +140,12 @@ class Checkpoint:
         if self._place.exists(JOURNAL):
             raise other_kind(self.where, LOCAL)
 
-    def standing(self, topology: str) -> Standing:
+    def standing(self, program: Program) -> Standing:
         """The content of the checkpoint before this start. Raises LineageError if a part of it is missing, or if it is
         one of LocalCluster."""
         self._holding.begin()
         self.require_kind()
+        topology = program.conf["topology.name"]
         record = self.store.get(SETTLED, 0)
         if record is None:
             if not self.is_new:
@@ -158,7 +161,9 @@ class Checkpoint:
         begun = self._place.exists(f"offsets/{batch}")
         decided = self.store.get(DECIDED, txid + 1) is not None
         lineage = record.get("lineage") or self._query_id()
-        return Standing(self.where, topology, record, lineage, txid, begun, decided)
+        order = self.store.get(ORDER, txid + 1) if begun else None  # if LocalCluster has begun it
+        other = None if order is None else seeded(program, order, order_of_workers()["order"])
+        return Standing(self.where, topology, record, lineage, txid, begun, decided, other)
 
     def take(self) -> None:
         """Called once by a driver that has opened all states: see `Holding`. Corrects offsets that an older driver has

@@ -108,7 +108,7 @@ class SparkComponent:
 
     def _run(self, coordination: Coordination, nobody: Coordination) -> None:
         self.loop = BatchLoop(self.program, coordination, self.running, self.run_id)
-        standing = self.checkpoint.standing(self.program.conf["topology.name"])
+        standing = self.checkpoint.standing(self.program)
         at = self.loop.open(standing).txid  # before Spark writes anything
         self.checkpoint.take()
         # counted as of the standing: an older driver may still commit until it notices this one

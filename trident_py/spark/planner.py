@@ -10,12 +10,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from ..checkpoints.sparklogs import Offset, metadata_of, offset_of
 from ..errors import FailedException
 from ..patience import back_off_seconds
 from ..run.deciding import MAX_ATTEMPTS
 from ..run.program import Program, Row, descriptor_rows, encode_failure, failure_of, failure_rows
 from ..spouts.coordination import Coordination, Descriptor
-from .source import Offset, metadata_of, offset_of
 from .streaming_plan import python_spouts
 
 READY_WAIT = 0.05

@@ -7,19 +7,16 @@ the reader and calls the driver process, where the coordinators live.
 
 from __future__ import annotations
 
-import json
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
+from ..checkpoints.sparklogs import Offset
 from ..home import HomeAddress
 from .stage import SCHEMA
-
-Offset = dict[str, Any]
-NO_BACKLOG: Mapping[str, Mapping[str, int]] = {}
 
 
 def data_source(name: str, home: HomeAddress, paths: tuple[str, ...]) -> type[DataSource]:
@@ -65,18 +62,3 @@ def data_source(name: str, home: HomeAddress, paths: tuple[str, ...]) -> type[Da
             return DescriptorReader(self.options["run"])
 
     return DescriptorSource
-
-
-def offset_of(txid: int, metadata: dict, backlog: Mapping[str, Mapping[str, int]] = NO_BACKLOG) -> Offset:
-    """The offset after this txid. The metadata is text, because Spark's offsets cannot hold lists or None.
-
-    What waits behind it is there for listeners of the query, who see offsets in its progress.
-    """
-    waiting = {"backlog": sum(sum(parts.values()) for parts in backlog.values())} if backlog else {}
-    return {"txid": txid, **waiting, "meta": json.dumps(metadata)}
-
-
-def metadata_of(offset: Offset) -> dict:
-    """The spouts' metadata in an offset."""
-    metadata: dict = json.loads(offset["meta"])
-    return metadata

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import SpoutError, TridentError
-from .metadata import DRIVER, SharedMetadataStore, make_folder, occupied, other_driver, sync_folder, taken_by, to_json
+from .metadata import DRIVER, SharedMetadataStore, make_folder, occupied, sync_folder, taken_by, to_json
 
 log = logging.getLogger("trident_py")
 
@@ -118,7 +118,7 @@ class JournalMetadataStore(SharedMetadataStore):
             self._read(path)
             with self._locked():
                 if self._failed is None and self._differs(path):
-                    raise self._refusal()
+                    raise taken_by(str(self._folder), self.newest(DRIVER))
                 self._append(path, txid, text, sync)
 
     def _append(self, path: str, txid: int, text: str | None, sync: bool) -> None:
@@ -217,15 +217,6 @@ class JournalMetadataStore(SharedMetadataStore):
         if self._file is not None:
             os.close(self._file)
             self._file = None
-
-    def _refusal(self) -> Exception:
-        """The error for a driver that is not alone any more."""
-        if not self.file.exists():
-            return other_driver(
-                f" {self._folder}: its file {JOURNAL} is gone. It was converted for Spark or deleted while this driver "
-                "ran. Nothing more is written"
-            )
-        return taken_by(str(self._folder), self.newest(DRIVER))
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

@@ -56,7 +56,9 @@ def other_driver(seen: str) -> ZombieError:
 
 def taken_by(where: str, record: dict | None) -> ZombieError:
     """The error for a driver whose checkpoint another one has taken. ``record``: who, as `DRIVER` has it."""
-    other = (record or {}).get("driver", {})
+    if record is None:
+        return other_driver(f" {where}: it was converted, moved or deleted while this one ran. Nothing more is written")
+    other = record.get("driver", {})
     return other_driver(
         f" {where}: process {other.get('pid')} on host {other.get('host')} has taken it over since this one "
         "started. Nothing more is written"
@@ -212,6 +214,11 @@ class FileMetadataStore(SharedMetadataStore):
         if self._running is None:
             self._running = occupied(self._folder, alone)
         return self._running is not None
+
+    def entries(self, path: str) -> dict[int, Any]:
+        """Everything that is stored under a path, by txid."""
+        with self._lock:
+            return dict(self._read(path))
 
     def _differs(self, path: str) -> bool:
         return _text(self._file(path)) != self._texts.get(path)
