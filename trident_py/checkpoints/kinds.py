@@ -7,6 +7,7 @@ one deletion changes the kind of a checkpoint.
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import quote
 
 from ..errors import LineageError
 from ..spouts.journal import JOURNAL
@@ -15,6 +16,11 @@ LOCAL, SPARK, NEW = "local", "spark", "new"
 SPARKS = ("metadata", "offsets", "commits", "trident")
 """What a checkpoint of Spark has: its own logs, and the folder of ours."""
 CLUSTERS = {LOCAL: "LocalCluster (--local)", SPARK: "Spark"}
+
+
+def inside(topology: str, component: str) -> str:
+    """Where a component's checkpoint is in the folder of all: the same on both clusters."""
+    return f"{quote(topology, safe=' ')}/{quote(component, safe=' ')}"
 
 
 def kind_of(folder: Path) -> str:

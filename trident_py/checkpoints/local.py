@@ -14,7 +14,7 @@ from ..run.program import Program
 from ..spouts.journal import JournalMetadataStore
 from ..spouts.metadata import MemoryMetadataStore
 from .holding import Holding
-from .kinds import LOCAL, require_kind
+from .kinds import LOCAL, inside, require_kind
 from .orders import ORDER, own_order, seeded
 
 BATCHES = "batches"  # the last batch that is over: its txid and its metadata
@@ -22,7 +22,7 @@ BEGUN = "begun"  # the metadata of the batch that was begun last
 
 
 def local_folder(checkpoints: str, topology: str, component: str) -> Path:
-    return Path(checkpoints) / topology / component
+    return Path(checkpoints) / inside(topology, component)
 
 
 def open_checkpoint(folder: Path | None, topology: str) -> LocalCheckpoint:

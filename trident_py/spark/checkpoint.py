@@ -14,12 +14,11 @@ import logging
 import uuid
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import quote
 
 from pyspark.sql import SparkSession
 
 from ..checkpoints.holding import Holding
-from ..checkpoints.kinds import LOCAL, other_kind
+from ..checkpoints.kinds import LOCAL, inside, other_kind
 from ..checkpoints.orders import ORDER, order_of_workers, seeded
 from ..errors import LineageError
 from ..run.agreement import BASE, Standing
@@ -80,13 +79,13 @@ def checkpoint_of(spark: SparkSession, root: str, topology: str, component: str)
 
     Raises TridentError if it cannot be reached. Logs a warning if two drivers could not be told apart there.
     """
-    inside = f"{quote(topology, safe=' ')}/{quote(component, safe=' ')}"
+    name = inside(topology, component)
     if (local := local_folder(root)) is not None:
-        folder = Path(local).absolute() / inside
+        folder = Path(local).absolute() / name
         return Checkpoint(
             LocalFolder(folder), FileMetadataStore(folder / "trident"), f"file://{folder}", LOCAL_CHECKPOINT
         )
-    place = HadoopFolder(spark, f"{root.rstrip('/')}/{inside}")
+    place = HadoopFolder(spark, f"{root.rstrip('/')}/{name}")
     place.names()  # whether it can be read at all
     if not place.exclusive:
         log.warning(

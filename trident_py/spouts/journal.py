@@ -33,7 +33,7 @@ LEAST_SIZE = 1 << 18
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.05
 
 
-class Written(NamedTuple):
+class _Extent(NamedTuple):
     """The file as this store knows it: which one it is, how long, and how much of it is on the disk for sure."""
 
     inode: int
@@ -58,7 +58,7 @@ class JournalMetadataStore(SharedMetadataStore):
         self._file: int | None = None
         self._failed: OSError | None = None
         self._limit = LEAST_SIZE
-        self._written = Written(0, 0, 0)
+        self._written = _Extent(0, 0, 0)
         self._loaded = False
 
     def put(self, path: str, txid: int, value: Any) -> None:
@@ -138,7 +138,7 @@ class JournalMetadataStore(SharedMetadataStore):
             self._failed = error
             raise
         size += len(line)
-        self._written = Written(inode, size, size if sync else durable)
+        self._written = _Extent(inode, size, size if sync else durable)
         _apply(self._entries, path, txid, [] if text is None else [json.loads(text)])
 
     def _write_all(self, line: bytes, size: int) -> None:
@@ -187,7 +187,7 @@ class JournalMetadataStore(SharedMetadataStore):
             return
         data = self._content()
         if data is None:
-            self._entries, self._written = {}, Written(0, 0, 0)
+            self._entries, self._written = {}, _Extent(0, 0, 0)
             self._close_file()
             return
         end, self._entries = _parsed(data, self.file)
@@ -211,7 +211,7 @@ class JournalMetadataStore(SharedMetadataStore):
         self._file = os.open(self.file, os.O_WRONLY | os.O_APPEND)
         os.fdatasync(self._file)
         now = os.fstat(self._file)
-        self._written = Written(now.st_ino, now.st_size, now.st_size)
+        self._written = _Extent(now.st_ino, now.st_size, now.st_size)
 
     def _close_file(self) -> None:
         if self._file is not None:
