@@ -26,7 +26,9 @@ from trident_py.testing.servers.redis_server import RedisServer
 from trident_py.testing.servers.s3 import S3Server
 
 # Tests start Java dozens of times, each for a few seconds: its second compiler would cost more than it gives.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Their batches are small, and most are about Spark's tasks, so none runs in a driver unless a test asks for it.
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dspark.trident.inline.max.tuples=0"
+os.environ.setdefault("SPARK_SUBMIT_OPTS", _JAVA)
 
 # A shell starts what it runs in the background with Ctrl-C ignored, and so would every process that a test starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -43,7 +43,7 @@ LAYERS = [
     {"run/worker_memory", "run/progress"},
     {"run/opening", "run/deciding", "run/poison"},
     {"guarantees"},
-    {"run/digests"},
+    {"run/digests", "run/placement"},
     {"run/batch_loop", "explain"},
     {"drpc"},
     {"topology"},

@@ -81,6 +81,8 @@ class Config(dict[str, Any]):
     TOPOLOGY_ERROR_VALUES = "topology.error.values"
     TOPOLOGY_DETERMINISM_CHECK = "topology.determinism.check"
     TOPOLOGY_DETERMINISM_TRUST = "topology.determinism.trust"
+    TOPOLOGY_INLINE_MAX_TUPLES = "topology.inline.max.tuples"
+    TOPOLOGY_INLINE_MAX_MILLIS = "topology.inline.max.millis"
     TOPOLOGY_POISON = "topology.poison"
     TOPOLOGY_POISON_ATTEMPTS = "topology.poison.attempts"
     TOPOLOGY_POISON_MAX_TUPLES = "topology.poison.max.tuples"
@@ -177,6 +179,10 @@ def _counts(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
+def _is_zero(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value == 0
+
+
 def _seconds(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
 
@@ -219,6 +225,8 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_CLOCK: (callable, "a function without parameters that returns milliseconds since 1970"),
     Config.TOPOLOGY_PROBE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number n, at least 1: every n-th batch runs twice"),
+    Config.TOPOLOGY_INLINE_MAX_TUPLES: (lambda value: _counts(value) or _is_zero(value), "a number of tuples, or 0"),
+    Config.TOPOLOGY_INLINE_MAX_MILLIS: (_seconds, "a number of milliseconds, at least 0"),
     Config.TOPOLOGY_POISON: (lambda value: value == "bisect", '"bisect", or nothing'),
     Config.TOPOLOGY_POISON_ATTEMPTS: (_counts, "a number of attempts, at least 1"),
     Config.TOPOLOGY_POISON_MAX_TUPLES: (_counts, "a number of tuples, at least 1"),

@@ -19,7 +19,8 @@ class Needs:
     ``modules``: names that are imported. ``install``: the packages that bring them, as pip takes them. ``addresses``:
     "host:port"; of several in one text, "a:9092,b:9092", one must answer. ``paths``: files, folders and sockets that
     must exist there. ``one_machine``: if set, the tasks must all run on one machine, and this says why. ``home``: the
-    data lives in the driver process, and the tasks reach it there.
+    data lives in the driver process, and the tasks reach it there. ``executors``: if set, no task may run in the driver
+    process, however small the batch (docs/small_batches.md), and this says why.
 
     No value may hold a secret: all of them are shown. Raises DefinitionError for a malformed address.
     """
@@ -30,6 +31,7 @@ class Needs:
     paths: tuple[str, ...] = ()
     one_machine: str = ""
     home: bool = False
+    executors: str = ""
 
     def __post_init__(self) -> None:
         for field in ("modules", "addresses", "paths"):
@@ -47,15 +49,15 @@ class Needs:
 
 @runtime_checkable
 class HasNeeds(Protocol):
-    """A spout, or a factory of states, that says what it needs. Read on the driver, before the start."""
+    """A spout, or a factory of states, that says what it needs. Read on the driver, before the start. Of an operation's
+    needs only ``executors`` is read."""
 
     @property
     def needs(self) -> Needs: ...
 
 
 def needs_of(thing: object) -> Needs:
-    """The needs of a spout or factory; none if it does not say. Raises DefinitionError for something else than Needs.
-    """
+    """The needs of a spout, factory or operation; none if it does not say. Raises DefinitionError for another type."""
     needs = thing.needs if isinstance(thing, HasNeeds) else Needs()
     if not isinstance(needs, Needs):
         raise DefinitionError(f"needs of {thing!r} must be a trident_py.state.Needs, got {needs!r}")
@@ -84,6 +86,7 @@ def together(*several: Needs) -> Needs:
         paths=_each_once(value for needs in several for value in needs.paths),
         one_machine="; ".join(_each_once(needs.one_machine for needs in several if needs.one_machine)),
         home=any(needs.home for needs in several),
+        executors="; ".join(_each_once(needs.executors for needs in several if needs.executors)),
     )
 
 

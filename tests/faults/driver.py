@@ -9,11 +9,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trident_py import SparkCluster, TopologyError
+from trident_py import Config, SparkCluster, TopologyError
+from trident_py.run.program import BatchInfo
+from trident_py.spark.inline import Inline
 from trident_py.spark.internals import java_process
 from trident_py.spark.session import OwnSession
 
@@ -24,7 +27,7 @@ from .topology import Shape, build
 
 @dataclass(frozen=True)
 class Order:
-    """What a driver is to do."""
+    """What a driver is to do. ``where``: one of `WHERE`; "" leaves it to Spark's settings."""
 
     folder: str
     shape: Shape
@@ -33,6 +36,7 @@ class Order:
     states: tuple[str, str] = ("", "")
     conf: dict = field(default_factory=dict)
     deaths: str = ""
+    where: str = ""
     checkpoints: str = "checkpoints"
 
     @classmethod
@@ -41,6 +45,16 @@ class Order:
         shape = values["shape"]
         shape["wait"] = Wait(**shape["wait"])
         return cls(**{**values, "shape": Shape(**shape), "states": tuple(values["states"])})
+
+
+ANY_SIZE = {Config.TOPOLOGY_INLINE_MAX_TUPLES: 1_000_000}
+WHERE: dict[str, Callable[[BatchInfo], bool]] = {
+    "driver": lambda batch: True,
+    "executors": lambda batch: False,
+    "retries in the driver": lambda batch: batch.attempt > 0,
+    "in turns": lambda batch: (batch.txid + batch.attempt) % 2 == 0,
+}
+"""Which attempts run in the driver process, whatever their size."""
 
 
 def tell(*words: Any) -> None:
@@ -58,11 +72,15 @@ def run(own: OwnSession, order: Order) -> None:
             kill.at("commits", event.txid)
         tell(*event)
 
+    conf = order.conf
+    if order.where:
+        conf = ANY_SIZE | conf
+        Inline.takes = lambda self, batch, tuples: WHERE[order.where](batch)  # type: ignore[method-assign]
     folder = Path(order.folder)
     wrap = DEATHS.get(order.deaths)
     topology = build(folder, order.shape, kill, None if wrap is None else wrap(order.folder))
     with SparkCluster(own.spark, str(folder / order.checkpoints)) as cluster:
-        running = cluster.submitTopology("faults", order.conf, topology)
+        running = cluster.submitTopology("faults", conf, topology)
         running.addListener(told)
         try:
             running.awaitTermination()

@@ -20,12 +20,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 NOWHERE = Wait()
 
 
-def run(folder: Path, master: str, deaths: str, wait: Wait = NOWHERE, **settings: str) -> tuple[Driver, Evidence]:
+def run(
+    folder: Path, master: str, deaths: str, wait: Wait = NOWHERE, where: str = "", **settings: str
+) -> tuple[Driver, Evidence]:
     """Four batches on this master, with these deaths."""
     named = {f"spark.{name.replace('_', '.')}": value for name, value in settings.items()}
     drivers = Drivers(folder, {"spark.master": master} | named)
     try:
-        driver = drivers.start(Order(str(folder), Shape(4, wait=wait), deaths=deaths))
+        driver = drivers.start(Order(str(folder), Shape(4, wait=wait), deaths=deaths, where=where))
         assert driver.until("done", "error") == ["done", 4], driver.errors
         driver.end()
         return driver, evidence(folder)

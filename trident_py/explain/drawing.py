@@ -34,7 +34,7 @@ def _text(plan: Plan) -> str:
         drawn = sketch(plan)
     except DefinitionError as error:
         return f"{nodes}\n\nit cannot be built: {error}"
-    return "\n".join([nodes, "", *_stage_lines(drawn), *_state_lines(drawn)])
+    return "\n".join([nodes, "", *_stage_lines(drawn), *_state_lines(drawn), *_job_lines(drawn)])
 
 
 def _stage_lines(drawn: Sketch) -> Iterator[str]:
@@ -54,6 +54,11 @@ def _state_lines(drawn: Sketch) -> Iterator[str]:
         by = "; ".join(f"{word} by {', '.join(f'#{node}' for node in nodes)}" for word, nodes in users if nodes)
         held = f", {state.guarantee}" if state.guarantee else ""
         yield f"state {state.name} ({state.kind}{held}): {by}"
+
+
+def _job_lines(drawn: Sketch) -> Iterator[str]:
+    for component, reason in drawn.jobs.items():
+        yield f"on Spark, every batch of {component} is a job: {reason}"
 
 
 # -- Mermaid ----------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from ..guarantees import guarantees
 from ..names import joined
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
 from ..run.lowering import Lowered, lower
+from ..run.placement import needs_executors
 from ..run.stages import inputs_of
 from ..tuples import Fields
 
@@ -74,24 +75,34 @@ class StateSketch:
 
 @dataclass(frozen=True)
 class Sketch:
+    """``jobs``: by component, why on Spark even its smallest batch is a job."""
+
     stages: tuple[StageSketch, ...]
     arrows: tuple[Arrow, ...]
     states: tuple[StateSketch, ...]
+    jobs: dict[str, str]
 
 
 def sketch(plan: Plan) -> Sketch:
     """Raises DefinitionError if the topology cannot be built."""
     stages: list[StageSketch] = []
     arrows: list[Arrow] = []
+    jobs: dict[str, str] = {}
     for component in plan.components():
         lowered = lower(component, plan)
         stages += _stages(lowered, len(stages))
         arrows += _arrows(lowered)
-    return Sketch(tuple(stages), tuple(arrows), tuple(_states(plan)))
+        if reason := needs_executors(component):
+            jobs[_name(component)] = reason
+    return Sketch(tuple(stages), tuple(arrows), tuple(_states(plan)), jobs)
+
+
+def _name(component: Plan) -> str:
+    return joined("+", sorted(node.spout_id for node in component.nodes if isinstance(node, SpoutNode)))
 
 
 def _stages(lowered: Lowered, before: int) -> Iterator[StageSketch]:
-    name = joined("+", sorted(node.spout_id for node in lowered.plan.nodes if isinstance(node, SpoutNode)))
+    name = _name(lowered.plan)
     every = [(at, stage) for at, level in enumerate(lowered.levels) for stage in level]
     for number, (level, stage) in enumerate(every, before + 1):
         nodes = [lowered.plan.by_id[node_id] for node_id in stage.nodes]

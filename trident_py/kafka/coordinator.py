@@ -102,6 +102,9 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
     def metadataForTasks(self, metadata: Any, numTasks: int) -> list[Any]:
         return task_metadata(metadata, numTasks)
 
+    def tuplesAtMost(self, metadata: Any) -> int:
+        return sum(piece.end - piece.start for piece in ranges_of(metadata))
+
     def sharedWithTasks(self, txid: int) -> Any:
         """The offsets that the batch consumes, if they are shared; see `trident_py.kafka.consumed`."""
         group = self._options.groupId if self._options.shareOffsets else None

@@ -22,6 +22,7 @@ from .agreement import Agreed, Standing
 from .deciding import MAX_ATTEMPTS, Publisher, Receipts
 from .digests import DIGESTS, compare
 from .opening import Opening, participants_of
+from .placement import NeedsExecutors
 from .poison import Dry, Kept, Poison, Unexplained
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program, failure_of, topology_error
 from .progress import RunningTopology, Stopwatch
@@ -248,7 +249,9 @@ class BatchLoop:
 
     def _examine(self, work: _Batch, batch: BatchInfo, failure: Failure) -> None:
         """Called after a failed attempt. Returns if the batch may be replayed; else raises TopologyError."""
-        if isinstance(failure.error, ChangedBatch) and self.poison.takes_back:
+        if isinstance(failure.error, NeedsExecutors):
+            self._event("moved", batch, str(failure.error))
+        elif isinstance(failure.error, ChangedBatch) and self.poison.takes_back:
             self.poison.unfix()
             self._replayed(work, batch, failure)
         elif self.poison.fixed is None and self._is_last(work) and self.poison.suspects_again(failure):
@@ -376,7 +379,7 @@ class BatchLoop:
         progress.backlog = self.coordination.backlog()
         progress.batches += 1
         self.coordination.success(batch.txid)
-        self._event("committed", batch, "")
+        self._event("committed", batch, outcome.where)
 
     def _failed(self, work: _Batch, batch: BatchInfo, failure: Failure) -> None:
         """Returns if the batch may be replayed; else raises TopologyError."""

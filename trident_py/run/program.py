@@ -131,10 +131,11 @@ class NodeReport(NamedTuple):
 
 @dataclass(frozen=True)
 class AttemptOutcome:
-    """The result of one attempt, on the driver."""
+    """The result of one attempt, on the driver. ``where`` it ran, in words; "" if that goes without saying."""
 
     failures: list[Failure]
     reports: list[NodeReport]
+    where: str = ""
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,10 @@ log = logging.getLogger("trident_py")
 
 
 class Event(NamedTuple):
-    """An event of a run. ``kind``: "waiting" (for a store that is unavailable at the start), "started", "committed",
-    "replay", "reported", "unsteady" (an operation differed in a second run), "poison" (a tuple is excluded from its
-    batch), "task-retry", "failed", "ended"."""
+    """An event of a run. ``kind``: "waiting" (for a store that is unavailable at the start), "started", "committed"
+    (``reason`` is "in the driver" if Spark had no part in it), "moved" (from the driver to executors, as the next
+    attempt), "replay", "reported", "unsteady" (an operation differed in a second run), "poison" (a tuple is excluded
+    from its batch), "task-retry", "failed", "ended"."""
 
     kind: str
     txid: int | None

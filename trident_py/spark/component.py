@@ -23,8 +23,9 @@ from ..run.progress import RunningTopology
 from ..spouts.coordination import Coordination, Descriptor
 from . import failures
 from .checkpoint import Checkpoint
+from .inline import Inline, inline_limit
 from .internals import Interrupted, first_source_offset, java_answers, logged_offsets
-from .planner import BatchPlanner
+from .planner import BatchPlanner, Planned
 from .runs import active_runs
 from .session import query_settings
 from .shipping import pickled
@@ -69,6 +70,8 @@ class SparkComponent:
         sent = pickled(with_streamed_spouts(self._for_workers(program)), spark)
         self.shipped = Shipped(self.key, sent, import_paths(spark), self.title, driver_levels())
         self._python = str(spark.sparkContext.pythonExec)
+        self._grace = float(program.conf.get(STOP_GRACE, 10))
+        self.inline = Inline(sent, self.store, inline_limit(spark, program), running.stopping, self._grace)
         self.checkpoint = checkpoint
         self.available_now = available_now
         self.error: BaseException | None = None
@@ -98,6 +101,7 @@ class SparkComponent:
         finally:
             self._over.set()
             self._wake.set()
+            self.inline.close()
             home.forget(self.key)
             coordination.close()
             self.checkpoint.close()
@@ -218,8 +222,7 @@ class SparkComponent:
             self._over.wait(0.1)
 
     def _stop_query(self) -> None:
-        grace = float(self.program.conf.get(STOP_GRACE, 10))
-        if self._busy.acquire(timeout=grace):
+        if self._busy.acquire(timeout=self._grace):
             self._busy.release()
             with suppress(TridentError):  # its store does not answer: then the next start may repeat the batch
                 self._logged_by_spark()
@@ -300,27 +303,41 @@ class SparkComponent:
         return self.coordination.remembered(txid)[1] is not None
 
     def _executor(self, frame: DataFrame) -> Callable[[BatchInfo, list[Descriptor] | None], AttemptOutcome]:
-        """A function that runs attempts of one batch: the first on the query's own plan, later ones on plans whose
-        source is the new descriptors. So is the first after a restart: Spark would make a task ask the driver."""
-        context = frame.sparkSession.sparkContext
+        """A function that runs attempts of one batch, here or as a job: the first on the query's own plan, later ones
+        on plans whose source is the new descriptors. So is the first after a restart: Spark would make a task ask the
+        driver."""
 
         def execute(batch: BatchInfo, descriptors: list[Descriptor] | None) -> AttemptOutcome:
-            context.setLocalProperty(BATCH, batch.to_json())
-            context.setLocalProperty(RUNS, active_runs.to_json())
-            context.setLocalProperty(DESCRIPTION, f"{self.title}: txid {batch.txid}, attempt {batch.attempt}")
-            try:
-                rows = self._plan(frame, batch.txid, descriptors).collect()
-            except Exception as error:
-                return self._engine_failed(error, batch)
-            return self._outcome(batch, rows)
+            again = self._again(batch.txid, descriptors)
+            planned = again or self.planner.planned(batch.txid)
+            if planned is not None and self.inline.takes(batch, planned.tuples):
+                outcome = self.inline.run(batch, planned.rows)
+            else:
+                outcome = self._job(frame, batch, again)
+            if not outcome.failures:
+                self.inline.saw(outcome)
+            return outcome
 
         return execute
 
-    def _plan(self, frame: DataFrame, txid: int, descriptors: list[Descriptor] | None) -> DataFrame:
-        rows = self.planner.rows_again(txid) if descriptors is None else self.planner.rows_of(descriptors)
-        if rows is None:
-            return frame
-        return replay_plan(frame.sparkSession, self.query, self.program, self.shipped, rows)
+    def _again(self, txid: int, descriptors: list[Descriptor] | None) -> Planned | None:
+        """What starts an attempt that the query's own plan does not run."""
+        if descriptors is None:
+            return self.planner.planned_again(txid)
+        return Planned(txid, self.planner.rows_of(descriptors), self.coordination.tuples(self.loop.metadata))
+
+    def _job(self, frame: DataFrame, batch: BatchInfo, again: Planned | None) -> AttemptOutcome:
+        """Runs an attempt on Spark's executors."""
+        context = frame.sparkSession.sparkContext
+        context.setLocalProperty(BATCH, batch.to_json())
+        context.setLocalProperty(RUNS, active_runs.to_json())
+        context.setLocalProperty(DESCRIPTION, f"{self.title}: txid {batch.txid}, attempt {batch.attempt}")
+        try:
+            if again is not None:
+                frame = replay_plan(frame.sparkSession, self.query, self.program, self.shipped, again.rows)
+            return self._outcome(batch, frame.collect())
+        except Exception as error:
+            return self._engine_failed(error, batch)
 
     def _outcome(self, batch: BatchInfo, rows: list[Any]) -> AttemptOutcome:
         for row in rows:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from ..checkpoints.sparklogs import Offset, metadata_of, offset_of
 from ..errors import FailedException
@@ -21,6 +22,14 @@ from .streaming_plan import python_spouts
 READY_WAIT = 0.05
 READY_PAUSE = 0.002
 PENDING_WAIT = 5.0
+
+
+class Planned(NamedTuple):
+    """What starts level 0 of a batch's first attempt. ``tuples``: how many its spouts emit at most, None if unknown."""
+
+    txid: int
+    rows: list[Row]
+    tuples: int | None
 
 
 class BatchPlanner:
@@ -46,7 +55,8 @@ class BatchPlanner:
         self._base = base
         self._last = last
         self._restored = False
-        self._again: tuple[int, list[Row]] | None = None
+        self._planned = Planned(0, [], None)
+        self._again: Planned | None = None
         self._lock = threading.RLock()
 
     @property
@@ -72,7 +82,8 @@ class BatchPlanner:
                 self._not_described(txid, error)
                 return [], start
             self._refusals = 0
-            return self._rows(txid, metadata), offset_of(txid, metadata, self._coordination.backlog())
+            self._planned = self._described(txid, metadata)
+            return self._planned.rows, offset_of(txid, metadata, self._coordination.backlog())
 
     def _not_described(self, txid: int, error: BaseException) -> None:
         """Called when a coordinator fails. Pauses, so that Spark asks for the same txid again, or ends the run."""
@@ -88,22 +99,27 @@ class BatchPlanner:
         """The rows of a batch that is in Spark's offset log but not committed. Called after a restart."""
         with self._lock:
             txid = int(end["txid"])
-            if self._again is None or self._again[0] != txid:
+            if self._again is None or self._again.txid != txid:
                 self._restore(start)
-                self._again = (txid, self._emit_again(txid, metadata_of(start), metadata_of(end)))
-            return self._again[1]
+                self._again = self._describe_again(txid, metadata_of(start), metadata_of(end))
+            return self._again.rows
 
-    def rows_again(self, txid: int) -> list[Row] | None:
+    def planned(self, txid: int) -> Planned | None:
+        """This batch, if this process has planned it."""
+        with self._lock:
+            return self._planned if self._planned.txid == txid else None
+
+    def planned_again(self, txid: int) -> Planned | None:
         """What `again` gave for this batch; None for a batch that this process has planned."""
         with self._lock:
-            return self._again[1] if self._again is not None and self._again[0] == txid else None
+            return self._again if self._again is not None and self._again.txid == txid else None
 
-    def _emit_again(self, txid: int, previous: dict, current: dict) -> list[Row]:
+    def _describe_again(self, txid: int, previous: dict, current: dict) -> Planned:
         try:
             metadata = self._coordination.initialize(txid, 0, previous, current)
         except BaseException as error:
-            return self._failure_rows(error)
-        return self._rows(txid, metadata)
+            return self._failed(txid, error)
+        return self._described(txid, metadata)
 
     def begun(self, txid: int) -> None:
         """Called when Spark has begun this batch, also if only a source of Spark had data."""
@@ -139,14 +155,17 @@ class BatchPlanner:
             self._coordination.restore(int(start["txid"]), metadata_of(start))
         self._restored = True
 
-    def _rows(self, txid: int, metadata: dict) -> list[Row]:
+    def _described(self, txid: int, metadata: dict) -> Planned:
         try:
-            return self.rows_of(self._coordination.descriptors(txid, 0, metadata))
+            rows = self.rows_of(self._coordination.descriptors(txid, 0, metadata))
+            return Planned(txid, rows, self._coordination.tuples(metadata))
         except BaseException as error:
-            return self._failure_rows(error)
+            return self._failed(txid, error)
 
-    def _failure_rows(self, error: BaseException) -> list[Row]:
-        return failure_rows(encode_failure(failure_of("spout", 0, error)), self._program.partitions(0))
+    def _failed(self, txid: int, error: BaseException) -> Planned:
+        """A batch whose tasks only pass on that its spout failed."""
+        rows = failure_rows(encode_failure(failure_of("spout", 0, error)), self._program.partitions(0))
+        return Planned(txid, rows, 0)
 
     def _numbered(self, descriptor: Descriptor) -> Descriptor:
         """Renumbers a descriptor's spout: the coordination counts only Python spouts, the program all spouts."""

@@ -150,6 +150,11 @@ class Coordination:
             error.add_note(f"in spout {info.id!r}, txid {tx.txid}, attempt {tx.attemptId}")
             raise
 
+    def tuples(self, metadata: dict) -> int | None:
+        """Returns how many tuples a batch has at most, after its `descriptors` were made; None if unknown."""
+        counts = [coordinator.tuples(metadata.get(info.id)) for info, coordinator in self._pairs()]
+        return None if None in counts else sum(count or 0 for count in counts)
+
     def shared(self, txid: int) -> dict[str, Any]:
         """Returns what the spouts share with all tasks during this txid, a JSON value by spout id."""
         values = {info.id: coordinator.shared(txid) for info, coordinator in self._pairs()}

@@ -68,6 +68,10 @@ class SpoutCoordinator:
         """Returns what the task of each partition gets to know: here the description of the whole batch."""
         return [metadata] * partitions
 
+    def tuples(self, metadata: Any) -> int | None:
+        """Returns how many tuples the batch has at most, after `payloads`; None if nobody can tell before it emits."""
+        return None
+
     def shared(self, txid: int) -> Any:
         """Returns a JSON value that every task may read during this txid; None: nothing."""
         return None
@@ -108,12 +112,18 @@ class _Emitting(SpoutCoordinator):
     """Drives a spout that can emit in the driver process: its tasks get the rows."""
 
     info: SpoutNodeInfo
+    emitted = 0
 
     def emit(self, tx: TransactionAttempt, metadata: Any) -> Rows:
         raise NotImplementedError
 
     def payloads(self, tx: TransactionAttempt, metadata: Any, partitions: int) -> list[Any]:
-        return [Chunk.of_rows(self.info.fields, rows).encode() for rows in self.emit(tx, metadata)]
+        parts = self.emit(tx, metadata)
+        self.emitted = sum(map(len, parts))
+        return [Chunk.of_rows(self.info.fields, rows).encode() for rows in parts]
+
+    def tuples(self, metadata: Any) -> int | None:
+        return self.emitted
 
 
 class _HomeCoordinator(_Emitting):
@@ -252,6 +262,9 @@ class TridentSpoutCoordinator(_Coordinated, _Emitting):
             return [metadata] * partitions
         dealt = list(deal(metadata, len(self._tasks.contexts)))
         return dealt + [None] * (partitions - len(dealt))  # fewer if the spout limits its tasks
+
+    def tuples(self, metadata: Any) -> int | None:
+        return super().tuples(metadata) if self.home else optional(self._coordinator, "tuplesAtMost")(metadata)
 
     def shared(self, txid: int) -> Any:
         return optional(self._coordinator, "sharedWithTasks")(txid)

@@ -170,6 +170,9 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         """A log written with more tasks is shared among the present ones."""
         return [_part(metadata, metadata["tasks"][index::numTasks]) for index in range(numTasks)]
 
+    def tuplesAtMost(self, metadata: Any) -> int:
+        return self._spout.batchSize if any(metadata["tasks"]) else 0
+
     def _begin(self) -> tuple[list[SourceFile], int]:
         """Returns the files and the first position in them; looked up once."""
         if self._first is None:

@@ -147,6 +147,11 @@ class ITridentSpout(ITridentDataSource):
             metadata grows with them."""
             return [metadata] * numTasks
 
+        def tuplesAtMost(self, metadata: Any) -> int | None:
+            """Returns how many tuples the batch has at most; None if only its emitters know. Called on the driver in
+            each attempt, after `initializeTransaction`. Small batches need no job of Spark (docs/small_batches.md)."""
+            return None
+
         def sharedWithTasks(self, txid: int) -> Any:
             """Returns a JSON value that states may read in every task of this txid, or None. Called on the driver
             before each attempt, after `initializeTransaction`. The value travels with every task: keep it small."""

@@ -1,0 +1,128 @@
+"""Which batches may run in the driver process of a run on Spark, and how large they are known to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trident_py import Config, DefinitionError, Fields, LocalCluster, TridentTopology
+from trident_py.operations import BaseFilter
+from trident_py.operations.builtin import Count
+from trident_py.run.placement import MAX_MILLIS, max_seconds, max_tuples, needs_executors
+from trident_py.spouts import FeederBatchSpout, FileSpout, SparkSpout, SpoutNodeInfo
+from trident_py.spouts.coordination import Coordination
+from trident_py.spouts.metadata import MemoryMetadataStore
+from trident_py.state import Needs
+from trident_py.testing import FixedBatchSpout, MemoryMapState
+from trident_py.testing.faults.feeding import FedSpout
+
+GPU = "the model needs a GPU"
+
+
+class Large(FixedBatchSpout):
+    needs = Needs(executors=GPU)
+
+
+class Model(BaseFilter):
+    needs = Needs(executors=GPU)
+
+    def isKeep(self, tuple: Any) -> bool:
+        return True
+
+
+class Placed(MemoryMapState.Factory):
+    needs = Needs(executors=GPU)
+
+
+def spout(kind: type = FixedBatchSpout) -> Any:
+    return kind(Fields("word"), 2, ("a",), ("b",), ("c",))
+
+
+def plan_of(topology: TridentTopology) -> Any:
+    (component,) = topology.build().plan.components()
+    return component
+
+
+def counting(source: Any, state: Any, keep: Any = None) -> Any:
+    topology = TridentTopology()
+    stream = topology.newStream("words", source)
+    stream = stream if keep is None else stream.filter("word", keep)
+    stream.groupBy("word").persistentAggregate(state, Count(), "count")
+    return plan_of(topology)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        counting(spout(Large), MemoryMapState.Factory()),
+        counting(spout(), Placed()),
+        counting(spout(), MemoryMapState.Factory(), Model()),
+    ],
+    ids=["spout", "state", "operation"],
+)
+def test_a_spout_a_state_and_an_operation_may_need_executors(plan: Any) -> None:
+    assert needs_executors(plan) == GPU
+    assert needs_executors(plan, {}) == GPU
+
+
+def test_a_source_of_spark_does() -> None:
+    topology = TridentTopology()
+    topology.newStream("rates", SparkSpout("rate", schema="value bigint")).filter("value", lambda value: True)
+    assert needs_executors(plan_of(topology)) == "Spark reads spout 'rates'"
+    assert topology.explain().endswith("\non Spark, every batch of rates is a job: Spark reads spout 'rates'")
+
+
+def by_order(word: str) -> bool:
+    return next(iter({word, "x"})) == "x"
+
+
+def test_what_depends_on_the_hash_seed_does_unless_it_is_that_of_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = counting(spout(), MemoryMapState.Factory(), by_order)
+    for seed, reason in (("7", "by_order"), ("random", "by_order"), ("0", "")):
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+        assert needs_executors(plan, {}).startswith(reason) and bool(needs_executors(plan, {})) == bool(reason)
+    assert needs_executors(counting(spout(), MemoryMapState.Factory()), {}) == ""
+
+
+def test_the_settings_are_checked() -> None:
+    assert max_tuples({}, 7) == 7
+    assert max_tuples({Config.TOPOLOGY_INLINE_MAX_TUPLES: 0}, 7) == 0
+    assert max_seconds({}) == MAX_MILLIS / 1000
+    assert max_seconds({Config.TOPOLOGY_INLINE_MAX_MILLIS: 0}) == 0
+    topology = TridentTopology()
+    topology.newStream("words", spout()).filter("word", lambda word: True)
+    with LocalCluster() as cluster:
+        for key, value in ((Config.TOPOLOGY_INLINE_MAX_TUPLES, -1), (Config.TOPOLOGY_INLINE_MAX_MILLIS, "1 s")):
+            with pytest.raises(DefinitionError, match=key):
+                cluster.submitTopology("settings", {key: value}, topology.build())
+
+
+def tuples_of(*spouts: Any) -> int | None:
+    """How many tuples the first batch of these spouts is known to have at most."""
+    infos = [SpoutNodeInfo(f"s{n}", spout, 2, spout.getOutputFields()) for n, spout in enumerate(spouts)]
+    coordination = Coordination(infos, {}, MemoryMetadataStore())
+    try:
+        metadata = coordination.initialize(1, 0)
+        coordination.descriptors(1, 0, metadata)
+        return coordination.tuples(metadata)
+    finally:
+        coordination.close()
+
+
+def test_spouts_that_emit_in_the_driver_know_how_many() -> None:
+    feeder = FeederBatchSpout(Fields("word"))
+    feeder.feed([["a"]] * 5, wait=False)
+    assert tuples_of(spout(), feeder) == 2 + 5
+
+
+def test_a_file_spout_knows_the_most(tmp_path: Path) -> None:
+    (tmp_path / "words.txt").write_text("a\nb\nc\n")
+    assert tuples_of(FileSpout(tmp_path, Fields("word string"), batchSize=2)) == 2
+
+
+def test_one_spout_that_cannot_tell_is_enough() -> None:
+    fed = FedSpout(Fields("word string"), ((("a",),),))
+    assert tuples_of(fed) is None
+    assert tuples_of(spout(), fed) is None

@@ -1,0 +1,210 @@
+"""Runs small batches of a component in the driver process, within their foreachBatch call: no job, no task of Spark."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import replace
+from time import monotonic
+from typing import Any, TypeVar
+
+from pyspark.sql import SparkSession
+
+from ..chunks import Chunk
+from ..context import with_context
+from ..patience import Stopped
+from ..plan import Node, SpoutNode
+from ..run.lowering import Exchange
+from ..run.placement import MAX_BYTES, MAX_TUPLES, NeedsExecutors, max_seconds, max_tuples, needs_executors
+from ..run.poison import is_on
+from ..run.program import AttemptOutcome, BatchInfo, Program, Row
+from ..run.task import LevelTask, run_attempt
+from ..run.worker_memory import RunMemory
+from ..spouts.metadata import MetadataStore
+
+T = TypeVar("T")
+
+SETTING = "spark.trident.inline.max.tuples"
+HERE = "in the driver"
+DECAY = 0.95  # of the expected duration, with each batch that runs on Spark for it
+LOOK = 0.1  # seconds between two looks at whether the run is stopped
+
+
+def inline_limit(spark: SparkSession, program: Program) -> int:
+    """The most tuples of a batch that runs in the driver process: of the topology's setting, the session's, or the
+    default. 0: none runs there."""
+    if needs_executors(program.lowered.plan, program.conf):
+        return 0
+    return max_tuples(program.conf, int(spark.conf.get(SETTING, str(MAX_TUPLES)) or 0))
+
+
+class Inline:
+    """The batches of one component that run in the driver process.
+
+    ``sent``: the program as workers get it, so that its operations hold what they hold there. ``limit``: the most
+    tuples of a batch; 0: none runs here. Workers and this process serve the same state partitions in turn: each keeps a
+    state only if it saw the attempt before, as workers do among themselves.
+    """
+
+    def __init__(self, sent: bytes, store: MetadataStore, limit: int, stopping: threading.Event, grace: float) -> None:
+        self._sent = sent
+        self._store = store
+        self._limit = limit
+        self._stopping = stopping
+        self._grace = grace
+        self._program: Program | None = None
+        self._memory = RunMemory()
+        self._tasks: dict[tuple[int, int], _InlineTask] = {}
+        self._thread: _Thread | None = None
+        self._refused = 0
+        self._emitted: int | None = None
+        self._pace: float | None = None  # seconds for a tuple
+
+    def takes(self, batch: BatchInfo, tuples: int | None) -> bool:
+        """Whether this attempt runs here. ``tuples``: how many the batch has at most. If its spouts cannot tell, the
+        batch before tells; the attempt fails if it gets larger. What would take longer here than a job of Spark runs
+        there; from time to time one such batch runs here, to see whether it still does."""
+        if not self._limit or batch.txid == self._refused:
+            return False
+        program = self._loaded()
+        expected = tuples if tuples is not None or is_on(program.conf) else self._emitted
+        if expected is None or expected > self._limit:
+            return False
+        if (self._pace or 0) * expected > max_seconds(program.conf):
+            self._pace = (self._pace or 0) * DECAY
+            return False
+        return True
+
+    def run(self, batch: BatchInfo, rows: Sequence[Row]) -> AttemptOutcome:
+        """Runs an attempt. Raises Stopped if it still runs when the run is stopped and the grace is over."""
+        began, first = monotonic(), not self._tasks
+        outcome = self._in_thread().call(lambda: self._attempt(batch, rows), self._stopping, self._grace)
+        if outcome.failures:
+            return self._examined(batch, outcome)
+        if not first and (tuples := emitted(outcome)):
+            self._pace = (monotonic() - began) / tuples
+        return replace(outcome, where=HERE)
+
+    def saw(self, outcome: AttemptOutcome) -> None:
+        """Called after each attempt whose tasks have all committed, wherever it ran."""
+        self._emitted = emitted(outcome)
+
+    def close(self) -> None:
+        """Closes what the batches have opened, in their thread. Waits for it no longer than the grace."""
+        if self._thread is not None:
+            self._thread.end(self._memory.close, self._grace)
+
+    def _loaded(self) -> Program:
+        if self._program is None:
+            program: Program = pickle.loads(self._sent)
+            self._program = replace(program, conf=with_context(program.conf, metadata=self._store))
+        return self._program
+
+    def _in_thread(self) -> _Thread:
+        if self._thread is None:
+            self._thread = _Thread()
+        return self._thread
+
+    def _attempt(self, batch: BatchInfo, rows: Sequence[Row]) -> AttemptOutcome:
+        meter = _Meter(self._limit)
+
+        def task_for(level: int, partition: int) -> LevelTask:
+            key = (level, partition)
+            if key not in self._tasks:
+                self._tasks[key] = _InlineTask(self._memory, self._loaded(), level, partition)
+            self._tasks[key].meter = meter
+            return self._tasks[key]
+
+        return run_attempt(self._loaded(), task_for, batch, rows)
+
+    def _examined(self, batch: BatchInfo, outcome: AttemptOutcome) -> AttemptOutcome:
+        """A failed attempt, as it is or as one that executors must run. They may have a module that is missing here."""
+        moved = [failure for failure in outcome.failures if isinstance(failure.error, NeedsExecutors)]
+        for failure in outcome.failures:
+            if isinstance(failure.error, ImportError):
+                self._limit = 0
+                error = NeedsExecutors(f"{failure.operation} failed: {failure.error}. No batch runs here any more")
+                moved.append(failure._replace(error=error, replay=True))
+        if not moved:
+            return outcome
+        self._refused = batch.txid
+        return replace(outcome, failures=moved)
+
+
+def emitted(outcome: AttemptOutcome) -> int:
+    """The tuples that the spouts emitted."""
+    return sum(report.value for report in outcome.reports if report.kind == "emitted")
+
+
+class _Meter:
+    """What an attempt has emitted and sent so far."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._tuples = 0
+        self._bytes = 0
+
+    def emitted(self, tuples: int) -> None:
+        self._tuples += tuples
+        if self._tuples > self._limit:
+            raise NeedsExecutors(f"it has more than {self._limit} tuples")
+
+    def sent(self, rows: Sequence[Row]) -> None:
+        self._bytes += sum(len(block) for _, _, block in rows)
+        if self._bytes > MAX_BYTES:
+            raise NeedsExecutors(f"its exchanges hold more than {MAX_BYTES >> 20} MB")
+
+
+class _InlineTask(LevelTask):
+    """A task that fails when the batch is too large for this process."""
+
+    meter: _Meter
+
+    def _emitted(self, node: Node, chunk: Chunk) -> None:
+        if isinstance(node, SpoutNode):
+            self.meter.emitted(chunk.length)
+        super()._emitted(node, chunk)
+
+    def _send(self, exchange: Exchange, chunk: Chunk) -> None:
+        before = len(self.out)
+        super()._send(exchange, chunk)
+        self.meter.sent(self.out[before:])
+
+
+class _Thread:
+    """One thread for all attempts of a component: connections and the user's objects may belong to theirs. A daemon,
+    since an attempt may never end."""
+
+    def __init__(self) -> None:
+        self._work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._serve, name="trident-inline", daemon=True).start()
+
+    def call(self, work: Callable[[], T], stopping: threading.Event, grace: float) -> T:
+        """The result of ``work``. Raises Stopped if it is not there when the grace after a stop is over."""
+        answer: Future[T] = Future()
+        self._work.put((work, answer))
+        until = None
+        while not wait([answer], LOOK).done:
+            if stopping.is_set():
+                until = monotonic() + grace if until is None else until
+                if monotonic() >= until:
+                    raise Stopped
+        return answer.result()
+
+    def end(self, last: Callable[[], None], grace: float) -> None:
+        """Ends the thread after its work and ``last``, for which it waits no longer than the grace."""
+        answer: Future[None] = Future()
+        self._work.put((last, answer))
+        self._work.put(None)
+        wait([answer], grace)
+
+    def _serve(self) -> None:
+        while (item := self._work.get()) is not None:
+            work, answer = item
+            try:
+                answer.set_result(work())
+            except BaseException as error:
+                answer.set_exception(error)
