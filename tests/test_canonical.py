@@ -24,7 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trident_py import Fields
-from trident_py.canonical import UnkeyableError, canonical, identity, in_order, key_of, meant
+from trident_py.canonical import UnkeyableError, canonical, identity, in_order, key_of, keys_of, meant
 from trident_py.chunks import Chunk
 from trident_py.partitioning import FieldsPartition, Route, java_hash
 from trident_py.state.keys import ExactKey
@@ -345,3 +345,8 @@ def test_a_set_has_one_order_in_processes_with_different_hash_seeds() -> None:
         for seed in ("0", "1", "12345")
     }  # fmt: skip
     assert found == {f"{in_order(values)!r} {canonical(values).hex()}\n"}
+
+
+@given(st.lists(st.lists(st.one_of(st.text(max_size=2), st.integers(), st.none(), st.booleans(), st.floats()))))
+def test_the_keys_of_many_are_those_of_each(rows: list[list[Any]]) -> None:
+    assert keys_of(rows) == [key_of(row) for row in rows]

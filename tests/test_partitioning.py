@@ -21,6 +21,7 @@ from trident_py.partitioning import (
     Partitioner,
     Route,
     Shuffle,
+    column_hashes,
     java_hash,
 )
 
@@ -45,6 +46,16 @@ HASHES: list[tuple[Any, int]] = [
 @pytest.mark.parametrize(("value", "expected"), HASHES, ids=lambda value: repr(value))
 def test_hashes_are_javas(value: Any, expected: int) -> None:
     assert java_hash(value) == expected % 2**32
+
+
+WORDS = st.one_of(st.text("ab\x00\x7f", max_size=6), st.text(max_size=4), st.just("long" * 20), st.none())
+
+
+@given(st.one_of(st.lists(st.text("abcde ", max_size=9), min_size=1), st.lists(WORDS, min_size=1)), st.integers(0, 3))
+def test_a_column_of_texts_hashes_as_its_values_do(words: list[str | None], start: int) -> None:
+    whole = Chunk.of_rows(Fields("w string"), [(word,) for word in words])
+    chunk = whole.between(min(start, len(words) - 1), len(words))
+    assert column_hashes(chunk, "w").tolist() == [java_hash(word) for word in chunk.pylist("w")]
 
 
 @pytest.mark.parametrize("value", [2**70, b"x", {"a": 1}, frozenset([1])])

@@ -16,6 +16,7 @@ import struct
 import uuid
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from .errors import TridentError
@@ -54,6 +55,15 @@ def identity(value: Any) -> Any:
 def key_of(values: Iterable[Any]) -> tuple:
     """The identity of a list of values: the key of a group or of a state's row. Raises UnkeyableError."""
     return tuple([v if type(v) is str or type(v) is int or v is None else identity(v) for v in values])
+
+
+_OWN_IDENTITY = frozenset({str, int, type(None)})
+
+
+def keys_of(many: Iterable[Iterable[Any]]) -> list[tuple]:
+    """`key_of` of each. Keys of texts, integers and None are their own identity, and cost next to nothing."""
+    keys = list(map(tuple, many))
+    return keys if _OWN_IDENTITY.issuperset(map(type, chain.from_iterable(keys))) else list(map(key_of, keys))
 
 
 def canonical(value: Any) -> bytes:

@@ -29,6 +29,8 @@ from .tuples import Fields
 _PLAIN = bool | int | float | str | bytes | None
 Targets = Iterator[tuple[int, Chunk]]
 FEW = 32  # tuples
+SHORT = 64  # letters
+ASCII = 128
 ROUTING_VERSION = 2
 """The version of routing by content. It must change whenever `java_hash` changes for any value: a batch that is half
 written under one version must not be replayed under another."""
@@ -249,7 +251,9 @@ def column_hashes(chunk: Chunk, name: str) -> np.ndarray:
     try:
         if isinstance(column, pa.Array) and not pa.types.is_nested(column.type):
             encoded = column.dictionary_encode(null_encoding="encode")
-            distinct = np.array([java_hash(v) for v in encoded.dictionary.to_pylist()], np.uint32)
+            distinct = _text_hashes(encoded.dictionary)
+            if distinct is None:
+                distinct = np.array([java_hash(v) for v in encoded.dictionary.to_pylist()], np.uint32)
             return distinct[encoded.indices.to_numpy(zero_copy_only=False)]
         return _list_hashes(chunk.pylist(name))
     except UnkeyableError as error:
@@ -262,6 +266,24 @@ def _hashes_of(chunk: Chunk, name: str) -> list[int]:
         return [java_hash(value) for value in chunk.pylist(name)]
     except UnkeyableError as error:
         raise UnkeyableError(f"field {name!r}: {error.reason}") from None
+
+
+def _text_hashes(texts: pa.Array) -> np.ndarray | None:
+    """`java_hash` of short ASCII texts, letter by letter for all of them at once; None for any others."""
+    if not pa.types.is_string(texts.type) or not len(texts) or texts.null_count:
+        return None
+    _, offsets, data = texts.buffers()
+    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    lengths = np.diff(ends)
+    letters = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]] if data is not None else np.empty(0, np.uint8)
+    if lengths.max() > SHORT or (len(letters) and letters.max() >= ASCII):
+        return None
+    hashes = np.zeros(len(texts), np.uint32)
+    starts = ends[:-1] - ends[0]
+    for at in range(lengths.max()):
+        longer = lengths > at
+        hashes[longer] = hashes[longer] * np.uint32(31) + letters[starts[longer] + at].astype(np.uint32)
+    return hashes
 
 
 def _list_hashes(values: list) -> np.ndarray:

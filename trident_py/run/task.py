@@ -341,9 +341,10 @@ def run_attempt(
 
     ``task_for(level, partition)`` gives a task. ``rows``: what arrives at level 0.
     """
-    for level in range(program.level_count):
-        tasks = [task_for(level, partition) for partition in range(program.partitions(level))]
-        rows = list(_run_level(tasks, batch, rows))
+    with no_collection():
+        for level in range(program.level_count):
+            tasks = [task_for(level, partition) for partition in range(program.partitions(level))]
+            rows = list(_run_level(tasks, batch, rows))
     return outcome((tag, block) for _, tag, block in rows)
 
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..canonical import key_of
+from ..canonical import keys_of
 from ..errors import DefinitionError
 from .base import BackingMap, Key
 
@@ -27,7 +27,7 @@ class CachedMap(BackingMap):
         self._cache: OrderedDict[tuple, Any] = OrderedDict()
 
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
-        names = [key_of(key) for key in keys]
+        names = keys_of(keys)
         by_name = {name: self._cache[name] for name in names if name in self._cache}
         missing = [(name, key) for name, key in zip(names, keys, strict=True) if name not in by_name]
         stored = self.delegate.multiGet([key for _, key in missing])
@@ -37,7 +37,7 @@ class CachedMap(BackingMap):
         return values
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
-        names = [key_of(key) for key in keys]
+        names = keys_of(keys)
         try:
             self.delegate.multiPut(keys, vals)
         except BaseException:
@@ -79,7 +79,7 @@ class CachedBatchReadsMap:
 
     def multiGet(self, keys: Sequence[Key]) -> list[CachedBatchReadsMap.RetVal]:
         """Asks the delegate for all keys; what this commit has written overrides its answers."""
-        names = [key_of(key) for key in keys]
+        names = keys_of(keys)
         stored = self.delegate.multiGet(keys)
         found = [name in self._written for name in names]
         values = [self._written[name] if new else old for name, new, old in zip(names, found, stored, strict=True)]
@@ -87,7 +87,7 @@ class CachedBatchReadsMap:
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
         self.delegate.multiPut(keys, vals)
-        self._written.update(zip(map(key_of, keys), vals, strict=True))
+        self._written.update(zip(keys_of(keys), vals, strict=True))
 
 
 class MicroBatchIBackingMap(BackingMap):

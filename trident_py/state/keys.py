@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -46,6 +46,9 @@ class ColumnKeys(Sequence[tuple]):
 
     def __len__(self) -> int:
         return len(self.columns[0])
+
+    def __iter__(self) -> Iterator[tuple]:
+        return iter(self.rows)
 
     def __getitem__(self, index: Any) -> Any:
         return self.rows[index]

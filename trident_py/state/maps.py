@@ -12,7 +12,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
-from ..canonical import key_of
+from ..canonical import keys_of
 from ..errors import StateError
 from .base import BackingMap, Key, MapState, Snapshottable, ValueUpdater
 from .roles import CombinesInStore
@@ -54,9 +54,9 @@ class _Written:
             return stored, None
         for put_keys, vals in self._puts:
             values = backing.multiGet(put_keys) if vals is None else vals
-            self._values.update(zip(map(key_of, put_keys), values, strict=True))
+            self._values.update(zip(keys_of(put_keys), values, strict=True))
         self._puts = []
-        names = [key_of(key) for key in keys]
+        names = keys_of(keys)
         is_new = [name in self._values for name in names]
         return [self._values[n] if new else old for n, new, old in zip(names, is_new, stored, strict=True)], is_new
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from .. import home
-from ..canonical import key_of
+from ..canonical import keys_of
 from ..errors import DefinitionError, StateError
 from ..needs import Needs
 from .base import BackingMap, ITupleCollection, Key, Location, Reading, RemovableMapState, StateFactory
@@ -37,7 +37,7 @@ class MemoryBackingMap(BackingMap):
         self._rows: OrderedDict[tuple, tuple[tuple, Any]] = OrderedDict()
 
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
-        names = [key_of(key) for key in keys]
+        names = keys_of(keys)
         rows = [self._rows.get(name) for name in names]
         if self.maxSize is not None:
             for name, row in zip(names, rows, strict=True):
@@ -46,17 +46,19 @@ class MemoryBackingMap(BackingMap):
         return [None if row is None else row[1] for row in rows]
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
-        for key, value in zip(keys, vals, strict=True):
-            name = key_of(key)
-            self._rows[name] = (tuple(key), value)
-            if self.maxSize is not None:
-                self._rows.move_to_end(name)
-                while len(self._rows) > self.maxSize:
-                    self._rows.popitem(last=False)
+        rows = zip(keys_of(keys), zip(map(tuple, keys), vals, strict=True), strict=True)
+        if self.maxSize is None:
+            self._rows.update(rows)
+            return
+        for name, row in rows:
+            self._rows[name] = row
+            self._rows.move_to_end(name)
+            while len(self._rows) > self.maxSize:
+                self._rows.popitem(last=False)
 
     def multiRemove(self, keys: Sequence[Key]) -> None:
-        for key in keys:
-            self._rows.pop(key_of(key), None)
+        for name in keys_of(keys):
+            self._rows.pop(name, None)
 
     def items(self) -> list[tuple[tuple, Any]]:
         """Returns each key, as first put, with its value."""
@@ -127,10 +129,10 @@ class _Partition(BackingMap):
         self.partition = partition
 
     def multiGet(self, keys: Sequence[Key]) -> list[Any]:
-        return self.store.get(self.partition, [tuple(key) for key in keys])
+        return self.store.get(self.partition, list(map(tuple, keys)))
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
-        self.store.put(self.partition, [tuple(key) for key in keys], list(vals))
+        self.store.put(self.partition, list(map(tuple, keys)), list(vals))
 
 
 @dataclass(frozen=True)
