@@ -54,7 +54,12 @@ SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 JAVA = {"spark.driver.extraJavaOptions": SMALL, "spark.executor.extraJavaOptions": SMALL}
 MASTER = {"spark.worker.timeout": "6"}
 # A quarter of the workers' cores: the second driver finds some while the executors of the first still hold theirs.
-APPLICATION = {"spark.cores.max": "2", "spark.executor.cores": "1", "spark.sql.shuffle.partitions": "2"}
+APPLICATION = {
+    "spark.cores.max": "2",
+    "spark.executor.cores": "1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.trident.inline.max.tuples": "0",  # small batches would run in the driver, and this story is about tasks
+}
 LOCK = "LOCK TABLES reading WRITE, station WRITE, rain WRITE"
 WAITING = "SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'Waiting for table metadata lock'"
 BEGAN = time.monotonic()

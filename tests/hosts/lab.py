@@ -67,6 +67,7 @@ APPLICATION = {
     "spark.executor.extraJavaOptions": QUICK_JAVA,
     "spark.driver.extraJavaOptions": QUICK_JAVA,
     "spark.python.worker.faulthandler.enabled": "true",
+    "spark.trident.inline.max.tuples": "0",  # the faults are those of tasks
 }
 
 

@@ -43,7 +43,8 @@ class ProbedHosts:
     """
 
     def __init__(self, reuse: str = "false") -> None:
-        self.hosts = SparkHosts(settings={"spark.python.worker.reuse": reuse, "spark.log.level": "ERROR"}).start()
+        jobs, quiet = {"spark.trident.inline.max.tuples": "0"}, {"spark.log.level": "ERROR"}
+        self.hosts = SparkHosts(settings={**jobs, **quiet, "spark.python.worker.reuse": reuse}).start()
         self.db = self.hosts.network.host("db")
         self.db.run([sys.executable, "-I", "-m", "http.server", str(PORT), "--directory", "/mnt"],
                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip

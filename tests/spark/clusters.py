@@ -16,13 +16,15 @@ from .folder import written
 
 TESTS = str(Path(__file__).parents[1])
 FOLDER = "/tmp/app"
+JOBS = {"spark.trident.inline.max.tuples": "0"}
+"""Settings with which every batch is a job, however small."""
 
 
 @contextmanager
 def started(**options: Any) -> Iterator[SparkHosts]:
     """Hosts for the tests of a module. They need root."""
     with needed(HOSTS):
-        hosts = SparkHosts(**options)
+        hosts = SparkHosts(**{**options, "settings": JOBS | options.get("settings", {})})
     with hosts:
         yield hosts
 
