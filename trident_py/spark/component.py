@@ -70,7 +70,6 @@ class SparkComponent:
         sent = pickled(with_streamed_spouts(self._for_workers(program)), spark)
         self.shipped = Shipped(self.key, sent, import_paths(spark), self.title, driver_levels())
         self._python = str(spark.sparkContext.pythonExec)
-        self._grace = float(program.conf.get(STOP_GRACE, 10))
         self.inline = Inline(sent, self.store, inline_limit(spark, program), running.stopping, self._grace)
         self.checkpoint = checkpoint
         self.available_now = available_now
@@ -83,6 +82,11 @@ class SparkComponent:
         self._done: int | None = None
         self._lost: tuple[int, int] = (0, 0)
         self._older: tuple[int, float] = (0, 0.0)  # until when to wait for an older driver, before this txid
+
+    @property
+    def _grace(self) -> float:
+        """Seconds that a stop gives the running batch."""
+        return float(self.program.conf.get(STOP_GRACE, 10))
 
     def _for_workers(self, program: Program) -> Program:
         """The program whose tasks reach the metadata store here. Only transactional partitioned spouts call it."""
