@@ -178,6 +178,7 @@ class Ledger(BatchParticipant):
         self._stores = stores
         self._places = places
         self._valued = valued
+        self._opened: list[Store] = []
         self._fence: SqlFence | None = None
         self._joins: tuple[int, bool] | None = None
         self._tenure: Tenure | None = None
@@ -222,6 +223,7 @@ class Ledger(BatchParticipant):
         stores = list(self._stores())
         with stores[0].errors("open the ledger"):
             self._fence = patiently(stores[0], lambda: self._take_over(stores, context))
+        self._opened = stores  # making them again would look at the table in every batch
         self._joins = context.txid, context.forget
         self._tenure = Tenure.of(self.location, conf)
         return self._fence.generation
@@ -247,19 +249,19 @@ class Ledger(BatchParticipant):
         self._belongs()
         if attempt == 0:
             return
-        for store in self._stores():
+        for store in self._opened:
             with store.errors("begin the batch in the ledger"), store.writing() as connection:
                 self.fence.begun(connection, txid, attempt)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Moves the last complete txid. Raises ZombieError if a newer driver has taken over."""
-        for store in self._stores():
+        for store in self._opened:
             with store.errors("end the batch in the ledger"), store.writing() as connection:
                 self.fence.complete(connection, txid)
 
     def published(self, txid: int) -> bool:
         """Whether the ledger has the batch as complete; waits for a transaction that may still complete it."""
-        store = self._stores()[0]
+        store = self._opened[0]
         with store.errors("ask the ledger"), store.writing() as connection:
             return self.fence.row(connection, store.dialect.exclusive).txid >= txid
 
@@ -272,7 +274,7 @@ class Ledger(BatchParticipant):
         if self._joins is None:
             return
         txid, forget = self._joins
-        for store in reversed(self._stores()):
+        for store in reversed(self._opened):
             with store.errors("join the checkpoint in the ledger"):
                 patiently(store, partial(self._join, store, txid, forget))
         self._joins = None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -37,8 +39,7 @@ class TablePlace:
         nameable("table", self.table)
 
     def urls(self) -> list[URL]:
-        first = parsed(self.url)
-        return [store_of(first).dialect.part(first, index) for index in range(self.files)]
+        return list(_urls(self.url, self.files, Path.cwd()))
 
     def stores(self) -> list[Store]:
         """This process's stores, one for each file."""
@@ -47,6 +48,13 @@ class TablePlace:
     def file_of(self, key: Sequence[Any]) -> int:
         """The file of an encoded key. It depends only on the key; trident_layout records the function."""
         return 0 if self.files == 1 else zlib.crc32(repr(tuple(key)).encode()) % self.files
+
+
+@lru_cache(maxsize=256)
+def _urls(url: str, files: int, here: Path) -> tuple[URL, ...]:
+    """The files of a place. ``here``: what a relative path is relative to."""
+    first = parsed(url)
+    return tuple(store_of(first).dialect.part(first, index) for index in range(files))
 
 
 @dataclass(frozen=True)
