@@ -203,6 +203,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.spark)
     tiers.leave_out(items)
     config.stash[tiers.COLLECTED] = [*items]
+    others = tiers.of_other_parts(items, os.environ.get("PART", "1/1"))
+    items[:] = [item for item in items if item not in others]
+    config.hook.pytest_deselected(items=[*others])
 
 
 @pytest.hookimpl(wrapper=True)

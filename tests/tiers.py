@@ -50,6 +50,12 @@ def one_of_each(cases: list[list[Value]], first: int = 0) -> set[int]:
     return chosen
 
 
+def of_other_parts(items: Iterable[pytest.Item], part: str) -> set[pytest.Item]:
+    """The tests that are not in this part, as "2/4", of all. A file is in one part."""
+    number, _, parts = part.partition("/")
+    return {item for item in items if crc32(item.nodeid.partition("::")[0].encode()) % int(parts) + 1 != int(number)}
+
+
 def values(item: pytest.Function) -> Iterator[Value]:
     """The values of a case."""
     more = item.get_closest_marker("one_of_each") is not None
