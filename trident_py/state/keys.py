@@ -53,9 +53,6 @@ class ColumnKeys(Sequence[tuple]):
     def __getitem__(self, index: Any) -> Any:
         return self.rows[index]
 
-    def __iter__(self) -> Iterator[tuple]:
-        return iter(self.rows)
-
     def __eq__(self, other: object) -> bool:
         return self.rows == other
 
