@@ -16,6 +16,7 @@ from . import (
     kafka,
     latency,
     scale,
+    small,
     sql_maps,
     sqlite_updates,
     windows,
@@ -27,6 +28,7 @@ from .report import Figure, machine, print_table
 GROUPS = {
     "word_count": word_count,
     "latency": latency,
+    "small": small,
     "sqlite": sqlite_updates,
     "rows": bulk_rows,
     "maps": sql_maps,

@@ -15,14 +15,16 @@ FILES = 4
 SEED = 20131103
 
 
-def sentences(folder: Path, total: int = SENTENCES, files: int = FILES) -> list[Path]:
+def sentences(
+    folder: Path, total: int = SENTENCES, files: int = FILES, vocabulary: int = VOCABULARY
+) -> list[Path]:
     """``files`` Parquet files with together ``total`` sentences, one string column ``sentence``."""
     folder.mkdir(parents=True, exist_ok=True)
-    words = np.array([f"word{i:04d}" for i in range(VOCABULARY)], dtype=object)
+    words = np.array([f"word{i:04d}" for i in range(vocabulary)], dtype=object)
     random = np.random.default_rng(SEED)
     paths = []
     for number in range(files):
-        drawn = words[random.integers(0, VOCABULARY, size=(total // files, WORDS))]
+        drawn = words[random.integers(0, vocabulary, size=(total // files, WORDS))]
         column = pa.array([" ".join(row) for row in drawn.tolist()], pa.string())
         paths.append(folder / f"sentences-{number}.parquet")
         pq.write_table(pa.table({"sentence": column}), paths[-1], row_group_size=50_000)

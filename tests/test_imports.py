@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 # Each layer may import the layers above it in this list, and itself only within one package. Modules of ``run`` have
 # layers of their own.
 LAYERS = [
-    {"errors", "calls", "channel", "context", "leftovers", "secrets", "neighbour", "pickling"},
+    {"errors", "calls", "channel", "context", "leftovers", "secrets", "neighbour", "phases", "pickling"},
     {"canonical", "steps"},
     {"config"},
     {"tuples", "patience", "sessions", "sqlcodes", "names", "needs", "metrics"},
@@ -41,7 +41,7 @@ LAYERS = [
     {"run/checking"},
     {"run/task"},
     {"run/worker_memory", "run/progress"},
-    {"run/opening", "run/deciding", "run/poison"},
+    {"run/opening", "run/deciding", "run/poison", "run/profiling"},
     {"guarantees"},
     {"run/digests", "run/placement"},
     {"run/batch_loop", "explain"},
@@ -53,7 +53,7 @@ LAYERS = [
     {"display"},
     {"topology_files"},
     {"cli_spark", "cli_targets"},
-    {"cli_states", "cli_checkpoint", "cli_doctor", "cli_drpc", "cli_project"},
+    {"cli_states", "cli_checkpoint", "cli_doctor", "cli_drpc", "cli_profile", "cli_project"},
     {"events"},
     {"cli"},
 ]
@@ -102,7 +102,7 @@ PUBLIC = {
 INTERNALS = {
     "_active_spark_context", "_gateway", "_jsq", "_jsparkSession", "_jvm", "_origin", "executedPlan",
     "checkpointing", "internalCreateDataFrame", "java_exception", "lastExecution",
-    "newHadoopConf", "offsetLog", "sessionState", "streamingQuery",
+    "listenerBus", "newHadoopConf", "offsetLog", "sessionState", "statusStore", "streamingQuery", "tracker",
 }  # fmt: skip
 MODULE_LINES = 450
 BODY_LINES = 25

@@ -22,6 +22,7 @@ from .blame import blame, describe_error
 from .cli_checkpoint import checkpoint
 from .cli_doctor import tell_health
 from .cli_drpc import drpc_client, serve_on, serve_options, served, tell_server
+from .cli_profile import ON, measured, profile_options, tell_profiles
 from .cli_project import init, print_schema
 from .cli_spark import SparkOptions, absolute, spark_options
 from .cli_states import check, looks_of, show_looks, states
@@ -98,14 +99,25 @@ class Run:
         name, loaded, conf = self.load()
         show_guarantees(loaded.topology.guarantees(conf), conf, self.as_json)
         with cluster_for(self.local, loaded.storage) as cluster:
-            only_now = {"availableNow": True} if self.available_now and not self.local else {}
-            running = cluster.submitTopology(name, conf, loaded.topology, **only_now)
+            running = self.submit(cluster, name, conf, loaded)
             if serve:
                 tell_server(running)
             code = follow(running, JsonLines() if self.as_json else ProgressLine(name))
             if serve and code == 0 and not running.stopping.is_set():
                 serve_on(running)
             return code
+
+    def submit(self, cluster: Any, name: str, conf: Config, loaded: Chosen) -> Any:
+        only_now = {"availableNow": True} if self.available_now and not self.local else {}
+        return cluster.submitTopology(name, conf, loaded.topology, **only_now)
+
+    def profiled(self, batches: int, warm_up: int) -> int:
+        """Runs the topology for so many batches and prints where their time went."""
+        self.more.update(ON)
+        name, loaded, conf = self.load()
+        with LocalCluster(loaded.storage) if self.local else cluster_on_spark(loaded.storage) as cluster:
+            running = self.submit(cluster, name, conf, loaded)
+            return tell_profiles(name, measured(running, batches, warm_up), self.as_json)
 
     def dry(self) -> int:
         """Shows the guarantees and checks the stores of the states. Starts nothing, writes nothing."""
@@ -153,6 +165,19 @@ def run(dry_run: bool, **options: Any) -> None:
     chosen = _chosen(options)
     with terminable():
         sys.exit(guarded(chosen.dry if dry_run else chosen, chosen.full))
+
+
+@trident.command()
+@run_options
+@profile_options
+def profile(batches: int, warm_up: int, **options: Any) -> None:
+    """Run a topology for some batches, and show where their time went. It writes to its states as `run` does.
+
+    Without --checkpoint, or one in the topology file, it begins at txid 1 and leaves no checkpoint.
+    """
+    chosen = _chosen(options)
+    with terminable():
+        sys.exit(guarded(lambda: chosen.profiled(batches, warm_up), chosen.full))
 
 
 @trident.group()
@@ -302,7 +327,7 @@ def origin(error: BaseException) -> str:
 def _pin_hash_seed(arguments: list[str]) -> None:
     """Restarts a local run with PYTHONHASHSEED=0, unless one is set, so that all runs have the same order of sets, as
     on Spark. Only a new process can change the seed."""
-    runs = arguments[:1] == ["run"] or arguments[:2] == ["drpc", "serve"]
+    runs = arguments[:1] in (["run"], ["profile"]) or arguments[:2] == ["drpc", "serve"]
     if runs and "--local" in arguments and "PYTHONHASHSEED" not in os.environ:
         os.environ["PYTHONHASHSEED"] = "0"
         os.execv(sys.executable, sys.orig_argv)

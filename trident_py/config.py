@@ -86,6 +86,7 @@ class Config(dict[str, Any]):
     TOPOLOGY_POISON = "topology.poison"
     TOPOLOGY_POISON_ATTEMPTS = "topology.poison.attempts"
     TOPOLOGY_POISON_MAX_TUPLES = "topology.poison.max.tuples"
+    TOPOLOGY_PROFILE = "topology.profile"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -223,6 +224,7 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_CHECKPOINTS: (lambda value: isinstance(value, str), "a folder or a URI"),
     Config.TOPOLOGY_TRIDENT_WINDOWING_INMEMORY_CACHE_LIMIT: (_counts, "a number of tuples, at least 1"),
     Config.TOPOLOGY_CLOCK: (callable, "a function without parameters that returns milliseconds since 1970"),
+    Config.TOPOLOGY_PROFILE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_PROBE: (lambda value: isinstance(value, bool), "true or false"),
     Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number n, at least 1: every n-th batch runs twice"),
     Config.TOPOLOGY_INLINE_MAX_TUPLES: (lambda value: _counts(value) or _is_zero(value), "a number of tuples, or 0"),

@@ -31,6 +31,7 @@ from .calls import Calls
 from .channel import Channel
 from .context import RunContext, with_context
 from .errors import TridentError
+from .phases import phase
 from .pickling import dumps
 
 T = TypeVar("T")
@@ -208,7 +209,8 @@ class Proxy:
         address, key = self._address, self._key
 
         def call(*positional: Any, **named: Any) -> Any:
-            return _ask(address, key, method, dumps((positional, named)))
+            with phase("home call", method):
+                return _ask(address, key, method, dumps((positional, named)))
 
         return call
 

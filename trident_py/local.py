@@ -13,6 +13,7 @@ from .checkpoints.local import local_folder, open_checkpoint
 from .context import with_context
 from .drpc.functions import functions_of
 from .errors import DefinitionError, LineageError, TridentError
+from .phases import phase, profiled, start
 from .run.agreement import Standing
 from .run.batch_loop import BatchLoop
 from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
@@ -134,14 +135,19 @@ class LocalComponent:
         metadata, begun = None if last is None else last["metadata"], self.checkpoint.planned(txid + 1)
         coordination.restore(txid, metadata, begun)
         self.running.event(self.program.component, "started", txid, None)
+        start(profiled(self.program.conf))
         while not self.running.stopping.is_set() and (begun or not coordination.exhausted(txid + 1)):
-            self.checkpoint.check()
+            with phase("checkpoint"):
+                self.checkpoint.check()
             if not (begun or coordination.ready(txid + 1)):
-                self.running.stopping.wait(IDLE_SECONDS)
+                with phase("waiting"):
+                    self.running.stopping.wait(IDLE_SECONDS)
                 continue
             txid, begun = txid + 1, None
-            metadata = loop.run(txid, self._execute, metadata)
-            self.checkpoint.over(txid, metadata)
+            with phase("driver rest"):
+                metadata = loop.run(txid, self._execute, metadata)
+            with phase("checkpoint"):
+                self.checkpoint.over(txid, metadata)
 
     def _opened(self, loop: BatchLoop) -> int:
         """Opens the states and takes the checkpoint; returns the last committed txid. A start that is refused changes
@@ -178,9 +184,10 @@ class LocalComponent:
         if descriptors is None:
             raise TridentError("LocalCluster needs the descriptors of every attempt")
         program = self.program
-        return run_attempt(
-            program,
-            lambda level, partition: task_for(program, level, partition, batch),
-            batch,
-            descriptor_rows(descriptors),
-        )
+        with phase("task rest"):
+            return run_attempt(
+                program,
+                lambda level, partition: task_for(program, level, partition, batch),
+                batch,
+                descriptor_rows(descriptors),
+            )

@@ -17,6 +17,7 @@ from ..errors import TridentError
 from ..metrics import IMetricsContext
 from ..operations.base import GroupedMultiReducer, MultiReducer, TridentOperationContext
 from ..operations.roles import CleansUp, Prepares
+from ..phases import timed
 from ..tuples import BatchId, Fields
 
 
@@ -137,6 +138,12 @@ class Processor:
 
     def finish(self) -> None:
         """Called after the last tuple of the batch."""
+
+    def watch(self, name: str) -> None:
+        """Called once, in a run that measures its phases: the calls count for the operation of this name."""
+        self.start = timed(self.start, "operation", name)  # type: ignore[method-assign]
+        self.execute = timed(self.execute, "operation", name)  # type: ignore[method-assign]
+        self.finish = timed(self.finish, "operation", name)  # type: ignore[method-assign]
 
     def close(self) -> None:
         """The run ends."""

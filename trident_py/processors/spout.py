@@ -7,6 +7,7 @@ from typing import Any
 
 from ..chunks import CHUNK_ROWS, Chunk
 from ..operations.base import TridentCollector
+from ..phases import timed
 from ..spouts import SpoutNodeInfo, make_emitter
 from ..tuples import BatchId, TransactionAttempt
 from .base import NodeContext, Processor, no_collection
@@ -118,6 +119,9 @@ class SpoutProcessor(Processor):
             "tuple may be excluded now. Let the source give the same tuples again and start again, or restore the "
             "stores and the checkpoint from before this batch"
         )
+
+    def watch(self, name: str) -> None:
+        self.emit_batch = timed(self.emit_batch, "emit", name)  # type: ignore[method-assign]
 
     def close(self) -> None:
         if self.emitter is not None:

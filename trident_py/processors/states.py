@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from ..chunks import Chunk, TupleList
 from ..errors import TridentError
 from ..operations.base import TridentCollector, name_of
+from ..phases import phase
 from ..state.base import StateUpdater
 from ..state.persist import SilentCollector, persist
 from ..steps import steps_of
@@ -71,7 +72,8 @@ class PersistProcessor(Processor):
         state = self.context.state()
         assert isinstance(self.attempt, TransactionAttempt)  # a DRPC stream with an update is not built
         updater = _ThenEmit(self, rows)
-        receipt = persist(state, self.attempt.txid, updater, tuples, collector, self.spec.always, self._step)
+        with phase("state update", self.context.state_name):
+            receipt = persist(state, self.attempt.txid, updater, tuples, collector, self.spec.always, self._step)
         self.context.report("persisted", (len(tuples), len(rows), receipt))
 
     def _step(self, step: str) -> None:

@@ -14,6 +14,7 @@ from functools import partial
 from ..context import RunContext
 from ..errors import ReportedFailedException, StateError, TopologyError
 from ..patience import Patience, Stopped, back_off_seconds, start_wait, until_stopped
+from ..phases import REPORTED, Seen, phase, taken
 from ..plan import describe
 from ..processors import ChangedBatch, Excluded
 from ..spouts.coordination import Coordination, Descriptor
@@ -203,15 +204,19 @@ class BatchLoop:
         try:
             for name, participant in self.participants.items():
                 at = f"begin of state {name}"
-                participant.prepare(batch.txid, batch.attempt, partitions[name])
+                with phase("ledger prepare", name):
+                    participant.prepare(batch.txid, batch.attempt, partitions[name])
             at = "spout"
             if not carried:
-                self.metadata = self.coordination.initialize(batch.txid, batch.attempt, work.previous)
-                self.begun(batch.txid, self.metadata)
+                with phase("source planner"):
+                    self.metadata = self.coordination.initialize(batch.txid, batch.attempt, work.previous)
+                with phase("checkpoint"):
+                    self.begun(batch.txid, self.metadata)
             self._step("recorded", batch.txid)
             if carried:
                 return None, None
-            return self.coordination.descriptors(batch.txid, batch.attempt, self.metadata), None
+            with phase("source planner"):
+                return self.coordination.descriptors(batch.txid, batch.attempt, self.metadata), None
         except BaseException as error:
             return None, failure_of(at, 0, error)
 
@@ -306,7 +311,8 @@ class BatchLoop:
     def _commit(self, batch: BatchInfo, outcome: AttemptOutcome) -> None:
         """Commits the spout metadata first, so that a published batch is never emitted with other metadata."""
         reports = [report.value[2] for report in outcome.reports if report.kind == "spout"]
-        self.coordination.commit(batch.txid, batch.attempt, reports)
+        with phase("metadata"):
+            self.coordination.commit(batch.txid, batch.attempt, reports)
         receipts: Receipts = {name: [] for name in self.participants}
         for report in outcome.reports:
             if report.kind == "persisted" and report.value[2] is not None and self._names[report.node] in receipts:
@@ -379,7 +385,11 @@ class BatchLoop:
         progress.backlog = self.coordination.backlog()
         progress.batches += 1
         self.coordination.success(batch.txid)
-        self._event("committed", batch, outcome.where)
+        if (measured := taken()) is not None:
+            tasks = [report.value for report in outcome.reports if report.kind == REPORTED]
+            progress.profiled.append(Seen(batch.txid, batch.attempt, measured, tasks))
+        with phase("events"):
+            self._event("committed", batch, outcome.where)
 
     def _failed(self, work: _Batch, batch: BatchInfo, failure: Failure) -> None:
         """Returns if the batch may be replayed; else raises TopologyError."""

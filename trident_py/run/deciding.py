@@ -13,6 +13,7 @@ from typing import Any
 from ..context import RunContext
 from ..errors import FailedException, StateError, TopologyError, ZombieError
 from ..patience import until_stopped
+from ..phases import phase
 from ..state.participants import BatchParticipant
 from ..steps import steps_of_driver
 from .program import BatchInfo, Program, failure_of, topology_error
@@ -55,8 +56,10 @@ class Publisher:
             self._publish_all(batch, receipts, [])
             return
         record = {"attempt": batch.attempt, "metadata": metadata}
-        self._store.put(DECIDED, batch.txid, {**record, "receipts": {name: receipts[name] for name in self.deciding}})
-        self._store.cleanup_before(DECIDED, batch.txid)  # it stays until the next batch is decided
+        record["receipts"] = {name: receipts[name] for name in self.deciding}
+        with phase("decision"):
+            self._store.put(DECIDED, batch.txid, record)
+            self._store.cleanup_before(DECIDED, batch.txid)  # it stays until the next batch is decided
         self._step("decided", batch.txid)
         self.insist(batch, receipts)
 
@@ -92,7 +95,8 @@ class Publisher:
         """Calls ``publish`` of each participant. ``published`` collects the names of those that returned."""
         for name, participant in self.participants.items():
             self._step("publish", batch.txid, name)
-            participant.publish(batch.txid, batch.attempt, receipts.get(name, []))
+            with phase("ledger publish", name):
+                participant.publish(batch.txid, batch.attempt, receipts.get(name, []))
             self._step("published", batch.txid, name)
             published.append(name)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, Self
@@ -12,9 +13,12 @@ from typing import Any, NamedTuple, Protocol, Self
 from ..errors import TopologyError, TridentError
 from ..metrics import Reported, Tallies
 from ..patience import Stopped
+from ..phases import BatchPhases, Seen
 from .program import failure_of, topology_error
 
 log = logging.getLogger("trident_py")
+
+KEPT = 1_000  # batches of a profile
 
 
 class Event(NamedTuple):
@@ -37,7 +41,7 @@ class Progress:
     "commit" (publishing, spout metadata), and with ``topology.poison`` "check" (the attempts without a commit).
     ``dead_letters``: tuples that were excluded from their batches. ``backlog``: by spout and partition, the backlog
     when the last batch was defined, for spouts that can measure it. ``metrics``: what user code registered, by name
-    (`trident_py.metrics`).
+    (`trident_py.metrics`). ``profiled``: with ``topology.profile``, what was measured in the last batches.
     """
 
     component: str
@@ -52,6 +56,7 @@ class Progress:
     seconds: dict[str, float] = field(default_factory=dict)
     backlog: dict[str, dict[str, int]] = field(default_factory=dict)
     metrics: dict[str, Any] = field(default_factory=dict)
+    profiled: deque[Seen] = field(default_factory=lambda: deque(maxlen=KEPT), repr=False, compare=False)
     tallies: Tallies = field(default_factory=Tallies, repr=False, compare=False)
 
     def measured(self, reports: Sequence[tuple[int, Reported]], seconds: float) -> None:
@@ -226,6 +231,11 @@ class RunningTopology:
 
     def _clean_up(self) -> None:
         """Overridden by clusters. Called once, before the run ends."""
+
+    def phases_of(self, component: str, seen: Sequence[Seen]) -> list[BatchPhases]:
+        """Overridden by clusters whose engine spends time of its own. Where the time of these batches went, by phase;
+        with ``topology.profile`` only. Called after the run has ended, before its cluster does."""
+        return [BatchPhases.of(each.txid, each.taken.whole, each.taken.seconds) for each in seen]
 
     def event(self, component: str | None, kind: str, txid: int | None, attempt: int | None, reason: str = "") -> None:
         """Records an event and calls the listeners. An error of a listener is only logged."""

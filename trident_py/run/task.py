@@ -11,6 +11,7 @@ from ..context import with_context
 from ..metrics import IMetricsContext
 from ..operations.base import TridentOperationContext
 from ..partitioning import Partitioner, Route
+from ..phases import profiled, timed
 from ..pickling import dumps
 from ..plan import Node, PartitionNode, ProcessorNode, SpoutNode, describe
 from ..processors.base import NodeContext, Processor, no_collection
@@ -69,7 +70,18 @@ class LevelTask:
         self.checks = Checks.of(program.conf, memory.twin)
         self.steps = steps_of(program.conf)
         self.last_level = level == self.program.level_count - 1
+        self.decode = Chunk.decode
+        self.profiled = profiled(program.conf)
+        if self.profiled:
+            self._profile()
         self._wire()
+
+    def _profile(self) -> None:
+        """Makes what happens with every chunk and report count for a phase of the batch."""
+        self.decode = timed(self.decode, "exchange read", "decode")
+        self._send = timed(self._send, "exchange write", "encode")  # type: ignore[method-assign]
+        self._report = timed(self._report, "reports", "pickled")  # type: ignore[method-assign]
+        self._measure = timed(self._measure, "reports", "metrics")  # type: ignore[method-assign]
 
     def _wire(self) -> None:
         lowered = self.program.lowered
@@ -186,6 +198,8 @@ class LevelTask:
         if processor is None:
             processor = self.processors[node.id] = self._make(node)
             processor.emit = lambda chunk: self._emitted(node, chunk)
+            if self.profiled:
+                processor.watch(describe(node))
         return processor
 
     def _make(self, node: Node) -> Processor:
@@ -230,7 +244,7 @@ class LevelTask:
         if self.level == 0:
             self._emit_spout(tag, block)
             return
-        chunk = block if isinstance(block, Chunk) else Chunk.decode(block)
+        chunk = block if isinstance(block, Chunk) else self.decode(block)
         with no_collection():
             for node_id, port in self.arriving[tag].receivers:
                 if node_id in self.stage_of:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..context import CurrentBatch, RunContext, with_context
 from ..metrics import IMetricsContext
+from ..phases import phase
 from ..plan import ProcessorNode
 from ..state.roles import Closes
 from ..tuples import TransactionAttempt
@@ -48,10 +49,12 @@ class RunMemory:
         alone = RunContext.of(program.conf).home is None or node.state.static
         fresh = last == now or (last == batch.previous and program.updates_beside(node))
         if state is None or not (alone or fresh):
-            if state is not None:
-                close(state)
-            metrics = self.metrics[key] = IMetricsContext()
-            state = node.state.factory.makeState(self._conf(program, node.state.name, batch), metrics, index, count)
+            with phase("state made", node.state.name):
+                if state is not None:
+                    close(state)
+                metrics = self.metrics[key] = IMetricsContext()
+                conf = self._conf(program, node.state.name, batch)
+                state = node.state.factory.makeState(conf, metrics, index, count)
         self.states[key] = (state, now)
         return state
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import uuid
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -14,6 +15,7 @@ from .. import home
 from ..context import with_context
 from ..drpc.functions import functions_of
 from ..errors import TridentError
+from ..phases import BatchPhases, Seen
 from ..run.program import Program, compile_plan
 from ..run.progress import Requests, RunningTopology, kill
 from ..topology import Topology
@@ -154,6 +156,9 @@ class SparkRunningTopology(RunningTopology):
     def _clean_up(self) -> None:
         active_runs.end(self.run)
         home.forget(self.run)
+
+    def phases_of(self, component: str, seen: Sequence[Seen]) -> list[BatchPhases]:
+        return self._components[component].phases_of(seen)
 
     def _stop(self) -> None:
         for component in self._components.values():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 from .. import home
@@ -16,6 +17,7 @@ from ..context import RunContext, with_context
 from ..errors import TopologyError, TridentError, ZombieError
 from ..home import HomeService, Proxy
 from ..patience import Stopped
+from ..phases import BatchPhases, Seen, phase, profiled
 from ..run.batch_loop import BatchLoop
 from ..run.program import AttemptOutcome, BatchInfo, Program, failure_of, topology_error
 from ..run.program import outcome as outcome_of
@@ -26,6 +28,7 @@ from .checkpoint import Checkpoint
 from .inline import Inline, inline_limit
 from .internals import Interrupted, first_source_offset, java_answers, logged_offsets
 from .planner import BatchPlanner, Planned
+from .profiling import HERE, JOB, PROGRESS, Profiler
 from .runs import active_runs
 from .session import query_settings
 from .shipping import pickled
@@ -68,7 +71,9 @@ class SparkComponent:
         self.store = checkpoint.store
         self.program = replace(program, conf=with_context(program.conf, metadata=self.store))
         sent = pickled(with_streamed_spouts(self._for_workers(program)), spark)
-        self.shipped = Shipped(self.key, sent, import_paths(spark), self.title, driver_levels())
+        measured = profiled(program.conf)
+        self.shipped = Shipped(self.key, sent, import_paths(spark), self.title, driver_levels(), measured)
+        self.profiler = Profiler(self.title) if measured else None
         self._python = str(spark.sparkContext.pythonExec)
         self.inline = Inline(sent, self.store, inline_limit(spark, program), running.stopping, self._grace)
         self.checkpoint = checkpoint
@@ -110,6 +115,10 @@ class SparkComponent:
             coordination.close()
             self.checkpoint.close()
 
+    def phases_of(self, seen: Sequence[Seen]) -> list[BatchPhases]:
+        """Where the time of these batches went. Empty without ``topology.profile``."""
+        return [] if self.profiler is None else self.profiler.batches(self.spark, self.base, seen)
+
     def wake(self) -> None:
         """Called when the run is being stopped."""
         self._wake.set()
@@ -126,7 +135,8 @@ class SparkComponent:
         self.planner.on_refused = self._refused
         self.planner.check = self.checkpoint.check
         self.coordination, self.nobody = coordination, nobody
-        self.service.register(f"{self.key}/planner", self.planner)
+        seen = self.planner if self.profiler is None else self.profiler.watched(self.planner)
+        self.service.register(f"{self.key}/planner", seen)
         watcher = threading.Thread(target=self._watch, name=f"trident-stop-{self.program.component}", daemon=True)
         watcher.start()
         ended_by = self._one_query()
@@ -197,7 +207,8 @@ class SparkComponent:
         return self._done is None or self.checkpoint.is_committed(self._done)
 
     def _start(self) -> Any:
-        with query_settings(self.spark, self.checkpoint.settings):
+        more = {} if self.profiler is None else PROGRESS
+        with query_settings(self.spark, self.checkpoint.settings | more):
             plan = streaming_plan(self.spark, self.program, self.source, self.shipped)
             writer = plan.writeStream.foreachBatch(self._batch)
             writer = writer.option("checkpointLocation", self.checkpoint.location).queryName(self._query_name())
@@ -279,7 +290,8 @@ class SparkComponent:
         """The foreachBatch function. Returns only if the batch is committed; else raises Interrupted."""
         with self._busy:
             try:
-                self._commit(frame, self.base + batch_id + 1, batch_id)
+                with self._profiling(frame, batch_id):
+                    self._commit(frame, self.base + batch_id + 1, batch_id)
                 self._done = batch_id
             except Stopped:
                 raise Interrupted from None
@@ -288,10 +300,15 @@ class SparkComponent:
                     self.error = error
                 raise Interrupted from None
 
+    def _profiling(self, frame: DataFrame, batch_id: int) -> AbstractContextManager[None]:
+        return nullcontext() if self.profiler is None else self.profiler.batch(self.query, frame, batch_id)
+
     def _commit(self, frame: DataFrame, txid: int, batch_id: int) -> None:
         self._begun.wait()
-        self.checkpoint.begin(batch_id, lambda: logged_offsets(self.spark, self.query, batch_id))
-        self.loop.coordination = self.coordination if self._has_python_spouts(txid, batch_id) else self.nobody
+        with phase("checkpoint"):
+            self.checkpoint.begin(batch_id, lambda: logged_offsets(self.spark, self.query, batch_id))
+            python = self._has_python_spouts(txid, batch_id)
+        self.loop.coordination = self.coordination if python else self.nobody
         self.planner.begun(txid)
         self.loop.run(txid, self._executor(frame), carried=True)
 
@@ -315,7 +332,8 @@ class SparkComponent:
             again = self._again(batch.txid, descriptors)
             planned = again or self.planner.planned(batch.txid)
             if planned is not None and self.inline.takes(batch, planned.tuples):
-                outcome = self.inline.run(batch, planned.rows)
+                with phase(HERE):
+                    outcome = self.inline.run(batch, planned.rows)
             else:
                 outcome = self._job(frame, batch, again)
             if not outcome.failures:
@@ -332,16 +350,22 @@ class SparkComponent:
 
     def _job(self, frame: DataFrame, batch: BatchInfo, again: Planned | None) -> AttemptOutcome:
         """Runs an attempt on Spark's executors."""
-        context = frame.sparkSession.sparkContext
+        try:
+            with phase(JOB):
+                self._announce(frame.sparkSession.sparkContext, batch)
+                if again is not None:
+                    frame = replay_plan(frame.sparkSession, self.query, self.program, self.shipped, again.rows)
+                rows = frame.collect()
+            with phase("receipts"):
+                return self._outcome(batch, rows)
+        except Exception as error:
+            return self._engine_failed(error, batch)
+
+    def _announce(self, context: SparkContext, batch: BatchInfo) -> None:
+        """Tells the job's tasks which batch it is."""
         context.setLocalProperty(BATCH, batch.to_json())
         context.setLocalProperty(RUNS, active_runs.to_json())
         context.setLocalProperty(DESCRIPTION, f"{self.title}: txid {batch.txid}, attempt {batch.attempt}")
-        try:
-            if again is not None:
-                frame = replay_plan(frame.sparkSession, self.query, self.program, self.shipped, again.rows)
-            return self._outcome(batch, frame.collect())
-        except Exception as error:
-            return self._engine_failed(error, batch)
 
     def _outcome(self, batch: BatchInfo, rows: list[Any]) -> AttemptOutcome:
         for row in rows:

@@ -13,14 +13,16 @@ from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
+from .. import phases
 from ..chunks import Chunk
 from ..context import with_context
 from ..patience import Stopped
+from ..phases import REPORTED, TaskPhases, phase, profiled
 from ..plan import Node, SpoutNode
 from ..run.lowering import Exchange
 from ..run.placement import MAX_BYTES, MAX_TUPLES, NeedsExecutors, max_seconds, max_tuples, needs_executors
 from ..run.poison import is_on
-from ..run.program import AttemptOutcome, BatchInfo, Program, Row
+from ..run.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
 from ..run.task import LevelTask, run_attempt
 from ..run.worker_memory import RunMemory
 from ..spouts.metadata import MetadataStore
@@ -29,6 +31,7 @@ T = TypeVar("T")
 
 SETTING = "spark.trident.inline.max.tuples"
 HERE = "in the driver"
+NO_NODE = NO_TASK = -1  # in the report of its phases
 DECAY = 0.95  # of the expected duration, with each batch that runs on Spark for it
 LOOK = 0.1  # seconds between two looks at whether the run is stopped
 
@@ -118,7 +121,13 @@ class Inline:
             self._tasks[key].meter = meter
             return self._tasks[key]
 
-        return run_attempt(self._loaded(), task_for, batch, rows)
+        phases.start(profiled(self._loaded().conf))
+        with phase("task rest"):
+            outcome = run_attempt(self._loaded(), task_for, batch, rows)
+        if (taken := phases.taken()) is None:
+            return outcome
+        measured = NodeReport(NO_NODE, 0, REPORTED, TaskPhases(0, 0, NO_TASK, taken))
+        return replace(outcome, reports=[*outcome.reports, measured])
 
     def _examined(self, batch: BatchInfo, outcome: AttemptOutcome) -> AttemptOutcome:
         """A failed attempt, as it is or as one that executors must run. They may have a module that is missing here."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pyspark import RDD, SparkConf, SparkContext
@@ -21,6 +22,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 SPARKS_PACKAGES = {"pyspark", "py4j"}  # executors have them
 _CAUSES = 6
+_TASKS = 100_000
 _MAP_IN_ARROW = "MapInArrow"
 _REGISTERING = threading.Lock()
 
@@ -176,3 +178,34 @@ def logged_offsets(spark: SparkSession, query: StreamingQuery, batch_id: int) ->
     out = java_classes(spark).java.io.ByteArrayOutputStream()
     log.serialize(logged.get(), out)
     return str(out.toString("UTF-8"))
+
+
+def planned_seconds(frame: DataFrame) -> float:
+    """How long Spark planned the job of a frame that has run: its analysis, optimisation and planning."""
+    phases = frame._jdf.queryExecution().tracker().phases()
+    found = re.findall(r"PhaseSummary\((\d+), (\d+)\)", str(phases.toString()))
+    return sum(int(end) - int(begin) for begin, end in found) / 1000
+
+
+def jobs_of(spark: SparkSession, descriptions: Collection[str]) -> list[dict[str, Any]]:
+    """The ended jobs with these descriptions, as Spark's REST interface gives them. Each has its ``stages``, and
+    these their ``tasks``. Waits until Spark has booked what has ended."""
+    context = spark.sparkContext._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    store, as_text = context.statusStore(), _mapper(spark).writeValueAsString
+    known = json.loads(as_text(store.jobsList(None)))
+    jobs = [job for job in known if job.get("description") in descriptions and job.get("completionTime")]
+    for job in jobs:
+        job["stages"] = [json.loads(as_text(store.lastStageAttempt(stage))) for stage in sorted(job["stageIds"])]
+        for stage in job["stages"]:
+            tasks = store.taskList(stage["stageId"], stage["attemptId"], _TASKS)
+            stage["tasks"] = json.loads(as_text(tasks))
+    return jobs
+
+
+def _mapper(spark: SparkSession) -> Any:
+    """Makes JSON of what Spark's REST interface gives."""
+    jackson = java_classes(spark).com.fasterxml.jackson
+    mapper = jackson.databind.ObjectMapper()
+    mapper.registerModule(jackson.module.scala.DefaultScalaModule())
+    return mapper

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ..checkpoints.sparklogs import Offset, metadata_of, offset_of
 from ..errors import FailedException
 from ..patience import back_off_seconds
+from ..phases import phase
 from ..run.deciding import MAX_ATTEMPTS
 from ..run.program import Program, Row, descriptor_rows, encode_failure, failure_of, failure_rows
 from ..spouts.coordination import Coordination, Descriptor
@@ -73,7 +74,9 @@ class BatchPlanner:
         with self._lock:
             self._restore(start)
             txid = max(int(start["txid"]), self._last) + 1
-            if not self._wait_ready(txid):
+            with phase("waiting"):
+                ready = self._wait_ready(txid)
+            if not ready:
                 return [], start
             try:
                 self.check()

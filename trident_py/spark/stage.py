@@ -17,7 +17,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..run.program import BatchInfo, Program, Row
+from .. import phases
+from ..phases import TaskPhases, handed, phase, pulled
+from ..pickling import dumps
+from ..run.program import REPORT, BatchInfo, NodeReport, Program, Row
 from ..run.worker_memory import end_run, run_level
 from .worker_logs import enter_task
 
@@ -27,6 +30,7 @@ RETRY = -1_000_000
 SCHEMA = "pid int, tag int, block binary"
 FLUSH_BYTES = 1 << 20
 FLUSH_ROWS = 1024
+NO_NODE = -1
 
 ROWS = pa.schema([("pid", pa.int32()), ("tag", pa.int32()), ("block", pa.binary())])
 _programs: dict[str, Program] = {}
@@ -36,19 +40,20 @@ _runs_seen = 0  # in a worker: the highest number of a list of runs
 @dataclass(frozen=True)
 class Shipped:
     """One component of one run, for the workers. ``key`` is <run>/<component>, ``title`` names it in logs; ``levels``
-    are those of the driver's loggers."""
+    are those of the driver's loggers. ``profiled``: the tasks report their phases."""
 
     key: str
     program: bytes
     paths: tuple[str, ...]
     title: str
     levels: str
+    profiled: bool = False
 
 
 def level_function(shipped: Shipped, level: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function of one level. Nested, so that it is pickled by value and not by its module's name."""
     key, program, paths = shipped.key, shipped.program, shipped.paths
-    logs = (shipped.title, shipped.levels)
+    more = (shipped.title, shipped.levels, shipped.profiled)
 
     def level_of_a_batch(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import sys
@@ -60,27 +65,35 @@ def level_function(shipped: Shipped, level: int) -> Callable[[Iterator[pa.Record
             import platform
 
             raise ImportError(f"{error} (host {platform.node()}, {sys.executable})") from error
-        return execute(key, program, level, batches, *logs)
+        return execute(key, program, level, batches, *more)
 
     return level_of_a_batch
 
 
 def execute(
-    key: str, program: bytes, level: int, batches: Iterator[pa.RecordBatch], title: str, levels: str
+    key: str, program: bytes, level: int, batches: Iterator[pa.RecordBatch], title: str, levels: str, profiled: bool
 ) -> Iterator[pa.RecordBatch]:
     """Runs this task's partition of a level, on the executor. An exception here is never one of user code."""
     from pyspark import TaskContext
 
+    phases.start(profiled)
     context = TaskContext.get()
     assert context is not None
     partition = context.partitionId()
-    batch = _batch_info(context.getLocalProperty(BATCH))
-    enter_task(levels, f"{title}, txid {batch.txid}, attempt {batch.attempt}, partition {partition}")
-    _drop_ended_runs(str(context.getLocalProperty(RUNS)))
-    yield from leaving(run_level(_program(key, program), level, partition, batch, arriving(batches)))
+    with phase("task rest"):
+        with phase("program"):
+            batch = _batch_info(context.getLocalProperty(BATCH))
+            enter_task(levels, f"{title}, txid {batch.txid}, attempt {batch.attempt}, partition {partition}")
+            _drop_ended_runs(str(context.getLocalProperty(RUNS)))
+            loaded = _program(key, program)
+        arrived = arriving(pulled(batches, "exchange read", "from Spark"))
+        yield from handed(leaving(run_level(loaded, level, partition, batch, arrived)), "exchange write", "to Spark")
     if context.attemptNumber() > 0:
         retry = {"level": level, "partition": partition, "retries": context.attemptNumber()}
         yield from leaving([(0, RETRY, json.dumps(retry).encode())])
+    if (taken := phases.taken()) is not None:
+        measured = TaskPhases(level, partition, context.taskAttemptId(), taken)
+        yield from leaving([(0, REPORT, dumps(NodeReport(NO_NODE, partition, phases.REPORTED, measured)))])
 
 
 def arriving(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..canonical import keys_of
 from ..errors import StateError
+from ..phases import phase
 from .base import BackingMap, Key, MapState, Snapshottable, ValueUpdater
 from .roles import CombinesInStore
 from .updates import Replaces, applied, combination_of
@@ -47,7 +48,8 @@ class _Written:
 
     def read(self, backing: BackingMap, keys: Sequence[Key]) -> tuple[list[Any], list[bool] | None]:
         """Returns the values, and for each whether this commit wrote it (None: it has written nothing yet)."""
-        stored = backing.multiGet(keys)
+        with phase("state read"):
+            stored = backing.multiGet(keys)
         if len(stored) != len(keys):
             raise StateError(f"{backing!r} answered {len(stored)} values for {len(keys)} keys")
         if not self.anything:
@@ -77,7 +79,8 @@ class _BackedMap(MapState):
     def multiUpdate(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
         if len(keys) > 0 and isinstance(self.backing, CombinesInStore) and self._may_combine():
             combination = combination_of(updaters)
-            news = None if combination is None else self.backing.multiCombine(self.txid, keys, combination)
+            with phase("state read and write"):
+                news = None if combination is None else self.backing.multiCombine(self.txid, keys, combination)
             if news is not None:
                 self._combined(keys)
                 return news
@@ -121,7 +124,8 @@ class _TxidMap(_BackedMap):
         self._written.add(keys, None)
 
     def _put(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
-        self.backing.multiPut(keys, vals)
+        with phase("state write"):
+            self.backing.multiPut(keys, vals)
         self._written.add(keys, vals)
 
 
@@ -135,12 +139,16 @@ class NonTransactionalMap(_BackedMap):
         return self.backing.multiGet(keys)
 
     def _update(self, keys: Sequence[Key], updaters: Sequence[ValueUpdater]) -> list[Any]:
-        news = applied(updaters, self.backing.multiGet(keys))
-        self.backing.multiPut(keys, news)
+        with phase("state read"):
+            olds = self.backing.multiGet(keys)
+        news = applied(updaters, olds)
+        with phase("state write"):
+            self.backing.multiPut(keys, news)
         return news
 
     def multiPut(self, keys: Sequence[Key], vals: Sequence[Any]) -> None:
-        self.backing.multiPut(keys, vals)
+        with phase("state write"):
+            self.backing.multiPut(keys, vals)
 
     def beginCommit(self, txid: int | None) -> None:
         """Does nothing: a plain value has no txid."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..operations.base import TridentCollector
+from ..phases import phase
 from .base import State, StateUpdater
 from .roles import RollsBack
 
@@ -47,11 +48,13 @@ def persist(
     try:
         # 1. the state gets the txid, 2. the values are written, 3. the writes become durable
         step("begin")
-        state.beginCommit(txid)
+        with phase("state begin"):
+            state.beginCommit(txid)
         step("begun")
         updater.updateState(state, tuples, collector)
         step("written")
-        receipt = state.commit(txid)
+        with phase("state commit"):
+            receipt = state.commit(txid)
         step("committed")
         return receipt
     except BaseException as error:

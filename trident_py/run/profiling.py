@@ -1,0 +1,59 @@
+"""What a run with ``topology.profile`` tells of its phases, batch by batch, and the medians of them."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..phases import PHASES, BatchPhases, Phase
+from .progress import RunningTopology
+
+ORDER = {name: number for number, name in enumerate(PHASES)}
+
+
+class PhaseShare(NamedTuple):
+    """A phase: the median of its seconds over the batches, and that median's share of the whole batch's."""
+
+    phase: str
+    of: str
+    seconds: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Where the time of a component's batches went. ``whole``: the median of whole batches, in seconds."""
+
+    component: str
+    batches: list[BatchPhases]
+    whole: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        whole = statistics.median(batch.whole for batch in self.batches) if self.batches else 0.0
+        object.__setattr__(self, "whole", whole)
+
+    def rows(self) -> list[PhaseShare]:
+        """The phases in the order of a batch. A batch without a phase counts as one in which it took no time."""
+        names = {name for batch in self.batches for name in batch.seconds}
+        return [self._row(name) for name in sorted(names, key=lambda name: (ORDER[name[0]], name[1]))]
+
+    def _row(self, name: Phase) -> PhaseShare:
+        seconds = statistics.median(batch.seconds.get(name, 0.0) for batch in self.batches)
+        return PhaseShare(*name, seconds, seconds / self.whole if self.whole else 0.0)
+
+
+def seen(running: RunningTopology) -> int:
+    """How many batches the component has committed that has committed the most. At most `KEPT`."""
+    return max((len(progress.profiled) for progress in running.progress.values()), default=0)
+
+
+def profiles(running: RunningTopology, batches: int, warm_up: int) -> list[Profile]:
+    """So many batches of each component, without the first ones; of a shorter run without the first half. Called after
+    the run has ended, before its cluster does."""
+    found = []
+    for component, progress in running.progress.items():
+        kept = list(progress.profiled)
+        first = min(warm_up, len(kept) // 2)
+        found.append(Profile(component, running.phases_of(component, kept[first : first + batches])))
+    return found
