@@ -44,6 +44,11 @@ class KeyedRows:
             keys = pa.table({str(i): self.arrays[i].take(positions) for i in self.at})
             yield positions.take(pc.sort_indices(keys, sort_keys=[(str(i), "ascending") for i in self.at]))
 
+    def unique(self) -> pa.Array:
+        """The positions of the first row of each key, in key order."""
+        ordered = pa.concat_arrays(list(self.ordered()))
+        return ordered.filter(self.first(ordered))
+
     def first(self, positions: pa.Array) -> pa.Array:
         """For each of these rows, which are in key order: whether it is the first of its key."""
         if len(positions) == 0:

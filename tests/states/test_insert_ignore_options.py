@@ -13,6 +13,7 @@ import pytest
 
 from states.sql import InsertIgnoreState, RowUpdater
 from states.sql.rows.staging import Stage
+from states.sql.rows.writing import TableWriter
 from states.sql.store import parsed, store_of
 from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import StateError
@@ -221,16 +222,17 @@ def test_texts_are_compared_sign_by_sign_whatever_the_column_folds(database: str
 def test_a_key_that_arrives_between_two_statements_is_a_duplicate_and_compared(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = Stage._drop_those_there
+    whole = Stage._there
     arriving = ["b", "c"]
 
-    def late(stage: Stage) -> int:
-        done = whole(stage)
+    def late(stage: Stage, compare: bool) -> tuple[int, int]:
+        done = whole(stage, compare)
         if arriving:
             run(database, f"""INSERT INTO "t" (k, v, t) VALUES ('{arriving.pop()}', 0, 'other')""")
         return done
 
-    monkeypatch.setattr(Stage, "_drop_those_there", late)
+    monkeypatch.setattr(Stage, "_there", late)
+    monkeypatch.setattr(TableWriter, "_directly", lambda *given: None)
     factory = state(database, onConflict="report")
     out: list = []
     receipt = write(factory, 1, *ROWS, ("d", 4, None), collector=TridentCollector(out.append))
@@ -244,16 +246,17 @@ def test_a_key_that_arrives_between_two_statements_is_no_objection_of_a_checked_
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked_table(database)
-    whole = Stage._drop_those_there
+    whole = Stage._there
     arriving = ["b"]
 
-    def late(stage: Stage) -> int:
-        done = whole(stage)
+    def late(stage: Stage, compare: bool) -> tuple[int, int]:
+        done = whole(stage, compare)
         if arriving:
             run(database, f"""INSERT INTO "t" (k, v, t) VALUES ('{arriving.pop()}', 1, 'other')""")
         return done
 
-    monkeypatch.setattr(Stage, "_drop_those_there", late)
+    monkeypatch.setattr(Stage, "_there", late)
+    monkeypatch.setattr(TableWriter, "_directly", lambda *given: None)
     receipt = write(state(database), 1, ("a", 1, None), ("b", 2, None), ("c", 1, None))
     assert receipt == {"partition": 0, "inserted": 2, "ignored": 1}
 

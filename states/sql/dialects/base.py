@@ -194,11 +194,13 @@ class Dialect(Protocol):
         """
         ...
 
-    def direct(self, connection: Connection, table: str, rows: KeyedRows, all_new: bool) -> int | None:
+    def direct(
+        self, connection: Connection, table: str, rows: KeyedRows, known: float, every: bool
+    ) -> int | None:  # fmt: skip
         """Inserts the rows that have a new key, in key order; of equal keys, the first. Returns how many.
 
-        ``all_new``: all rows of the last batch were new. Returns None, and writes nothing, if an existing key cannot be
-        told from another refusal.
+        ``known``: the share of the rows whose key the table probably has. Returns None, and writes nothing, if an
+        existing key cannot be told from another refusal; with ``every`` also unless every row was new.
         """
         ...
 

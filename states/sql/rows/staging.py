@@ -58,6 +58,7 @@ class Stage:
         self.rows = rows
         self._stage = f"{self.dialect.aside}{STAGE}"  # never a permanent table of that name
         self._waits = True
+        self._tail = self.dialect.unless_there(self.rows.keys)
 
     def fill(self) -> None:
         columns = [ROW, *self.rows.columns]
@@ -81,10 +82,16 @@ class Stage:
         self.connection.execute(f"DROP {self.dialect.temporary} IF EXISTS {self._stage}")
 
     def _once(self, compare: bool, tell: bool, all_refused: bool) -> Written:
-        conflicts, examples = self._conflicts() if compare else (0, [])
-        missing = None
-        if compare or tell or not self.dialect.unless_there(self.rows.keys):
-            missing = len(self.rows) - self._drop_those_there()
+        missing, conflicts, examples = None, 0, []
+        if compare or tell or not self._tail:
+            self._tail = ""  # a key that arrives must be an error
+            there, conflicts = self._there(compare)
+            examples = self._examples() if conflicts else []
+            if there == len(self.rows):
+                return Written(0, [], {}, conflicts, examples)
+            if there and self._drop_those_there() != there:
+                raise _Arrived
+            missing = len(self.rows) - there
         new = self._numbers() if tell else []
         refused: dict[int, str] = {}
         inserted = self._insert(0, len(self.rows) - 1, refused, all_refused)
@@ -92,28 +99,26 @@ class Stage:
             raise _Arrived
         return Written(inserted, [n for n in new if n not in refused], refused, conflicts, examples)
 
+    def _there(self, compare: bool) -> tuple[int, int]:
+        """How many rows have a key that the table has, and with ``compare`` how many of these have other values."""
+        differs = f"sum(CASE WHEN {self._differs()} THEN 1 ELSE 0 END)" if compare and self.rows.others else "0"
+        there, conflicts = self.connection.execute(f"SELECT count(*), {differs} FROM {self._both()}").fetchone()
+        return there, int(conflicts or 0)
+
+    def _examples(self) -> list[Conflict]:
+        others = self.rows.others
+        wanted = ", ".join(f't."{column.name}"' for column in others)
+        text = f"SELECT s.{ROW.name}, {wanted} FROM {self._both()} WHERE {self._differs()}"
+        rows = self.connection.execute(f"{text} ORDER BY s.{ROW.name} LIMIT {_SHOWN}").fetchall()
+        decoders = [self.dialect.decoder(column) for column in others]
+        return [Conflict(row[0], decoded(row[1:], decoders)) for row in rows]
+
     def _drop_those_there(self) -> int:
         text = f'DELETE FROM {self._stage} WHERE EXISTS (SELECT 1 FROM "{self.table}" AS t WHERE {self._equal(STAGE)})'
         return int(self.connection.execute(text).rowcount)
 
     def _numbers(self) -> list[int]:
         return [row[0] for row in self.connection.execute(f"SELECT {ROW.name} FROM {self._stage}").fetchall()]
-
-    def _conflicts(self) -> tuple[int, list[Conflict]]:
-        others = self.rows.others
-        if not others:
-            return 0, []
-        same = " AND ".join(self._same(column) for column in others)
-        both = f'{self._stage} AS s {self.dialect.joined} "{self.table}" AS t ON {self._equal("s")}'
-        joined = f"FROM {both} WHERE NOT ({same})"
-        count = self.connection.execute(f"SELECT count(*) {joined}").fetchone()[0]
-        if count == 0:
-            return 0, []
-        wanted = ", ".join(f't."{column.name}"' for column in others)
-        text = f"SELECT s.{ROW.name}, {wanted} {joined} ORDER BY s.{ROW.name} LIMIT {_SHOWN}"
-        decoders = [self.dialect.decoder(column) for column in others]
-        rows = self.connection.execute(text).fetchall()
-        return count, [Conflict(row[0], decoded(row[1:], decoders)) for row in rows]
 
     def _insert(self, low: int, high: int, refused: dict[int, str], all_refused: bool) -> int:
         """Inserts a range of rows and returns how many were inserted; finds refused rows by halving the range."""
@@ -138,12 +143,19 @@ class Stage:
         columns = names(self.rows.columns)
         return (
             f'INSERT INTO "{self.table}" ({columns}) SELECT {columns} FROM {self._stage}'
-            f" WHERE {ROW.name} BETWEEN ? AND ?{self.dialect.stage_order}{self.dialect.unless_there(self.rows.keys)}"
+            f" WHERE {ROW.name} BETWEEN ? AND ?{self.dialect.stage_order}{self._tail}"
         )
 
     def _is_there(self, row: int) -> bool:
-        text = f'SELECT 1 FROM {self._stage} AS s {self.dialect.joined} "{self.table}" AS t ON {self._equal("s")}'
-        return self.connection.execute(f"{text} WHERE s.{ROW.name} = ?", (row,)).fetchone() is not None
+        text = f"SELECT 1 FROM {self._both()} WHERE s.{ROW.name} = ?"
+        return self.connection.execute(text, (row,)).fetchone() is not None
+
+    def _both(self) -> str:
+        """The rows whose key the table has, beside the row there."""
+        return f'{self._stage} AS s {self.dialect.joined} "{self.table}" AS t ON {self._equal("s")}'
+
+    def _differs(self) -> str:
+        return f"NOT ({' AND '.join(map(self._same, self.rows.others))})"
 
     def _equal(self, stage: str) -> str:
         return " AND ".join(f't."{key.name}" = {stage}."{key.name}"' for key in self.rows.keys)

@@ -16,6 +16,9 @@ from .rejects import shortened
 from .staging import Conflict, Stage, Written
 
 _SHOWN = 3
+_SAMPLE = 64
+_ROWS_TO_SAMPLE = 1_000  # fewer rows are sooner written than asked for
+_A_FEW = 0.01
 
 
 class Wanted(NamedTuple):
@@ -29,22 +32,53 @@ class Wanted(NamedTuple):
     """Continue after a row that the table refuses."""
 
 
+class _History:
+    """What this process's last batches for a table were like. It decides which way is tried first, never the result."""
+
+    surprised = False  # the last sample without a known key was of rows that were not all new
+    refused = False  # the table refused a row
+
+
 class TableWriter:
     """Writes into one table of one store, for one partition."""
 
     def __init__(self, store: Store, table: str) -> None:
         self.store = store
         self.table = table
-        self._all_new = True
+        self._history: _History = store.ready.setdefault((_History, table), _History())
 
     def write(self, connection: Any, rows: KeyedRows, wanted: Wanted) -> Written:
-        """Inserts the rows whose key is missing; of rows with equal keys, the first. Called in a transaction."""
-        if not wanted.compare and not wanted.tell:
-            inserted = self.store.dialect.direct(connection, self.table, rows, self._all_new)
-            if inserted is not None:
-                self._all_new = inserted == len(rows)
-                return Written(inserted, [], {}, 0, [])
-        return self._staged(connection, rows, wanted)
+        """Inserts the rows whose key is missing; of rows with equal keys, the first. Called in a transaction.
+
+        If every row is new, none has to be compared and all are told, so each option takes the direct way first.
+        """
+        seen, history = self._sampled(connection, rows), self._history
+        known = seen or (_A_FEW if history.surprised else 0.0)
+        written = None if history.refused else self._directly(connection, rows, wanted, known)
+        if written is None:
+            written = self._staged(connection, rows, wanted)
+            history.refused = bool(written.refused)
+        if seen == 0:
+            history.surprised = written.inserted < len(rows)
+        return written
+
+    def _sampled(self, connection: Any, rows: KeyedRows) -> float:
+        """The share of a sample of the rows whose key the table has."""
+        if len(rows) < _ROWS_TO_SAMPLE:
+            return 0.0
+        every = pa.array(range(0, len(rows), max(1, len(rows) // _SAMPLE)), pa.int64())
+        sample = rows.take(every).python_keys()
+        found = self.store.dialect.read(connection, self.table, rows.keys, [], sample)
+        return 1 - found.count(None) / len(found)
+
+    def _directly(self, connection: Any, rows: KeyedRows, wanted: Wanted, known: float) -> Written | None:
+        every = wanted.compare or wanted.tell
+        if every and known > 0:
+            return None
+        inserted = self.store.dialect.direct(connection, self.table, rows, known, every)
+        if inserted is None:
+            return None
+        return Written(inserted, list(range(len(rows))) if wanted.tell else [], {}, 0, [])
 
     def _staged(self, connection: Any, rows: KeyedRows, wanted: Wanted) -> Written:
         ordered = pa.concat_arrays(list(rows.ordered()))

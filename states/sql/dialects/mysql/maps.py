@@ -21,7 +21,7 @@ from ...connection import Connection
 from ...maps.combining import PartialResults, Recipe
 from ..base import insert_text, names
 from ..bulk import blocks, insertions
-from .bulk import ROOM, MySqlBulk
+from .bulk import NO_STAGE, ROOM, MySqlBulk, temporary_like
 
 _KEYS_PER_READ = 1_000
 _STAGED = "trident_staged"
@@ -29,7 +29,6 @@ _ROWS_TO_STAGE = 2_000  # from so many rows on, staging is faster
 _ROWS_TO_WRITE_STAGED = 10_000
 _ROWS_TO_BUILD = 200
 _BLOCK_BYTES = 1 << 19
-_NO_STAGE = {1044, 1142, 1148, 1227, 1286, 1785, 1786, 1787, 2068, 3748, 3750, 3948, 3950, 4166}
 _DIVISION_BY_ZERO = 1365
 
 
@@ -137,7 +136,7 @@ class MySqlMaps(MySqlBulk):
             try:
                 loaded = self.load(connection, _STAGED, columns, blocks(columns, arrays))
             except Exception as error:
-                if mysql_code_of(error) in _NO_STAGE:
+                if mysql_code_of(error) in NO_STAGE:
                     raise NotStaged from error
                 raise
             if loaded.warnings or loaded.records != len(arrays[0]):  # writing into the table itself names the bad row
@@ -160,15 +159,11 @@ def _text(value: Any) -> str:
 
 
 def _create(connection: Any, table: str, columns: Sequence[Column]) -> None:
-    """Creates the temporary table. MariaDB's Aria keeps no log for it and reads rows in insertion order, which halves
-    the time."""
-    engine = " ENGINE=Aria" if "mariadb" in connection.raw.get_server_info().lower() else ""
     selected = [f'"{c.name}"' if c.name != "trident_at" else 'CAST(0 AS SIGNED) AS "trident_at"' for c in columns]
     try:
-        text = f'SELECT {", ".join(selected)} FROM "{table}" LIMIT 0'
-        connection.execute(f'CREATE TEMPORARY TABLE "{_STAGED}"{engine} AS {text}')
+        temporary_like(connection, table, _STAGED, ", ".join(selected))
     except Exception as error:
-        if mysql_code_of(error) in _NO_STAGE:
+        if mysql_code_of(error) in NO_STAGE:
             raise NotStaged from error
         raise
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from enum import Enum
 from typing import Any, NamedTuple
 
 from sqlalchemy.dialects import mysql as types
@@ -132,8 +133,7 @@ class MySqlTable(ServerDialect):
         )
 
     def numbered(self, connection: Connection, table: str) -> set[str]:
-        text = f"SELECT column_name FROM information_schema.columns WHERE {_HERE} AND extra LIKE '%auto_increment%'"
-        return {row[0] for row in connection.execute(text, (table,)).fetchall()}
+        return _numbered(connection, table)
 
     def unique_keys(self, connection: Connection, table: str) -> list[set[str]]:
         """The columns of each unique index without prefixes or expressions."""
@@ -154,10 +154,18 @@ class MySqlTable(ServerDialect):
         return [index for index, names in columns.items() if not {key.name for key in keys} <= names]
 
 
+class Refusing(Enum):
+    """For which reasons a table may refuse a row."""
+
+    KEY = "a value, or a key that is there"
+    MORE = "also a constraint, a partition or another key"
+    ANY = "also a trigger; or a refused row would leave a trace, such as a gap in the numbers that the table makes"
+
+
 class _Definition(NamedTuple):
     """Properties that follow from a table's definition alone."""
 
-    plain: bool
+    refusing: Refusing
     needed: frozenset[str]
     """NOT NULL columns without a default: IGNORE would invent a value."""
 
@@ -165,20 +173,21 @@ class _Definition(NamedTuple):
 _definitions: dict[str, _Definition] = {}
 
 
-def takes_every_row(connection: Any, table: str, rows: KeyedRows) -> bool:
-    """Whether the table can refuse nothing but a value or its one key. Holds until the transaction ends."""
+def refusing(connection: Any, table: str, rows: KeyedRows) -> Refusing:
+    """What the table may refuse of these rows. Holds until the transaction ends."""
     connection.execute(f'SELECT 1 FROM "{table}" LIMIT 0')  # locks the table's definition until the end
     text = _NUMBERED.sub("", connection.execute(f'SHOW CREATE TABLE "{table}"').fetchone()[1])
     if text not in _definitions:
         if len(_definitions) >= _DEFINITIONS:
             _definitions.clear()
-        _definitions[text] = _Definition(_is_plain(connection, table), _needed(connection, table))
+        _definitions[text] = _Definition(_refusing(connection, table), _needed(connection, table))
     definition = _definitions[text]
-    if not definition.plain or definition.needed - {column.name for column in rows.columns}:
-        return False
-    return _shows_triggers(connection, table) and not connection.execute(
+    if definition.refusing is Refusing.ANY or definition.needed - {column.name for column in rows.columns}:
+        return Refusing.ANY
+    heard = _shows_triggers(connection, table) and not connection.execute(
         "SHOW TRIGGERS WHERE `Table` = ?", (table,)
     ).fetchone()
+    return definition.refusing if heard else Refusing.ANY
 
 
 def refuse_engine(connection: Any, table: str) -> bool:
@@ -210,11 +219,18 @@ def _kind_and_engine(connection: Any, table: str) -> tuple[str, str]:
     return connection.execute(text, (table,)).fetchone() or ("", "")
 
 
-def _is_plain(connection: Any, table: str) -> bool:
+def _refusing(connection: Any, table: str) -> Refusing:
     if not refuse_engine(connection, table):
-        return False
+        return Refusing.ANY
     text = f"SELECT {', '.join(f'({query})' for query in _REASONS.values())}"
-    return not any(connection.execute(text, (table,) * len(_REASONS)).fetchone())
+    if not any(connection.execute(text, (table,) * len(_REASONS)).fetchone()):
+        return Refusing.KEY
+    return Refusing.ANY if _numbered(connection, table) else Refusing.MORE
+
+
+def _numbered(connection: Any, table: str) -> set[str]:
+    text = f"SELECT column_name FROM information_schema.columns WHERE {_HERE} AND extra LIKE '%auto_increment%'"
+    return {row[0] for row in connection.execute(text, (table,)).fetchall()}
 
 
 def _needed(connection: Any, table: str) -> frozenset[str]:

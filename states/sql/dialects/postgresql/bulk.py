@@ -52,11 +52,11 @@ class PostgreSqlBulk(OnConflict, PostgreSqlTable):
                     copy.write(packet)
             return Loaded(cursor.rowcount, 0, 0)
 
-    def direct(self, connection: Any, table: str, rows: KeyedRows, all_new: bool) -> int | None:
-        """Copies the rows into the table. COPY fails at an existing key: then, and unless ``all_new``, looks up the
-        keys first and copies the rows whose key is missing.
+    def direct(self, connection: Any, table: str, rows: KeyedRows, known: float, every: bool) -> int | None:
+        """Copies the rows into the table. COPY fails at an existing key, but only after it was sent all rows: then,
+        and if a key is ``known``, looks up the keys first and copies the rows whose key is missing.
         """
-        for look in (False, True) if all_new else (True,):
+        for look in (False,) if every else (True,) if known else (False, True):
             connection.execute("SAVEPOINT trident_direct")
             try:
                 data = _missing_lines(self, connection, table, rows) if look else _unique_lines(rows)
@@ -68,8 +68,9 @@ class PostgreSqlBulk(OnConflict, PostgreSqlTable):
                 if sqlstate_of(error) != _DUPLICATE:
                     return None
             else:
-                connection.execute("RELEASE SAVEPOINT trident_direct")
-                return inserted
+                taken = inserted == len(rows) or not every
+                connection.execute(f"{'RELEASE' if taken else 'ROLLBACK TO'} SAVEPOINT trident_direct")
+                return inserted if taken else None
         return None
 
     def stage(self, engine: Engine, connection: Any, table: str, columns: Sequence[Column], name: str) -> None:
@@ -101,10 +102,9 @@ def _unique_lines(rows: KeyedRows) -> Iterator[bytes]:
 
 def _missing_lines(dialect: PostgreSqlBulk, connection: Any, table: str, rows: KeyedRows) -> Iterator[bytes]:
     """The rows whose key is missing in the table; of equal keys, the first."""
-    ordered = pa.concat_arrays(list(rows.ordered()))
-    unique = rows.take(ordered.filter(rows.first(ordered)))
+    unique = rows.unique()
     keys = [Column("trident_row", "bigint"), *rows.keys]
-    arrays = [pa.array(range(len(unique)), pa.int64()), *(unique.arrays[i] for i in rows.at)]
+    arrays = [pa.array(range(len(unique)), pa.int64()), *(rows.arrays[i].take(unique) for i in rows.at)]
     connection.execute(f"DROP TABLE IF EXISTS pg_temp.{_KEYS}")
     connection.execute(
         f"CREATE TEMPORARY TABLE {_KEYS} ON COMMIT DROP AS"
@@ -120,5 +120,5 @@ def _missing_lines(dialect: PostgreSqlBulk, connection: Any, table: str, rows: K
     if sys.byteorder == "little":
         numbers.byteswap()
     missing = pa.array(numbers, pa.int64())
-    part = unique.take(missing.take(pc.array_sort_indices(missing)))
+    part = rows.take(unique.take(missing.take(pc.array_sort_indices(missing))))
     return blocks(part.columns, part.arrays)

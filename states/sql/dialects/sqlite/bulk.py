@@ -27,7 +27,7 @@ class SqliteBulk(OnConflict, SqliteTable):
     exact = "{0} COLLATE BINARY"
     stage_order = " ORDER BY trident_row"
 
-    def direct(self, connection: Any, table: str, rows: KeyedRows, all_new: bool) -> int | None:
+    def direct(self, connection: Any, table: str, rows: KeyedRows, known: float, every: bool) -> int | None:
         """Inserts the rows that have a new key; returns how many, or None if the table refuses one."""
         ordered = rows.take(pa.concat_arrays(list(rows.ordered())))
         connection.execute("SAVEPOINT trident_direct")
@@ -37,6 +37,8 @@ class SqliteBulk(OnConflict, SqliteTable):
         except Exception as error:
             if not self.refuses(error):
                 raise
+            inserted = None
+        if inserted is None or (every and inserted < len(rows)):
             connection.execute("ROLLBACK TO SAVEPOINT trident_direct")
             return None
         connection.execute("RELEASE SAVEPOINT trident_direct")
