@@ -71,10 +71,8 @@ class SparkComponent:
         self.store = checkpoint.store
         self.program = replace(program, conf=with_context(program.conf, metadata=self.store))
         sent = pickled(with_streamed_spouts(self._for_workers(program)), spark)
-        measured = profiled(program.conf)
-        self.shipped = Shipped(self.key, sent, import_paths(spark), self.title, driver_levels(), measured)
-        self.profiler = Profiler(self.title) if measured else None
-        self._python = str(spark.sparkContext.pythonExec)
+        self.profiler = Profiler(self.title) if profiled(program.conf) else None
+        self.shipped = Shipped(self.key, sent, import_paths(spark), self.title, driver_levels(), bool(self.profiler))
         self.inline = Inline(sent, self.store, inline_limit(spark, program), running.stopping, self._grace)
         self.checkpoint = checkpoint
         self.available_now = available_now
@@ -87,6 +85,10 @@ class SparkComponent:
         self._done: int | None = None
         self._lost: tuple[int, int] = (0, 0)
         self._older: tuple[int, float] = (0, 0.0)  # until when to wait for an older driver, before this txid
+
+    @property
+    def _python(self) -> str:
+        return str(self.spark.sparkContext.pythonExec)
 
     @property
     def _grace(self) -> float:
