@@ -48,8 +48,8 @@ def test_requests_are_answered_while_batches_run_on_spark(spark_cluster: Callabl
     try:
         for number in range(1, BATCHES + 1):
             begun[0] = number
-            feeder.feed([("a b",), ("c",)], timeout=120)
-            other.feed([("a b",), ("c",)], timeout=120)
+            feeder.feed([("a b",), ("c",)], timeout=300)
+            other.feed([("a b",), ("c",)], timeout=300)
             complete[0] = number
     finally:
         over.set()

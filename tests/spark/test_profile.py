@@ -13,6 +13,7 @@ from trident_py.phases import PHASES
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 
 AS_JOBS = {**ON, "topology.inline.max.tuples": 0}
+INLINE = {**ON, "topology.inline.max.tuples": 100, "topology.inline.max.millis": 60_000}
 ON_THE_DRIVER = {"source planner", "waiting", "checkpoint", "ledger prepare", "receipts", "driver rest"}
 OF_SPARK = {"offset", "planning", "offset log", "foreachBatch", "job submit", "job scheduling", "task launch",
             "task start", "task end", "commit log"}  # fmt: skip
@@ -46,7 +47,7 @@ def test_a_batch_on_spark_is_explained_to_its_end(spark_cluster: Any) -> None:
 
 @pytest.mark.spark
 def test_a_batch_that_needs_no_job_is_explained_too(spark_cluster: Any) -> None:
-    (profile,) = measured(spark_cluster().submitTopology("small", ON, topology()), 4, 2)
+    (profile,) = measured(spark_cluster().submitTopology("small", INLINE, topology()), 4, 2)
     assert [batch.txid for batch in profile.batches] == [3, 4, 5, 6]
     for batch in profile.batches:
         found = {name for name, _ in batch.seconds}
