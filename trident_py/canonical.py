@@ -28,6 +28,8 @@ _NUMPY_FINE = ("[ns]", "[ps]", "[fs]", "[as]")
 Encoder = Callable[[Any], bytes]
 SET_ORDER = f"{hash('trident'):x}"
 """A fingerprint of this process's order of sets. Processes with the same PYTHONHASHSEED have the same one."""
+WORKERS_SEED = "0"
+"""The PYTHONHASHSEED of Spark's workers: with the driver's, each restart would have another order of sets."""
 
 
 class UnkeyableError(TridentError):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from trident_py import Config, Fields, TridentTopology
+from trident_py.operations import BaseFunction
 from trident_py.operations.builtin import Count
 from trident_py.spark.inline import HERE
 from trident_py.spouts import FeederBatchSpout, IPartitionedTridentSpout
@@ -88,6 +89,25 @@ def test_what_takes_longer_than_a_job_runs_on_spark(spark_cluster: Cluster) -> N
     """The first batch here is not timed: it makes connections and imports."""
     running, _ = fed(spark_cluster(), inline(10, 0), [2, 2, 2], lambda value: [value])
     assert places(running) == {1: HERE, 2: HERE, 3: ""}
+
+
+class Open(BaseFunction):
+    """Leaves a file when it is cleaned up."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def execute(self, tuple: Any, collector: Any) -> None:
+        collector.emit([tuple[0]])
+
+    def cleanup(self) -> None:
+        Path(self.file).write_text(str(os.getpid()))
+
+
+def test_operations_are_cleaned_up_in_the_driver_when_the_run_ends(spark_cluster: Cluster, tmp_path: Path) -> None:
+    running, _ = fed(spark_cluster(), inline(10), [2], Open(str(tmp_path / "closed")))
+    assert places(running) == {1: HERE}
+    assert (tmp_path / "closed").read_text() == str(os.getpid())
 
 
 def test_a_failed_attempt_is_replayed_in_the_driver(spark_cluster: Cluster) -> None:

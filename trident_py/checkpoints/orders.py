@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from ..canonical import SET_ORDER
+from ..canonical import SET_ORDER, WORKERS_SEED
 from ..guarantees.table import trusted
 from ..guarantees.tracing import by_hash_seed
 from ..run.agreement import Seeded
 from ..run.program import Program
 
 ORDER = "order"  # the checkpoint's path: on LocalCluster under 0, on Spark under the txid of the batch
-WORKERS_SEED = "0"  # the PYTHONHASHSEED of Spark's workers
 
 
 def own_order() -> dict[str, str]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from ..canonical import WORKERS_SEED
 from ..config import Config
 from ..errors import FailedException
 from ..guarantees.table import trusted
@@ -17,7 +18,6 @@ from ..spouts.sparkspout import SparkSpout
 MAX_TUPLES = 10_000
 MAX_MILLIS = 300
 MAX_BYTES = 64 << 20
-WORKERS_SEED = "0"  # the PYTHONHASHSEED that Spark gives its Python workers
 
 
 class NeedsExecutors(FailedException):

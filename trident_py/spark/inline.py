@@ -26,12 +26,13 @@ from ..run.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
 from ..run.task import LevelTask, run_attempt
 from ..run.worker_memory import RunMemory
 from ..spouts.metadata import MetadataStore
+from .stage import NO_NODE
 
 T = TypeVar("T")
 
 SETTING = "spark.trident.inline.max.tuples"
 HERE = "in the driver"
-NO_NODE = NO_TASK = -1  # in the report of its phases
+NO_TASK = -1  # in the report of its phases
 DECAY = 0.95  # of the expected duration, with each batch that runs on Spark for it
 LOOK = 0.1  # seconds between two looks at whether the run is stopped
 
@@ -60,7 +61,7 @@ class Inline:
         self._grace = grace
         self._program: Program | None = None
         self._memory = RunMemory()
-        self._tasks: dict[tuple[int, int], _InlineTask] = {}
+        self._meter = _Meter(limit)
         self._thread: _Thread | None = None
         self._refused = 0
         self._emitted: int | None = None
@@ -83,7 +84,7 @@ class Inline:
 
     def run(self, batch: BatchInfo, rows: Sequence[Row]) -> AttemptOutcome:
         """Runs an attempt. Raises Stopped if it still runs when the run is stopped and the grace is over."""
-        began, first = monotonic(), not self._tasks
+        began, first = monotonic(), not self._memory.tasks
         outcome = self._in_thread().call(lambda: self._attempt(batch, rows), self._stopping, self._grace)
         if outcome.failures:
             return self._examined(batch, outcome)
@@ -112,18 +113,18 @@ class Inline:
         return self._thread
 
     def _attempt(self, batch: BatchInfo, rows: Sequence[Row]) -> AttemptOutcome:
-        meter = _Meter(self._limit)
+        self._meter.begin()
+        program, tasks = self._loaded(), self._memory.tasks
 
         def task_for(level: int, partition: int) -> LevelTask:
-            key = (level, partition)
-            if key not in self._tasks:
-                self._tasks[key] = _InlineTask(self._memory, self._loaded(), level, partition)
-            self._tasks[key].meter = meter
-            return self._tasks[key]
+            key = (program.component, level, partition)
+            if key not in tasks:
+                tasks[key] = _InlineTask(self._meter, self._memory, program, level, partition)
+            return tasks[key]
 
-        phases.start(profiled(self._loaded().conf))
+        phases.start(profiled(program.conf))
         with phase("task rest"):
-            outcome = run_attempt(self._loaded(), task_for, batch, rows)
+            outcome = run_attempt(program, task_for, batch, rows)
         if (taken := phases.taken()) is None:
             return outcome
         measured = NodeReport(NO_NODE, 0, REPORTED, TaskPhases(0, 0, NO_TASK, taken))
@@ -153,6 +154,9 @@ class _Meter:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        self.begin()
+
+    def begin(self) -> None:
         self._tuples = 0
         self._bytes = 0
 
@@ -170,7 +174,9 @@ class _Meter:
 class _InlineTask(LevelTask):
     """A task that fails when the batch is too large for this process."""
 
-    meter: _Meter
+    def __init__(self, meter: _Meter, memory: RunMemory, program: Program, level: int, partition: int) -> None:
+        self.meter = meter
+        super().__init__(memory, program, level, partition)
 
     def _emitted(self, node: Node, chunk: Chunk) -> None:
         if isinstance(node, SpoutNode):

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from pyspark.sql import SparkSession
 
+from ..canonical import WORKERS_SEED
 from ..leftovers import own_folder
 from . import connect
 from .internals import active_context, forget_gateway, gateway_of, has_java, java_process
@@ -146,7 +147,7 @@ def query_settings(spark: SparkSession, checkpoint: dict[str, str]) -> Iterator[
         before = {key: spark.conf.get(key, None) for key in wanted}
         seed = workers[HASH_SEED]
         try:
-            workers[HASH_SEED] = "0"  # else the driver's: each restart would have another order of sets
+            workers[HASH_SEED] = WORKERS_SEED
             for key, value in wanted.items():
                 spark.conf.set(key, value)
             yield
