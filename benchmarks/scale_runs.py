@@ -31,6 +31,8 @@ from trident_py.spark.session import OwnSession
 from trident_py.spouts import ITridentSpout
 from trident_py.testing.servers.sql_servers import MariaDb
 
+from .numbered import Numbered
+
 KEYS = 1_000
 WARM_UP = 4
 CLUSTER = "local-cluster[2,1,1024]"
@@ -40,18 +42,6 @@ class Generated(ITridentSpout):
     """So many batches of so many tuples, made by the tasks; the key of a tuple is its number modulo `KEYS`."""
 
     kind = "transactional"
-
-    class Coordinator(ITridentSpout.BatchCoordinator):
-        def __init__(self, batches: int) -> None:
-            self.batches = batches
-            self.defined = 0
-
-        def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
-            self.defined = txid
-            return {"batch": txid}
-
-        def isExhausted(self) -> bool:
-            return self.defined >= self.batches
 
     class Emitter(ITridentSpout.Emitter):
         def __init__(self, numbers: range) -> None:
@@ -64,7 +54,7 @@ class Generated(ITridentSpout):
         self.batches, self.tuples = batches, tuples
 
     def getCoordinator(self, txStateId: str, conf: dict, context: Any) -> Any:
-        return self.Coordinator(self.batches)
+        return Numbered(self.batches)
 
     def getEmitter(self, txStateId: str, conf: dict, context: Any) -> Any:
         index, count = context.getPartitionIndex(), context.numPartitions()

@@ -26,6 +26,7 @@ from trident_py.testing.servers.sql_servers import MariaDb
 
 from .kafka_by_hand import fill
 from .kafka_ours import spout as kafka_spout
+from .numbered import Numbered
 from .ours import SPLITS, on_spark, run
 from .storm_runs import words as words_on_storm
 
@@ -55,18 +56,6 @@ class Sentences(ITridentSpout):
 
     kind = "transactional"
 
-    class Coordinator(ITridentSpout.BatchCoordinator):
-        def __init__(self, batches: int) -> None:
-            self.batches = batches
-            self.defined = 0
-
-        def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
-            self.defined = txid
-            return {"batch": txid}
-
-        def isExhausted(self) -> bool:
-            return self.defined >= self.batches
-
     class Emitter(ITridentSpout.Emitter):
         def __init__(self, path: str, size: int, task: int, tasks: int) -> None:
             self.path, self.size = path, size
@@ -84,7 +73,7 @@ class Sentences(ITridentSpout):
         self.path, self.size, self.batches = path, size, batches
 
     def getCoordinator(self, txStateId: str, conf: dict, context: Any) -> Any:
-        return self.Coordinator(self.batches)
+        return Numbered(self.batches)
 
     def getEmitter(self, txStateId: str, conf: dict, context: Any) -> Any:
         return self.Emitter(self.path, self.size, context.getPartitionIndex(), context.numPartitions())
