@@ -7,6 +7,7 @@ import sys
 from . import (
     bulk_rows,
     drpc,
+    end_to_end,
     fingerprints,
     forms,
     gateway,
@@ -42,6 +43,7 @@ GROUPS = {
     "gateway": gateway,
     "drpc": drpc,
     "kafka": kafka,
+    "end_to_end": end_to_end,
 }
 
 

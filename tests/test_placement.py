@@ -10,7 +10,7 @@ import pytest
 from trident_py import Config, DefinitionError, Fields, LocalCluster, TridentTopology
 from trident_py.operations import BaseFilter
 from trident_py.operations.builtin import Count
-from trident_py.run.placement import MAX_MILLIS, max_seconds, max_tuples, needs_executors
+from trident_py.run.placement import MAX_MILLIS, Durations, max_seconds, max_tuples, needs_executors
 from trident_py.spouts import FeederBatchSpout, FileSpout, SparkSpout, SpoutNodeInfo
 from trident_py.spouts.coordination import Coordination
 from trident_py.spouts.metadata import MemoryMetadataStore
@@ -97,6 +97,39 @@ def test_the_settings_are_checked() -> None:
         for key, value in ((Config.TOPOLOGY_INLINE_MAX_TUPLES, -1), (Config.TOPOLOGY_INLINE_MAX_MILLIS, "1 s")):
             with pytest.raises(DefinitionError, match=key):
                 cluster.submitTopology("settings", {key: value}, topology.build())
+
+
+def durations(here: float | None = None, job: float | None = None) -> Durations:
+    """After batches of 100 tuples that took so many seconds, behind a slow first one on each side."""
+    found = Durations()
+    for on_driver, seconds in ((True, here), (False, job)):
+        for each in () if seconds is None else (100 * seconds, seconds):
+            found.saw(on_driver, 100, each)
+    return found
+
+
+@pytest.mark.parametrize(
+    "found, tuples, driver",
+    [
+        (durations(), 10_000, True),  # nobody knows better
+        (durations(here=0.2), 100, True),
+        (durations(here=0.2), 200, False),
+        (durations(here=0.2, job=0.5), 200, True),
+        (durations(here=0.2, job=0.5), 300, False),
+        (durations(here=0.2, job=0.1), 100, True),  # soon over, though a job takes less
+    ],
+)
+def test_a_batch_runs_where_it_is_soon_over_or_over_sooner(found: Durations, tuples: int, driver: bool) -> None:
+    assert found.prefer_driver(tuples, 0.3) is driver
+
+
+@pytest.mark.parametrize("here, job, driver", [(2.0, 1.0, False), (1.0, 2.0, True)])
+def test_the_slower_side_is_tried_again(here: float, job: float, driver: bool) -> None:
+    found = durations(here, job)
+    tries = [found.prefer_driver(100, 0.3) for _ in range(40)]
+    assert tries[0] is driver and (not driver) in tries
+    found.saw(not driver, 100, here if not driver else job)  # it is as slow as before
+    assert found.prefer_driver(100, 0.3) is driver
 
 
 def tuples_of(*spouts: Any) -> int | None:

@@ -85,10 +85,23 @@ def test_none_does_unless_it_is_allowed(spark_cluster: Cluster) -> None:
         assert os.getpid() not in counts
 
 
-def test_what_takes_longer_than_a_job_runs_on_spark(spark_cluster: Cluster) -> None:
-    """The first batch here is not timed: it makes connections and imports."""
-    running, _ = fed(spark_cluster(), inline(10, 0), [2, 2, 2], lambda value: [value])
-    assert places(running) == {1: HERE, 2: HERE, 3: ""}
+def test_a_batch_that_is_not_soon_over_runs_where_batches_take_less(spark_cluster: Cluster) -> None:
+    """The first batch on either side is not timed: it makes connections and imports."""
+    running, _ = fed(spark_cluster(), inline(10, 0), [2] * 6, lambda value: [value])
+    assert places(running) == {1: HERE, 2: HERE, 3: "", 4: "", 5: HERE, 6: HERE}
+
+
+def test_a_batch_of_much_memory_moves_to_spark(spark_cluster: Cluster) -> None:
+    """Few tuples, of 11 MB each."""
+    feeder, topology = FeederBatchSpout(Fields("value")), TridentTopology()
+    topology.newStream("in", feeder).filter("value", lambda value: True)
+    for size in (2, 7):
+        feeder.feed([["x" * 11_000_000] for _ in range(size)], wait=False)
+    feeder.close()
+    running = spark_cluster().submitTopology("large", inline(10), topology.build())
+    assert running.awaitTermination(200)
+    assert places(running) == {1: HERE, 2: ""}
+    assert moved(running) == [(2, 0)]
 
 
 class Open(BaseFunction):

@@ -1,4 +1,5 @@
-"""Small batches in the driver process: which components may have them, and when a batch is too large after all."""
+"""Small batches in the driver process: which components may have them, which batch is over sooner there than as a job,
+and when a batch is too large after all."""
 
 from __future__ import annotations
 
@@ -15,9 +16,10 @@ from ..needs import needs_of
 from ..plan import Plan, ProcessorNode, SpoutNode
 from ..spouts.sparkspout import SparkSpout
 
-MAX_TUPLES = 10_000
+MAX_TUPLES = 100_000
 MAX_MILLIS = 300
 MAX_BYTES = 64 << 20
+DECAY = 0.95  # of a duration, with each batch that runs on the other side for it
 
 
 class NeedsExecutors(FailedException):
@@ -60,3 +62,34 @@ def _parts(node: Any) -> list[Any]:
         return [node.spout]
     state = [node.state.factory] if isinstance(node, ProcessorNode) and node.state is not None else []
     return [*state, *operations_of(node)]
+
+
+class Durations:
+    """How long batches have taken, in the driver and as jobs. The first on either side is not counted: it makes
+    connections and imports."""
+
+    def __init__(self) -> None:
+        self._first = {True: True, False: True}
+        self._pace = 0.0  # seconds for a tuple in the driver
+        self._job = 0.0  # seconds of the last job
+
+    def saw(self, here: bool, tuples: int, seconds: float) -> None:
+        """Called after each batch: where it ran, how many tuples it had, and how long it took."""
+        if self._first[here]:
+            self._first[here] = False
+        elif not here:
+            self._job = seconds
+        elif tuples:
+            self._pace = seconds / tuples
+
+    def prefer_driver(self, tuples: int, most: float) -> bool:
+        """Whether a batch of so many tuples is expected to take at most so many seconds in the driver, or less than the
+        last job. What has lost is taken for a little faster each time, so that it is tried again."""
+        expected = self._pace * tuples
+        if expected <= most:
+            return True
+        if expected < self._job:
+            self._job *= DECAY
+            return True
+        self._pace *= DECAY
+        return False

@@ -332,14 +332,14 @@ class SparkComponent:
 
         def execute(batch: BatchInfo, descriptors: list[Descriptor] | None) -> AttemptOutcome:
             again = self._again(batch.txid, descriptors)
-            planned = again or self.planner.planned(batch.txid)
+            planned, began = again or self.planner.planned(batch.txid), time.monotonic()
             if planned is not None and self.inline.takes(batch, planned.tuples):
                 with phase(HERE):
                     outcome = self.inline.run(batch, planned.rows)
             else:
                 outcome = self._job(frame, batch, again)
             if not outcome.failures:
-                self.inline.saw(outcome)
+                self.inline.saw(outcome, time.monotonic() - began)
             return outcome
 
         return execute

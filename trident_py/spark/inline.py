@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import queue
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
@@ -14,13 +15,21 @@ from typing import Any, TypeVar
 from pyspark.sql import SparkSession
 
 from .. import phases
-from ..chunks import Chunk
+from ..chunks import Chunk, Column
 from ..context import with_context
 from ..patience import Stopped
 from ..phases import REPORTED, TaskPhases, phase, profiled
 from ..plan import Node, SpoutNode
 from ..run.lowering import Exchange
-from ..run.placement import MAX_BYTES, MAX_TUPLES, NeedsExecutors, max_seconds, max_tuples, needs_executors
+from ..run.placement import (
+    MAX_BYTES,
+    MAX_TUPLES,
+    Durations,
+    NeedsExecutors,
+    max_seconds,
+    max_tuples,
+    needs_executors,
+)
 from ..run.poison import is_on
 from ..run.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
 from ..run.task import LevelTask, run_attempt
@@ -33,7 +42,7 @@ T = TypeVar("T")
 SETTING = "spark.trident.inline.max.tuples"
 HERE = "in the driver"
 NO_TASK = -1  # in the report of its phases
-DECAY = 0.95  # of the expected duration, with each batch that runs on Spark for it
+SAMPLE = 16  # values of a column
 LOOK = 0.1  # seconds between two looks at whether the run is stopped
 
 
@@ -65,36 +74,28 @@ class Inline:
         self._thread: _Thread | None = None
         self._refused = 0
         self._emitted: int | None = None
-        self._pace: float | None = None  # seconds for a tuple
+        self._durations = Durations()
 
     def takes(self, batch: BatchInfo, tuples: int | None) -> bool:
         """Whether this attempt runs here. ``tuples``: how many the batch has at most. If its spouts cannot tell, the
-        batch before tells; the attempt fails if it gets larger. What would take longer here than a job of Spark runs
-        there; from time to time one such batch runs here, to see whether it still does."""
+        batch before tells; the attempt fails if it gets larger."""
         if not self._limit or batch.txid == self._refused:
             return False
-        program = self._loaded()
-        expected = tuples if tuples is not None or is_on(program.conf) else self._emitted
+        conf = self._loaded().conf
+        expected = tuples if tuples is not None or is_on(conf) else self._emitted
         if expected is None or expected > self._limit:
             return False
-        if (self._pace or 0) * expected > max_seconds(program.conf):
-            self._pace = (self._pace or 0) * DECAY
-            return False
-        return True
+        return self._durations.prefer_driver(expected, max_seconds(conf))
 
     def run(self, batch: BatchInfo, rows: Sequence[Row]) -> AttemptOutcome:
         """Runs an attempt. Raises Stopped if it still runs when the run is stopped and the grace is over."""
-        began, first = monotonic(), not self._memory.tasks
         outcome = self._in_thread().call(lambda: self._attempt(batch, rows), self._stopping, self._grace)
-        if outcome.failures:
-            return self._examined(batch, outcome)
-        if not first and (tuples := emitted(outcome)):
-            self._pace = (monotonic() - began) / tuples
-        return replace(outcome, where=HERE)
+        return self._examined(batch, outcome) if outcome.failures else replace(outcome, where=HERE)
 
-    def saw(self, outcome: AttemptOutcome) -> None:
-        """Called after each attempt whose tasks have all committed, wherever it ran."""
+    def saw(self, outcome: AttemptOutcome, seconds: float) -> None:
+        """Called after each attempt whose tasks have all committed, wherever it ran; ``seconds``: how long it took."""
         self._emitted = emitted(outcome)
+        self._durations.saw(outcome.where == HERE, self._emitted, seconds)
 
     def close(self) -> None:
         """Closes what the batches have opened, in their thread. Waits for it no longer than the grace."""
@@ -149,6 +150,14 @@ def emitted(outcome: AttemptOutcome) -> int:
     return sum(report.value for report in outcome.reports if report.kind == "emitted")
 
 
+def bytes_of(column: Column) -> int:
+    """About how much memory a column takes. Of a list a few values are looked at, and not what they hold in turn."""
+    if not isinstance(column, list):
+        return int(column.nbytes)
+    sample = column[:: len(column) // SAMPLE + 1]
+    return sum(map(sys.getsizeof, sample)) * len(column) // max(1, len(sample))
+
+
 class _Meter:
     """What an attempt has emitted and sent so far."""
 
@@ -160,15 +169,19 @@ class _Meter:
         self._tuples = 0
         self._bytes = 0
 
-    def emitted(self, tuples: int) -> None:
-        self._tuples += tuples
+    def emitted(self, chunk: Chunk) -> None:
+        self._tuples += chunk.length
         if self._tuples > self._limit:
             raise NeedsExecutors(f"it has more than {self._limit} tuples")
+        self._add(sum(map(bytes_of, chunk.columns.values())))
 
     def sent(self, rows: Sequence[Row]) -> None:
-        self._bytes += sum(len(block) for _, _, block in rows)
+        self._add(sum(len(block) for _, _, block in rows))
+
+    def _add(self, size: int) -> None:
+        self._bytes += size
         if self._bytes > MAX_BYTES:
-            raise NeedsExecutors(f"its exchanges hold more than {MAX_BYTES >> 20} MB")
+            raise NeedsExecutors(f"its tuples and exchanges hold more than {MAX_BYTES >> 20} MB")
 
 
 class _InlineTask(LevelTask):
@@ -180,7 +193,7 @@ class _InlineTask(LevelTask):
 
     def _emitted(self, node: Node, chunk: Chunk) -> None:
         if isinstance(node, SpoutNode):
-            self.meter.emitted(chunk.length)
+            self.meter.emitted(chunk)
         super()._emitted(node, chunk)
 
     def _send(self, exchange: Exchange, chunk: Chunk) -> None:

@@ -1,0 +1,169 @@
+"""Group end_to_end: events from Kafka into MariaDB as users run it, against a foreachBatch by hand.
+
+Events are offered at a rate for a while. A latency is the time from the producer's call to the moment when a look at
+the table finds the event; the rate is that from the first call to the last such moment. Behind each run the table is
+compared with what was offered.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from sqlalchemy.engine import make_url
+
+from trident_py.testing.servers.kafka_broker import KafkaBroker
+from trident_py.testing.servers.sql_servers import MariaDb
+
+from .end_to_end_runs import PARTITIONS
+from .measure import ROOT, MeasurementFailed, measure
+from .offered import Events, seen
+from .report import Figure, at_least, at_most
+
+GROUP = "end_to_end"
+RATES = (1_000, 10_000, 100_000)
+SECONDS, WARM_UP = 20, 20
+START = 90  # seconds until the first events are there
+PATIENCE = 120
+SIDES = ("SparkCluster", "LocalCluster", "by hand")
+TABLES = {"sums": "sums", "rows": "events"}
+QUERIES = {
+    "sums": "SELECT sensor FROM sums WHERE sensor IN ({})",
+    "rows": "SELECT id FROM events WHERE id IN ({})",
+}
+
+
+class Measured(NamedTuple):
+    """Events in a second, and the latencies of the probes in seconds, in order."""
+
+    rate: float
+    latencies: list[float]
+
+    def at(self, share: float) -> float:
+        return self.latencies[min(len(self.latencies) - 1, int(share * len(self.latencies)))]
+
+
+def figures() -> Iterator[Figure]:
+    with KafkaBroker() as broker, MariaDb(innodb_buffer_pool_size="512M") as server:
+        for pipeline in QUERIES:
+            for rate in RATES:
+                found = {side: run(broker, server, pipeline, side, rate) for side in SIDES}
+                yield from compared(pipeline, rate, found)
+
+
+def compared(pipeline: str, rate: int, found: dict[str, Measured]) -> Iterator[Figure]:
+    hand = found["by hand"]
+    for side, measured in found.items():
+        name, asked = f"{pipeline}, {rate:,} offered/s, {side}", side == "SparkCluster"
+        against = None if side == "by hand" else "by hand"
+        ratio = measured.rate / hand.rate
+        bar: Any = at_least(ratio, 1.5) if asked else {}
+        yield Figure(GROUP, f"{name}: seen", measured.rate, "events/s", against, ratio, **bar)
+        for share in (0.5, 0.99):
+            ratio = measured.at(share) / hand.at(share)
+            bar = at_most(ratio, 1 / 3) if asked else {}
+            yield Figure(GROUP, f"{name}: p{share * 100:.0f}", 1000 * measured.at(share), "ms", against, ratio, **bar)
+
+
+def run(broker: KafkaBroker, server: MariaDb, pipeline: str, side: str, rate: int) -> Measured:
+    """A few events until the pipeline runs, then the rate; the first seconds of it are not counted."""
+    topic, url = broker.create_topic(partitions=PARTITIONS), server.create_database()
+    first, begin, end = rate // 10, rate // 10 + rate * WARM_UP, rate // 10 + rate * (WARM_UP + SECONDS)
+    with pipeline_of(pipeline, side, broker.bootstrap, topic, url), pymysql(url) as connection:
+        wait_for_table(connection, pipeline)
+        probed(connection, pipeline, broker.bootstrap, topic, Events(0, first, rate), START)
+        found = probed(connection, pipeline, broker.bootstrap, topic, Events(first, end, rate), PATIENCE)
+        check(connection, pipeline, [Events(0, first, rate), Events(first, end, rate)])
+    counted = {number: moments for number, moments in found.items() if number >= begin}
+    took = max(seen_at for _, seen_at in counted.values()) - min(produced for produced, _ in counted.values())
+    return Measured(rate * SECONDS / took, sorted(seen_at - produced for produced, seen_at in counted.values()))
+
+
+def wait_for_table(connection: Any, pipeline: str) -> None:
+    until = time.time() + START
+    with connection.cursor() as cursor:
+        while not cursor.execute("SHOW TABLES LIKE %s", [TABLES[pipeline]]):
+            if time.time() > until:
+                raise MeasurementFailed(f"nobody made the table {TABLES[pipeline]}")
+            time.sleep(0.1)
+
+
+def probed(
+    connection: Any, pipeline: str, bootstrap: str, topic: str, events: Events, patience: float
+) -> dict[int, tuple[float, float]]:
+    """Offers the events; when each probe was produced, and seen. Raises MeasurementFailed if one does not come."""
+    rate, probes = events.step * 50, events.probes()
+    keys: dict[Any, int] = {events.sensor(n) if pipeline == "sums" else n: n for n in probes}
+    produced: dict[str, float] = {}
+
+    def offer() -> None:
+        arguments = (bootstrap, topic, events.first, events.last, rate, PARTITIONS)
+        produced.update(measure("offered.offer", *arguments))
+
+    offering = threading.Thread(target=offer)
+    offering.start()
+    until = time.time() + (events.last - events.first) / rate + patience
+    found = seen(connection, QUERIES[pipeline], keys, until)
+    offering.join()
+    if len(found) < len(probes):
+        raise MeasurementFailed(f"{len(probes) - len(found)} of {len(probes)} probes did not come to {pipeline}")
+    return {number: (produced[str(number)], at) for number, at in found.items()}
+
+
+def check(connection: Any, pipeline: str, offered: list[Events]) -> None:
+    """Raises MeasurementFailed if the table does not hold what was offered, each event once. Waits for the last."""
+    expected: dict[str, int] = {}
+    for events in offered:
+        for sensor, amount in events.sums().items():
+            expected[sensor] = expected.get(sensor, 0) + amount
+    table = TABLES[pipeline]
+    query = f"SELECT sensor, CAST(SUM(amount) AS SIGNED) FROM {table} GROUP BY sensor"
+    until = time.time() + PATIENCE
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(query)
+            if dict(cursor.fetchall()) == expected:
+                return
+        if time.time() > until:
+            raise MeasurementFailed(f"{table} does not hold what was offered")
+        time.sleep(1)
+
+
+@contextmanager
+def pymysql(url: str) -> Iterator[Any]:
+    import pymysql as driver
+
+    at = make_url(url)
+    connection = driver.connect(
+        host=at.host, port=at.port, user=at.username, database=at.database, ssl_disabled=True, autocommit=True
+    )
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def pipeline_of(pipeline: str, side: str, bootstrap: str, topic: str, url: str) -> Iterator[None]:
+    """Runs a pipeline in a process of its own. Raises MeasurementFailed, with its log, if it ends early."""
+    at = make_url(url)
+    name, arguments = "ours", [pipeline, side, bootstrap, topic, url]
+    if side == "by hand":
+        name, arguments = "by_hand", [pipeline, bootstrap, topic, at.port, at.database]
+    command = [sys.executable, "-m", "benchmarks.measure", f"end_to_end_runs.{name}", json.dumps(arguments)]
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=ROOT)
+        try:
+            yield
+        except MeasurementFailed as error:
+            log.seek(0)
+            raise MeasurementFailed(f"{error}; the end of its log:\n{''.join(log.readlines()[-30:])}") from error
+        finally:
+            process.communicate(timeout=PATIENCE)
