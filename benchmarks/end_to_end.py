@@ -77,7 +77,6 @@ def run(broker: KafkaBroker, server: MariaDb, pipeline: str, side: str, rate: in
     topic, url = broker.create_topic(partitions=PARTITIONS), server.create_database()
     first, begin, end = rate // 10, rate // 10 + rate * WARM_UP, rate // 10 + rate * (WARM_UP + SECONDS)
     with pipeline_of(pipeline, side, broker.bootstrap, topic, url), pymysql(url) as connection:
-        wait_for_table(connection, pipeline)
         probed(connection, pipeline, broker.bootstrap, topic, Events(0, first, rate), START)
         found = probed(connection, pipeline, broker.bootstrap, topic, Events(first, end, rate), PATIENCE)
         check(connection, pipeline, [Events(0, first, rate), Events(first, end, rate)])
@@ -109,6 +108,7 @@ def probed(
 
     offering = threading.Thread(target=offer)
     offering.start()
+    wait_for_table(connection, pipeline)
     until = time.time() + (events.last - events.first) / rate + patience
     found = seen(connection, QUERIES[pipeline], keys, until)
     offering.join()

@@ -99,12 +99,13 @@ def test_the_settings_are_checked() -> None:
                 cluster.submitTopology("settings", {key: value}, topology.build())
 
 
-def durations(here: float | None = None, job: float | None = None) -> Durations:
-    """After batches of 100 tuples that took so many seconds, behind a slow first one on each side."""
+def durations(here: float | None = None, job: float | None = None, fixed: float = 0.1) -> Durations:
+    """After batches of 100 and 200 tuples, of which each took so many seconds, and the batch some more; behind a slow
+    first one on each side."""
     found = Durations()
     for on_driver, seconds in ((True, here), (False, job)):
-        for each in () if seconds is None else (100 * seconds, seconds):
-            found.saw(on_driver, 100, each)
+        for tuples, each in () if seconds is None else ((100, 100.0), (100, seconds), (200, seconds), (100, seconds)):
+            found.saw(on_driver, tuples, fixed + tuples * each)
     return found
 
 
@@ -112,23 +113,42 @@ def durations(here: float | None = None, job: float | None = None) -> Durations:
     "found, tuples, driver",
     [
         (durations(), 10_000, True),  # nobody knows better
-        (durations(here=0.2), 100, True),
-        (durations(here=0.2), 200, False),
-        (durations(here=0.2, job=0.5), 200, True),
-        (durations(here=0.2, job=0.5), 300, False),
-        (durations(here=0.2, job=0.1), 100, True),  # soon over, though a job takes less
+        (durations(here=0.001), 190, True),
+        (durations(here=0.001), 210, False),
+        (durations(here=0.0), 1_000_000, True),  # the time does not follow the size
+        (durations(here=0.001, job=0.002), 210, True),
+        (durations(here=0.002, job=0.001), 210, False),
+        (durations(here=0.001, job=0.0005), 150, True),  # soon over, though a job takes less
     ],
 )
 def test_a_batch_runs_where_it_is_soon_over_or_over_sooner(found: Durations, tuples: int, driver: bool) -> None:
     assert found.prefer_driver(tuples, 0.3) is driver
 
 
-@pytest.mark.parametrize("here, job, driver", [(2.0, 1.0, False), (1.0, 2.0, True)])
+def test_batches_of_one_size_say_nothing_of_others() -> None:
+    found = Durations()
+    for seconds in (9.0, 0.2, 0.2):
+        found.saw(True, 100, seconds)
+    assert found.prefer_driver(100_000, 0.3)
+    found.saw(True, 100_000, 20.0)
+    assert not found.prefer_driver(100_000, 0.3) and found.prefer_driver(100, 0.3)
+
+
+def test_what_was_seen_long_ago_weighs_less() -> None:
+    found = durations(here=0.01)
+    assert not found.prefer_driver(200, 0.3)
+    for _ in range(50):
+        found.saw(True, 100, 0.05)
+        found.saw(True, 200, 0.05)
+    assert found.prefer_driver(200, 0.3)
+
+
+@pytest.mark.parametrize("here, job, driver", [(0.02, 0.01, False), (0.01, 0.02, True)])
 def test_the_slower_side_is_tried_again(here: float, job: float, driver: bool) -> None:
     found = durations(here, job)
     tries = [found.prefer_driver(100, 0.3) for _ in range(40)]
     assert tries[0] is driver and (not driver) in tries
-    found.saw(not driver, 100, here if not driver else job)  # it is as slow as before
+    found.saw(not driver, 100, 0.1 + 100 * (here if not driver else job))  # it is as slow as before
     assert found.prefer_driver(100, 0.3) is driver
 
 

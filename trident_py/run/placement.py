@@ -19,7 +19,7 @@ from ..spouts.sparkspout import SparkSpout
 MAX_TUPLES = 100_000
 MAX_MILLIS = 300
 MAX_BYTES = 64 << 20
-DECAY = 0.95  # of a duration, with each batch that runs on the other side for it
+DECAY = 0.95  # with each batch, of what older ones weigh; and of a duration because of which it runs on the other side
 
 
 class NeedsExecutors(FailedException):
@@ -64,32 +64,51 @@ def _parts(node: Any) -> list[Any]:
     return [*state, *operations_of(node)]
 
 
+class _Line:
+    """The seconds of a batch by its tuples: a line through those seen, of which older ones weigh less."""
+
+    def __init__(self) -> None:
+        self._sums = [0.0] * 5  # of 1, tuples, seconds, tuples squared, tuples times seconds
+        self.doubt = 1.0
+
+    def add(self, n: int, seconds: float) -> None:
+        seen = (1, n, seconds, n * n, n * seconds)
+        self._sums = [DECAY * old + new for old, new in zip(self._sums, seen, strict=True)]
+        self.doubt = 1.0
+
+    def at(self, n: int) -> float:
+        """What a batch of so many tuples is expected to take; 0 if nothing is known. Batches of one size say nothing of
+        others: then it is theirs."""
+        if not self._sums[0]:
+            return 0.0
+        tuples, seconds, squares, products = (each / self._sums[0] for each in self._sums[1:])
+        spread = squares - tuples * tuples
+        slope = max(0.0, (products - tuples * seconds) / spread) if spread > 1e-6 * squares else 0.0
+        return max(0.0, seconds + slope * (n - tuples)) * self.doubt
+
+
 class Durations:
     """How long batches have taken, in the driver and as jobs. The first on either side is not counted: it makes
     connections and imports."""
 
     def __init__(self) -> None:
         self._first = {True: True, False: True}
-        self._pace = 0.0  # seconds for a tuple in the driver
-        self._job = 0.0  # seconds of the last job
+        self._lines = {True: _Line(), False: _Line()}
 
     def saw(self, here: bool, tuples: int, seconds: float) -> None:
         """Called after each batch: where it ran, how many tuples it had, and how long it took."""
-        if self._first[here]:
-            self._first[here] = False
-        elif not here:
-            self._job = seconds
-        elif tuples:
-            self._pace = seconds / tuples
+        if not self._first[here]:
+            self._lines[here].add(tuples, seconds)
+        self._first[here] = False
 
     def prefer_driver(self, tuples: int, most: float) -> bool:
-        """Whether a batch of so many tuples is expected to take at most so many seconds in the driver, or less than the
-        last job. What has lost is taken for a little faster each time, so that it is tried again."""
-        expected = self._pace * tuples
-        if expected <= most:
+        """Whether a batch of so many tuples is expected to take at most so many seconds in the driver, or less than as
+        a job. What has lost is taken for a little faster each time, so that it is tried again."""
+        here, job = self._lines[True], self._lines[False]
+        if here.at(tuples) <= most:
             return True
-        if expected < self._job:
-            self._job *= DECAY
+        if here.at(tuples) < job.at(tuples):
+            job.doubt *= DECAY
             return True
-        self._pace *= DECAY
+        here.doubt *= DECAY
         return False

@@ -6,6 +6,7 @@ because a worker on the driver's machine can import and unpickle nothing before 
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 import platform
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
@@ -31,10 +33,12 @@ SCHEMA = "pid int, tag int, block binary"
 FLUSH_BYTES = 1 << 20
 FLUSH_ROWS = 1024
 NO_NODE = -1
+COLLECT_SECONDS = 10.0
 
 ROWS = pa.schema([("pid", pa.int32()), ("tag", pa.int32()), ("block", pa.binary())])
 _programs: dict[str, Program] = {}
 _runs_seen = 0  # in a worker: the highest number of a list of runs
+_collected = monotonic()  # in a worker: when all garbage was collected
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,18 @@ def execute(
     if (taken := phases.taken()) is not None:
         measured = TaskPhases(level, partition, context.taskAttemptId(), taken)
         yield from leaving([(0, REPORT, dumps(NodeReport(NO_NODE, partition, phases.REPORTED, measured)))])
+    collect_seldom()
+
+
+def collect_seldom() -> None:
+    """Called at the end of a task. Spark's daemon then collects garbage in the worker, and its next task waits until
+    every object of every module has been looked at. Frozen objects are not. Every few seconds all are."""
+    global _collected
+    if monotonic() - _collected < COLLECT_SECONDS:
+        gc.freeze()
+    else:
+        gc.unfreeze()
+        _collected = monotonic()
 
 
 def arriving(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
