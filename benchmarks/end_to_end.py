@@ -7,23 +7,22 @@ compared with what was offered.
 
 from __future__ import annotations
 
-import json
 import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from sqlalchemy.engine import make_url
 
+from trident_py.testing.servers.databases import connection
 from trident_py.testing.servers.kafka_broker import KafkaBroker
 from trident_py.testing.servers.sql_servers import MariaDb
 
 from .end_to_end_runs import PARTITIONS
-from .measure import ROOT, MeasurementFailed, measure
+from .measure import ROOT, MeasurementFailed, command, end_of, measure
 from .offered import Events, seen
 from .report import Figure, at_least, at_most
 
@@ -33,11 +32,7 @@ SECONDS, WARM_UP = 20, 20
 START = 90  # seconds until the first events are there
 PATIENCE = 120
 SIDES = ("SparkCluster", "LocalCluster", "by hand")
-TABLES = {"sums": "sums", "rows": "events"}
-QUERIES = {
-    "sums": "SELECT sensor FROM sums WHERE sensor IN ({})",
-    "rows": "SELECT id FROM events WHERE id IN ({})",
-}
+KEYS = {"sums": ("sums", "sensor"), "rows": ("events", "id")}  # the table of a pipeline, and its key
 
 
 class Measured(NamedTuple):
@@ -52,7 +47,7 @@ class Measured(NamedTuple):
 
 def figures() -> Iterator[Figure]:
     with KafkaBroker() as broker, MariaDb(innodb_buffer_pool_size="512M") as server:
-        for pipeline in QUERIES:
+        for pipeline in KEYS:
             for rate in RATES:
                 found = {side: run(broker, server, pipeline, side, rate) for side in SIDES}
                 yield from compared(pipeline, rate, found)
@@ -76,94 +71,71 @@ def run(broker: KafkaBroker, server: MariaDb, pipeline: str, side: str, rate: in
     """A few events until the pipeline runs, then the rate; the first seconds of it are not counted."""
     topic, url = broker.create_topic(partitions=PARTITIONS), server.create_database()
     first, begin, end = rate // 10, rate // 10 + rate * WARM_UP, rate // 10 + rate * (WARM_UP + SECONDS)
-    with pipeline_of(pipeline, side, broker.bootstrap, topic, url), pymysql(url) as connection:
-        probed(connection, pipeline, broker.bootstrap, topic, Events(0, first, rate), START)
-        found = probed(connection, pipeline, broker.bootstrap, topic, Events(first, end, rate), PATIENCE)
-        check(connection, pipeline, [Events(0, first, rate), Events(first, end, rate)])
+    with pipeline_of(pipeline, side, broker.bootstrap, topic, url), connection(url) as database:
+        probed(database, pipeline, broker.bootstrap, topic, Events(0, first, rate), START)
+        found = probed(database, pipeline, broker.bootstrap, topic, Events(first, end, rate), PATIENCE)
+        check(database, pipeline, Events(0, end, rate))
     counted = {number: moments for number, moments in found.items() if number >= begin}
     took = max(seen_at for _, seen_at in counted.values()) - min(produced for produced, _ in counted.values())
     return Measured(rate * SECONDS / took, sorted(seen_at - produced for produced, seen_at in counted.values()))
 
 
-def wait_for_table(connection: Any, pipeline: str) -> None:
-    until = time.time() + START
-    with connection.cursor() as cursor:
-        while not cursor.execute("SHOW TABLES LIKE %s", [TABLES[pipeline]]):
-            if time.time() > until:
-                raise MeasurementFailed(f"nobody made the table {TABLES[pipeline]}")
-            time.sleep(0.1)
-
-
 def probed(
-    connection: Any, pipeline: str, bootstrap: str, topic: str, events: Events, patience: float
+    database: Any, pipeline: str, bootstrap: str, topic: str, events: Events, patience: float
 ) -> dict[int, tuple[float, float]]:
     """Offers the events; when each probe was produced, and seen. Raises MeasurementFailed if one does not come."""
-    rate, probes = events.step * 50, events.probes()
-    keys: dict[Any, int] = {events.sensor(n) if pipeline == "sums" else n: n for n in probes}
+    table, key = KEYS[pipeline]
+    probes: dict[Any, int] = {events.sensor(n) if key == "sensor" else n: n for n in events.probes()}
     produced: dict[str, float] = {}
 
     def offer() -> None:
-        arguments = (bootstrap, topic, events.first, events.last, rate, PARTITIONS)
+        arguments = (bootstrap, topic, events.first, events.last, events.rate, PARTITIONS)
         produced.update(measure("offered.offer", *arguments))
 
     offering = threading.Thread(target=offer)
     offering.start()
-    wait_for_table(connection, pipeline)
-    until = time.time() + (events.last - events.first) / rate + patience
-    found = seen(connection, QUERIES[pipeline], keys, until)
+    there = "SHOW TABLES LIKE %s"
+    wait_until(lambda: database.exec_driver_sql(there, (table,)).first() is not None, START, f"no table {table}")
+    until = time.time() + (events.last - events.first) / events.rate + patience
+    found = seen(database, f"SELECT {key} FROM {table} WHERE {key} IN ({{}})", probes, until)
     offering.join()
     if len(found) < len(probes):
         raise MeasurementFailed(f"{len(probes) - len(found)} of {len(probes)} probes did not come to {pipeline}")
     return {number: (produced[str(number)], at) for number, at in found.items()}
 
 
-def check(connection: Any, pipeline: str, offered: list[Events]) -> None:
+def check(database: Any, pipeline: str, offered: Events) -> None:
     """Raises MeasurementFailed if the table does not hold what was offered, each event once. Waits for the last."""
-    expected: dict[str, int] = {}
-    for events in offered:
-        for sensor, amount in events.sums().items():
-            expected[sensor] = expected.get(sensor, 0) + amount
-    table = TABLES[pipeline]
+    table, expected = KEYS[pipeline][0], offered.sums()
     query = f"SELECT sensor, CAST(SUM(amount) AS SIGNED) FROM {table} GROUP BY sensor"
-    until = time.time() + PATIENCE
-    while True:
-        with connection.cursor() as cursor:
-            cursor.execute(query)
-            if dict(cursor.fetchall()) == expected:
-                return
-        if time.time() > until:
-            raise MeasurementFailed(f"{table} does not hold what was offered")
-        time.sleep(1)
-
-
-@contextmanager
-def pymysql(url: str) -> Iterator[Any]:
-    import pymysql as driver
-
-    at = make_url(url)
-    connection = driver.connect(
-        host=at.host, port=at.port, user=at.username, database=at.database, ssl_disabled=True, autocommit=True
+    wait_until(
+        lambda: dict(database.exec_driver_sql(query).tuples().all()) == expected,
+        PATIENCE,
+        f"{table} does not hold what was offered",
     )
-    try:
-        yield connection
-    finally:
-        connection.close()
+
+
+def wait_until(true: Callable[[], bool], seconds: float, problem: str) -> None:
+    """Raises MeasurementFailed if it is not true in time."""
+    until = time.time() + seconds
+    while not true():
+        if time.time() > until:
+            raise MeasurementFailed(problem)
+        time.sleep(0.2)
 
 
 @contextmanager
 def pipeline_of(pipeline: str, side: str, bootstrap: str, topic: str, url: str) -> Iterator[None]:
-    """Runs a pipeline in a process of its own. Raises MeasurementFailed, with its log, if it ends early."""
+    """Runs a pipeline in a process of its own. A MeasurementFailed gets the end of its log."""
     at = make_url(url)
-    name, arguments = "ours", [pipeline, side, bootstrap, topic, url]
+    name, arguments = "end_to_end_runs.ours", [pipeline, side, bootstrap, topic, url]
     if side == "by hand":
-        name, arguments = "by_hand", [pipeline, bootstrap, topic, at.port, at.database]
-    command = [sys.executable, "-m", "benchmarks.measure", f"end_to_end_runs.{name}", json.dumps(arguments)]
+        name, arguments = "end_to_end_runs.by_hand", [pipeline, bootstrap, topic, at.port, at.database]
     with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=ROOT)
+        process = subprocess.Popen(command(name, *arguments), stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=ROOT)
         try:
             yield
         except MeasurementFailed as error:
-            log.seek(0)
-            raise MeasurementFailed(f"{error}; the end of its log:\n{''.join(log.readlines()[-30:])}") from error
+            raise MeasurementFailed(f"{error}; {end_of(log)}") from error
         finally:
             process.communicate(timeout=PATIENCE)

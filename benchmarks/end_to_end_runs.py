@@ -9,27 +9,27 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 from states.sql import InsertIgnoreState, SqlMapState
-from trident_py import Fields, LocalCluster, TridentTopology
+from trident_py import Fields, TridentTopology
 from trident_py.kafka import Json, KafkaSpout
 from trident_py.operations.builtin import Sum
 
 from .kafka_by_hand import session, source
-from .ours import on_spark
+from .ours import on_local, on_spark
 
 COLUMNS = "id bigint, sensor string, amount bigint"
 PER_BATCH = 100_000
 PARTITIONS = 2
 ROW = "sensor VARCHAR(190) COLLATE utf8mb4_bin"
-TABLES = {
-    "sums": f"CREATE TABLE sums ({ROW} PRIMARY KEY, amount BIGINT)",
-    "done": "CREATE TABLE done (batch BIGINT)",
-    "events": f"CREATE TABLE events (id BIGINT PRIMARY KEY, {ROW}, amount BIGINT)",
-}
+TABLES = (
+    f"CREATE TABLE sums ({ROW} PRIMARY KEY, amount BIGINT)",
+    "CREATE TABLE done (batch BIGINT)",
+    f"CREATE TABLE events (id BIGINT PRIMARY KEY, {ROW}, amount BIGINT)",
+    "INSERT INTO done VALUES (-1)",
+)
 ADD = "INSERT INTO sums VALUES (%s, %s) ON DUPLICATE KEY UPDATE amount = amount + VALUES(amount)"
 IGNORE = "INSERT IGNORE INTO events VALUES (%s, %s, %s)"
 
@@ -61,12 +61,6 @@ def ours(pipeline: str, where: str, bootstrap: str, topic: str, url: str) -> boo
         sys.stdin.read()
         running.stop()
     return True
-
-
-@contextmanager
-def on_local() -> Iterator[tuple[Any, str]]:
-    with tempfile.TemporaryDirectory(prefix="trident-bench-") as folder, LocalCluster(folder) as cluster:
-        yield cluster, folder
 
 
 @cache
@@ -114,7 +108,7 @@ def by_hand(pipeline: str, bootstrap: str, topic: str, port: int, database: str)
     spark = session()
     connection = connected(port, database)
     with connection.cursor() as cursor:
-        for statement in (*TABLES.values(), "INSERT INTO done VALUES (-1)"):
+        for statement in TABLES:
             cursor.execute(statement)
     connection.commit()
     text = F.col("value").cast("string")

@@ -120,13 +120,21 @@ def fill(bootstrap: str, topic: str, values: Iterator[bytes], partitions: int) -
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "none"})
     count = 0
     for value in values:
-        while True:
-            try:
-                producer.produce(topic, value, partition=count % partitions)
-                break
-            except BufferError:
-                producer.poll(0.1)
+        put(producer, topic, value, count % partitions)
         count += 1
+    flush(producer, topic)
+    return count
+
+
+def put(producer: Any, topic: str, value: bytes, partition: int) -> None:
+    """Produces a record. Waits while the producer's queue is full."""
+    while True:
+        try:
+            return producer.produce(topic, value, partition=partition)
+        except BufferError:
+            producer.poll(0.1)
+
+
+def flush(producer: Any, topic: str) -> None:
     if producer.flush(60) > 0:
         raise RuntimeError(f"not all records of topic {topic} were delivered")
-    return count

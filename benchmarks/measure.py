@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 ROOT = Path(__file__).parent.parent
 
@@ -25,10 +25,9 @@ def measure(name: str, *args: Any, timeout: float = 900) -> Any:
 
     Spark's log goes to a file and is shown only when the measurement fails.
     """
-    command = [sys.executable, "-m", "benchmarks.measure", name, json.dumps(args, default=str)]
     with tempfile.TemporaryFile("w+") as log:
         done = subprocess.run(
-            command,
+            command(name, *args),
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -36,11 +35,19 @@ def measure(name: str, *args: Any, timeout: float = 900) -> Any:
             timeout=timeout,
             stdin=subprocess.DEVNULL,
         )
-        log.seek(0)
         if done.returncode != 0 or not done.stdout.strip():
-            tail = "".join(log.readlines()[-30:])
-            raise MeasurementFailed(f"{name}{args} ended with {done.returncode}; the end of its log:\n{tail}")
+            raise MeasurementFailed(f"{name}{args} ended with {done.returncode}; {end_of(log)}")
     return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def command(name: str, *args: Any) -> list[str]:
+    """What starts ``benchmarks.<module>.<function>(*args)`` in a process of its own, in `ROOT`."""
+    return [sys.executable, "-m", "benchmarks.measure", name, json.dumps(args, default=str)]
+
+
+def end_of(log: IO[str]) -> str:
+    log.seek(0)
+    return f"the end of its log:\n{''.join(log.readlines()[-30:])}"
 
 
 def main() -> None:

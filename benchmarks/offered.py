@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from .kafka_by_hand import flush, put
+
 PROBES = 50  # in a second
 SENSORS = 1_000
 POLL = 0.01
@@ -20,14 +22,17 @@ class Events:
     """The events ``first`` to ``last``; ``rate`` of them are offered in a second."""
 
     def __init__(self, first: int, last: int, rate: int) -> None:
-        self.first, self.last = first, last
+        self.first, self.last, self.rate = first, last, rate
         self.step = max(1, rate // PROBES)
 
+    def is_probe(self, number: int) -> bool:
+        return number % self.step == 0
+
     def probes(self) -> list[int]:
-        return [number for number in range(self.first, self.last) if number % self.step == 0]
+        return list(filter(self.is_probe, range(self.first, self.last)))
 
     def sensor(self, number: int) -> str:
-        return f"probe{number}" if number % self.step == 0 else f"sensor{number % SENSORS}"
+        return f"probe{number}" if self.is_probe(number) else f"sensor{number % SENSORS}"
 
     def encoded(self) -> Iterator[bytes]:
         for number in range(self.first, self.last):
@@ -54,11 +59,10 @@ def offer(bootstrap: str, topic: str, first: int, last: int, rate: int, partitio
         if ahead > 0.001:
             producer.poll(0)
             time.sleep(ahead)
-        if number % events.step == 0:
+        if events.is_probe(number):
             produced[str(number)] = time.time()
-        producer.produce(topic, value, partition=number % partitions)
-    if producer.flush(60) > 0:
-        raise RuntimeError(f"not all records of topic {topic} were delivered")
+        put(producer, topic, value, number % partitions)
+    flush(producer, topic)
     return produced
 
 
@@ -66,11 +70,9 @@ def seen(connection: Any, query: str, probes: dict[Any, int], until: float) -> d
     """When each probe was to be seen first, in seconds since 1970. ``query`` selects the first column where it is in a
     list; ``probes``: their numbers, by what that column has for them."""
     waiting, found = dict(probes), {}
-    with connection.cursor() as cursor:
-        while waiting and time.time() < until:
-            asked = list(waiting)[:ASKED]
-            cursor.execute(query.format(", ".join(["%s"] * len(asked))), asked)
-            for (key,) in cursor.fetchall():
-                found[waiting.pop(key)] = time.time()
-            time.sleep(POLL)
+    while waiting and time.time() < until:
+        asked = tuple(waiting)[:ASKED]
+        for (key,) in connection.exec_driver_sql(query.format(", ".join(["%s"] * len(asked))), asked):
+            found[waiting.pop(key)] = time.time()
+        time.sleep(POLL)
     return found

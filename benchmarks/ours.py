@@ -71,6 +71,13 @@ def on_spark() -> Iterator[tuple[Any, Path]]:
             yield cluster, checkpoints
 
 
+@contextmanager
+def on_local() -> Iterator[tuple[Any, Path]]:
+    """The same in one process, without Spark."""
+    with tempfile.TemporaryDirectory(prefix="trident-bench-") as folder, LocalCluster(folder) as cluster:
+        yield cluster, Path(folder)
+
+
 def run(cluster: Any, topology: TridentTopology) -> Laps:
     running = cluster.submitTopology("bench", {}, topology.build())
     laps = Laps(running)

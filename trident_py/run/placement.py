@@ -19,7 +19,8 @@ from ..spouts.sparkspout import SparkSpout
 MAX_TUPLES = 100_000
 MAX_MILLIS = 300
 MAX_BYTES = 64 << 20
-DECAY = 0.95  # with each batch, of what older ones weigh; and of a duration because of which it runs on the other side
+WEIGHT = 0.95  # of older batches, with each that is seen
+DOUBT = 0.95  # of an expected duration, with each batch that runs on the other side for it
 
 
 class NeedsExecutors(FailedException):
@@ -65,15 +66,20 @@ def _parts(node: Any) -> list[Any]:
 
 
 class _Line:
-    """The seconds of a batch by its tuples: a line through those seen, of which older ones weigh less."""
+    """The seconds of a batch by its tuples: a line through those seen, of which older ones weigh less. The first is not
+    counted: it makes connections and imports."""
 
     def __init__(self) -> None:
         self._sums = [0.0] * 5  # of 1, tuples, seconds, tuples squared, tuples times seconds
+        self._first = True
         self.doubt = 1.0
 
     def add(self, n: int, seconds: float) -> None:
+        if self._first:
+            self._first = False
+            return
         seen = (1, n, seconds, n * n, n * seconds)
-        self._sums = [DECAY * old + new for old, new in zip(self._sums, seen, strict=True)]
+        self._sums = [WEIGHT * old + new for old, new in zip(self._sums, seen, strict=True)]
         self.doubt = 1.0
 
     def at(self, n: int) -> float:
@@ -88,27 +94,21 @@ class _Line:
 
 
 class Durations:
-    """How long batches have taken, in the driver and as jobs. The first on either side is not counted: it makes
-    connections and imports."""
+    """How long batches have taken, in the driver and as jobs."""
 
     def __init__(self) -> None:
-        self._first = {True: True, False: True}
-        self._lines = {True: _Line(), False: _Line()}
+        self._driver, self._job = _Line(), _Line()
 
     def saw(self, here: bool, tuples: int, seconds: float) -> None:
         """Called after each batch: where it ran, how many tuples it had, and how long it took."""
-        if not self._first[here]:
-            self._lines[here].add(tuples, seconds)
-        self._first[here] = False
+        (self._driver if here else self._job).add(tuples, seconds)
 
     def prefer_driver(self, tuples: int, most: float) -> bool:
         """Whether a batch of so many tuples is expected to take at most so many seconds in the driver, or less than as
         a job. What has lost is taken for a little faster each time, so that it is tried again."""
-        here, job = self._lines[True], self._lines[False]
-        if here.at(tuples) <= most:
+        expected = self._driver.at(tuples)
+        if expected <= most:
             return True
-        if here.at(tuples) < job.at(tuples):
-            job.doubt *= DECAY
-            return True
-        here.doubt *= DECAY
-        return False
+        prefer = expected < self._job.at(tuples)
+        (self._job if prefer else self._driver).doubt *= DOUBT
+        return prefer

@@ -332,7 +332,8 @@ class SparkComponent:
 
         def execute(batch: BatchInfo, descriptors: list[Descriptor] | None) -> AttemptOutcome:
             again = self._again(batch.txid, descriptors)
-            planned, began = again or self.planner.planned(batch.txid), time.monotonic()
+            planned = again or self.planner.planned(batch.txid)
+            began = time.monotonic()
             if planned is not None and self.inline.takes(batch, planned.tuples):
                 with phase(HERE):
                     outcome = self.inline.run(batch, planned.rows)
