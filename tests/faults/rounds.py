@@ -3,6 +3,8 @@
 Each round is a fresh database and a run that is killed, cut off and robbed of its server at random steps until it
 ends; then every table is compared with the fold. The seed gives the same faults again. Exit code 1: something was
 lost or doubled.
+
+STORES=spark: each round is a run on Spark whose batches change between driver and jobs (`mixed`).
 """
 
 from __future__ import annotations
@@ -25,10 +27,13 @@ from sqlalchemy import make_url
 from trident_py.testing.servers.proxy import CuttingProxy, commit_of
 from trident_py.testing.servers.sql_servers import Server
 
+from .evidence import evidence
 from .forks import Driver, Start
+from .mixed import LAST, MixedRound
 from .readings import Fold, Readings
 from .steps import DRIVER, STEPS, Fault
 from .stores import EXACT, differences, rows_checked
+from .test_replays import holds_exactly
 
 CUTS = ("before", "during", "lost", "after")
 DEADLINE = 300
@@ -126,11 +131,14 @@ class Round:
 @click.command()
 @click.option("--seed", default=1, show_default=True, help="The first round's seed; the next has the next number.")
 @click.option("--rounds", default=20, show_default=True, help="How many rounds on each store.")
-@click.option("--stores", default="sqlite,mariadb,postgresql", show_default=True, help="Which stores.")
+@click.option("--stores", default="sqlite,mariadb,postgresql", show_default=True, help="Which stores; also spark.")
 def main(seed: int, rounds: int, stores: str) -> None:
     """Random schedules of faults; prints what was injected, replayed and checked, and what was lost or doubled."""
     bad = 0
     for kind in stores.split(","):
+        if kind == "spark":
+            print(on_spark(seed, rounds), flush=True)
+            continue
         total: Counter[str] = Counter()
         with ExitStack() as stack:
             server = stack.enter_context(databases.OWN[kind]()) if kind in databases.OWN else None
@@ -149,6 +157,20 @@ def main(seed: int, rounds: int, stores: str) -> None:
         bad += total["lost"] + total["doubled"]
         print(line(kind, rounds, seed, total), flush=True)
     sys.exit(1 if bad else 0)
+
+
+def on_spark(seed: int, rounds: int) -> str:
+    """Runs the rounds of `mixed`; the first that is not exact raises. Returns what happened, in words."""
+    total: Counter[str] = Counter()
+    for number in range(seed, seed + rounds):
+        one = MixedRound(number)
+        with tempfile.TemporaryDirectory() as folder:
+            one.run(Path(folder))
+            holds_exactly(evidence(Path(folder)), LAST)
+        total += one.counts
+        print(f"spark: {number - seed + 1} of {rounds} rounds", file=sys.stderr, flush=True)
+    seen = ", ".join(f"{name} {total[name]}" for name in ("driver killed", "in the driver", "as jobs", "moved"))
+    return f"spark: {rounds} rounds from seed {seed}: {seen}; every row of every state as in the fold"
 
 
 def line(kind: str, rounds: int, seed: int, total: Counter[str]) -> str:

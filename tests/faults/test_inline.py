@@ -14,6 +14,7 @@ from trident_py.testing import Crashing
 from .driver import ANY_SIZE, Order
 from .evidence import evidence
 from .hooks import STATES, Wait
+from .mixed import LAST, MixedRound
 from .processes import Drivers
 from .readings import Fold, Readings
 from .stores import EXACT, build, differences
@@ -85,6 +86,14 @@ def test_a_batch_begun_on_one_side_is_replayed_on_the_other_by_the_next_driver(
     holds_exactly(seen, 5)
     if point in ("one", "all", "published", "commits"):
         assert len(seen.committed("opaque", 2)) > 2  # before the death, and after it
+
+
+@pytest.mark.whole("test_a_batch_begun_on_one_side_is_replayed_on_the_other_by_the_next_driver")
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_random_deaths_while_batches_change_sides_lose_and_double_nothing(tmp_path: Path, seed: int) -> None:
+    """More seeds: make faults STORES=spark"""
+    MixedRound(seed).run(tmp_path)
+    holds_exactly(evidence(tmp_path), LAST)
 
 
 @pytest.mark.whole("test_a_batch_begun_on_one_side_is_replayed_on_the_other_by_the_next_driver")
