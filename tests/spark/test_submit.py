@@ -17,7 +17,7 @@ import venv_pack
 
 from trident_py.testing.servers.spark_hosts import SparkHosts
 
-from .clusters import FOLDER, TESTS, files, finished, rows, started
+from .clusters import FOLDER, JOBS, TESTS, files, finished, rows, started
 
 pytestmark = pytest.mark.spark
 BOTH: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "cwd": FOLDER}
@@ -105,7 +105,9 @@ def test_a_module_that_an_executor_lacks_is_named_with_the_host(hosts: SparkHost
 def test_trident_run_takes_master_settings_and_files_as_spark_submit_does(hosts: SparkHosts) -> None:
     """The last of two settings holds, and so does what only spark-defaults.conf says: one core for the application."""
     files(hosts, app=APP, mine=MINE, helper=HELPER)
-    hosts.driver.path(f"{FOLDER}/spark-defaults.conf").write_text("spark.cores.max 1\nspark.ui.enabled false\n")
+    defaults = {"spark.cores.max": 1, "spark.ui.enabled": "false", **JOBS}
+    text = "".join(f"{name} {value}\n" for name, value in defaults.items())
+    hosts.driver.path(f"{FOLDER}/spark-defaults.conf").write_text(text)
     settings = ["spark.driver.host=driver", "spark.executor.memory=600m", "spark.executor.memory=512m"]
     sent = ["--py-files", f"{FOLDER}/mine.py,{FOLDER}/helper.py"]
     options = ["--master", hosts.master_url, *(word for each in settings for word in ("--conf", each)), *sent]
