@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import psutil
 
 import trident_py
 from states.sql import SqlMapState, SqlWindowsStoreFactory
-from trident_py import Fields, LocalCluster, RunningTopology, TridentTopology, TridentTuple, Values
+from trident_py import Config, Fields, LocalCluster, RunningTopology, TridentTopology, TridentTuple, Values
 from trident_py.operations import BaseFunction
 from trident_py.operations.builtin import Count, Sum
 from trident_py.spouts import FileSpout
@@ -78,8 +78,8 @@ def on_local() -> Iterator[tuple[Any, Path]]:
         yield cluster, Path(folder)
 
 
-def run(cluster: Any, topology: TridentTopology) -> Laps:
-    running = cluster.submitTopology("bench", {}, topology.build())
+def run(cluster: Any, topology: TridentTopology, conf: dict[str, Any] | None = None) -> Laps:
+    running = cluster.submitTopology("bench", conf or {}, topology.build())
     laps = Laps(running)
     running.awaitTermination()
     return laps
@@ -253,8 +253,16 @@ def worker_memory(tuples: int) -> float:
         words = topology.newStream("in", spout).each("sentence", SPLITS["function"], Fields("word string"))
         words.groupBy("word").persistentAggregate(MemoryMapState.Factory(), Count(), "count")
         with watched_workers() as largest:
-            run(cluster, topology)
+            run(cluster, topology, {Config.TOPOLOGY_INLINE_MAX_TUPLES: 0})
     return largest[0] / 2**20
+
+
+def python_sizes(processes: list[psutil.Process]) -> Iterator[int]:
+    """The resident sizes in bytes of those that run Python. One that ends meanwhile is left out."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            if "python" in process.name():
+                yield process.memory_info().rss
 
 
 @contextmanager
@@ -264,12 +272,7 @@ def watched_workers() -> Iterator[list[int]]:
 
     def watch() -> None:
         while not done.wait(0.02):
-            for process in psutil.Process().children(recursive=True):
-                try:
-                    if "python" in process.name():
-                        largest[0] = max(largest[0], process.memory_info().rss)
-                except psutil.NoSuchProcess:
-                    continue
+            largest[0] = max([*largest, *python_sizes(psutil.Process().children(recursive=True))])
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -294,5 +297,4 @@ def tumbling_window(folder: str, store: str) -> dict[str, Any]:
         stream.window(config, stores[store], ["value"], Sum(), ["sum"])
         seconds = run(cluster, topology).seconds
         processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
-        python = [process for process in processes if "python" in process.name()]
-        return {"seconds": seconds, "megabytes": sum(process.memory_info().rss for process in python) / 1e6}
+        return {"seconds": seconds, "megabytes": sum(python_sizes(processes)) / 1e6}

@@ -36,6 +36,8 @@ from .numbered import Numbered
 KEYS = 1_000
 WARM_UP = 4
 CLUSTER = "local-cluster[2,1,1024]"
+JOBS = {"spark.trident.inline.max.tuples": "0"}
+"""What a batch costs on executors is asked, however small it is."""
 
 
 class Generated(ITridentSpout):
@@ -81,7 +83,7 @@ def cluster_on(master: str) -> Iterator[tuple[Any, Path]]:
         folder = Path(name)
         (folder / "events").mkdir()
         log = {"enabled": "true", "dir": f"file://{folder}/events", "compress": "false", "rolling.enabled": "false"}
-        settings = {f"spark.eventLog.{key}": value for key, value in log.items()}
+        settings = {f"spark.eventLog.{key}": value for key, value in log.items()} | JOBS
         own = OwnSession({"spark.master": master, "spark.executor.memory": "1g", **settings})
         try:
             with trident_py.SparkCluster(own.spark, checkpoints=str(folder / "checkpoints")) as cluster:
