@@ -1,5 +1,4 @@
 # Each target makes .venv and installs first when that is not done yet (scripts/setup.sh; a stamp keeps re-runs quick).
-STORES ?= sqlite,mariadb,postgresql
 .DEFAULT_GOAL := help
 .PHONY: help setup services run cluster test test-all faults host-faults lint bench clean
 
@@ -25,7 +24,7 @@ test-all: services ## every case of every test: all states at all steps on all s
 	@sh scripts/test.sh all
 
 faults: services ## random faults over every state and store, as many as you like: make faults SEED=7 ROUNDS=100
-	@PYTHONPATH=tests .venv/bin/python -m faults.rounds --seed $(or $(SEED),1) --rounds $(or $(ROUNDS),20) --stores $(STORES) </dev/null
+	@PYTHONPATH=tests .venv/bin/python -m faults.rounds --seed $(or $(SEED),1) --rounds $(or $(ROUNDS),20) $(if $(STORES),--stores $(STORES)) </dev/null
 
 host-faults: services ## hosts killed, cut off, slowed, stopped, as many as you like: make host-faults SEED=1 ROUNDS=10 (root)
 	@PYTHONPATH=tests:tests/kafka .venv/bin/python -m hosts.rounds --seed $(or $(SEED),1) --stories $(or $(ROUNDS),10) </dev/null

@@ -27,6 +27,7 @@ from states.sql.store import parsed, store_of
 from trident_py import Fields, TridentTopology
 from trident_py.chunks import Chunk
 from trident_py.operations.builtin import Count
+from trident_py.spark.inline import SETTING
 from trident_py.spark.session import OwnSession
 from trident_py.spouts import ITridentSpout
 from trident_py.testing.servers.sql_servers import MariaDb
@@ -36,8 +37,6 @@ from .numbered import Numbered
 KEYS = 1_000
 WARM_UP = 4
 CLUSTER = "local-cluster[2,1,1024]"
-JOBS = {"spark.trident.inline.max.tuples": "0"}
-"""What a batch costs on executors is asked, however small it is."""
 
 
 class Generated(ITridentSpout):
@@ -83,7 +82,8 @@ def cluster_on(master: str) -> Iterator[tuple[Any, Path]]:
         folder = Path(name)
         (folder / "events").mkdir()
         log = {"enabled": "true", "dir": f"file://{folder}/events", "compress": "false", "rolling.enabled": "false"}
-        settings = {f"spark.eventLog.{key}": value for key, value in log.items()} | JOBS
+        settings = {f"spark.eventLog.{key}": value for key, value in log.items()}
+        settings[SETTING] = "0"  # what a batch costs on executors is asked, however small it is
         own = OwnSession({"spark.master": master, "spark.executor.memory": "1g", **settings})
         try:
             with trident_py.SparkCluster(own.spark, checkpoints=str(folder / "checkpoints")) as cluster:
