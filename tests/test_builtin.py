@@ -277,3 +277,26 @@ def test_every_built_in_can_be_pickled() -> None:
     made = [b.Count(), b.Sum(), b.Min("a"), b.Max("a"), b.FirstN(2, "a", True), b.Debug("x"), b.Equals()]
     for each in [*made, b.FilterNull(), b.Negate(b.FilterNull()), b.MapGet()]:
         assert type(pickle.loads(pickle.dumps(each))) is type(each)
+
+
+def test_a_subclass_that_does_something_else_inherits_neither_kernel_nor_sql() -> None:
+    class Doubled(b.Sum):
+        def init(self, tuple: Any) -> Any:
+            return 2 * super().init(tuple)
+
+    class Longest(b.Count):
+        def combine(self, val1: int, val2: int) -> int:
+            return max(val1, val2)
+
+    class Renamed(b.Count):
+        """Changes nothing."""
+
+    class Own(b.Sum):
+        kernel, sql = "sum", "{new} + {old}"
+
+        def combine(self, val1: Any, val2: Any) -> Any:
+            return val2 + val1
+
+    assert [(c.kernel, c.sql) for c in (Doubled, Longest, Renamed, Own)] == [
+        (None, b.Sum.sql), (None, None), ("count", b.Count.sql), ("sum", "{new} + {old}"),
+    ]  # fmt: skip

@@ -48,6 +48,21 @@ def test_hashes_are_javas(value: Any, expected: int) -> None:
     assert java_hash(value) == expected % 2**32
 
 
+NUMBERS: dict[str, Any] = {
+    **{kind: st.integers(-(2**bits), 2**bits - 1) for kind, bits in (("tinyint", 7), ("int", 31), ("bigint", 63))},
+    **{kind: st.floats(width=width) for kind, width in (("float", 32), ("double", 64))},
+    "boolean": st.booleans(),
+}
+
+
+@given(st.sampled_from(sorted(NUMBERS)), st.data(), st.integers(0, 3))
+def test_a_column_of_numbers_hashes_as_its_values_do(kind: str, data: Any, start: int) -> None:
+    numbers = data.draw(st.lists(st.one_of(NUMBERS[kind], st.none()), min_size=1))
+    whole = Chunk.of_rows(Fields(f"n {kind}"), [(number,) for number in numbers])
+    chunk = whole.between(min(start, len(numbers) - 1), len(numbers))
+    assert column_hashes(chunk, "n").tolist() == [java_hash(number) for number in chunk.pylist("n")]
+
+
 WORDS = st.one_of(st.text("ab\x00\x7f", max_size=6), st.text(max_size=4), st.just("long" * 20), st.none())
 
 

@@ -6,6 +6,7 @@ import enum
 import gc
 import http
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -189,6 +190,16 @@ def test_kernels_give_exact_values_whatever_comes(feed: str, kinds: tuple) -> No
         results = [len(values) if isinstance(kind, Count) else sum(values) for kind in kinds]
         expected.append(f"({text}, {', '.join(map(repr, results))})")
     assert sorted(map(repr, rows(emitted, out))) == sorted(expected)
+
+
+@pytest.mark.parametrize("field", ["v", "v bigint"])
+def test_whole_numbers_behind_a_float_are_added_one_by_one(field: str) -> None:
+    """In floats 1e16 + 1 + 1 is 1e16, and 1e16 + 2 is not."""
+    processor, emitted = made(replace(counting(Sum()), group=None), ["k", "v"], ["a"])
+    processor.execute(0, chunk(["k", "v"], ("x", 1e16)))
+    processor.execute(0, chunk(["k", field], ("x", 1), ("x", 1)))
+    processor.finish()
+    assert rows(emitted, ["a"]) == [(1e16,)]
 
 
 def test_a_new_attempt_forgets_what_an_older_one_counted() -> None:

@@ -31,6 +31,7 @@ Targets = Iterator[tuple[int, Chunk]]
 FEW = 32  # tuples
 SHORT = 64  # letters
 ASCII = 128
+_NAN = 0x7FF8000000000000  # the one that Java hashes
 ROUTING_VERSION = 2
 """The version of routing by content. It must change whenever `java_hash` changes for any value: a batch that is half
 written under one version must not be replayed under another."""
@@ -243,13 +244,17 @@ def _all_arrow(chunk: Chunk) -> bool:
 
 
 def column_hashes(chunk: Chunk, name: str) -> np.ndarray:
-    """`java_hash` of each value of a column, as unsigned 32 bits. Each distinct value is hashed once.
+    """`java_hash` of each value of a column, as unsigned 32 bits. Each distinct value is hashed once, numbers all at
+    once.
 
     Raises UnkeyableError, naming the field, if a value cannot be a key.
     """
     column = chunk.columns[name]
     try:
         if isinstance(column, pa.Array) and not pa.types.is_nested(column.type):
+            numbers = _number_hashes(column)
+            if numbers is not None:
+                return numbers
             encoded = column.dictionary_encode(null_encoding="encode")
             distinct = _text_hashes(encoded.dictionary)
             if distinct is None:
@@ -266,6 +271,19 @@ def _hashes_of(chunk: Chunk, name: str) -> list[int]:
         return [java_hash(value) for value in chunk.pylist(name)]
     except UnkeyableError as error:
         raise UnkeyableError(f"field {name!r}: {error.reason}") from None
+
+
+def _number_hashes(numbers: pa.Array) -> np.ndarray | None:
+    """`java_hash` of numbers of at most 64 bits, all of them at once; None for any other type."""
+    kind = numbers.type
+    if pa.types.is_signed_integer(kind):
+        bits = numbers.cast(pa.int64()).fill_null(0).to_numpy().view(np.uint64)
+    elif pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        doubles = numbers.cast(pa.float64()).fill_null(0.0).to_numpy()
+        bits = np.where(np.isnan(doubles), np.uint64(_NAN), doubles.view(np.uint64))
+    else:
+        return None
+    return (bits ^ (bits >> np.uint64(32))).astype(np.uint32)
 
 
 def _text_hashes(texts: pa.Array) -> np.ndarray | None:
@@ -322,7 +340,7 @@ def _hash_integer(value: int) -> int:
 
 
 def _hash_float(value: float) -> int:
-    return _fold(0x7FF8000000000000 if value != value else int.from_bytes(struct.pack(">d", value), "big"))
+    return _fold(_NAN if value != value else int.from_bytes(struct.pack(">d", value), "big"))
 
 
 def _hash_list(values: list | tuple) -> int:

@@ -97,6 +97,8 @@ def test_kernels_store_what_the_general_way_stores(given: Any, partitions: int, 
         merged.groupBy("k").persistentAggregate(kinds[1], "v", total, "t").parallelismHint(partitions)
         chain = merged.groupBy("k").chainedAgg().aggregate(count, "n").aggregate("v", total, "t").aggregate(count, "m")
         collect(chain.chainEnd().parallelismHint(partitions), f"out{len(states)}")
+        whole = merged.chainedAgg().aggregate(count, "n").aggregate("v", total, "t").chainEnd()
+        collect(whole, f"whole{len(states)}")
         states.append(kinds)
     running = run(local, topology)
     counts, sums = naive(given)
@@ -104,9 +106,25 @@ def test_kernels_store_what_the_general_way_stores(given: Any, partitions: int, 
         assert records(stored(kinds[0])) == {key: (2, 2 * n) for key, n in counts.items()}
         assert shown(kinds[1]) == {key: repr((2, n + n)) for key, n in sums.items()}
     assert bags(running.collected("out0")) == bags(running.collected("out1"))
+    of_all = (sum(counts.values()), sum(sums.values()))
+    assert bags(running.collected("whole0")) == bags(running.collected("whole1"))
+    assert bags(running.collected("whole1")) == {1: bag([of_all]), 2: bag([of_all])}
     rows = [(*eval(key), counts[key], sums[key], counts[key]) for key in counts]
     assert bags(running.collected("out1")) == ({1: bag(rows), 2: bag(rows)} if rows else {})
 
 
 def shown(factory: Any) -> dict[str, str]:
     return {key: repr(value) for key, value in records(stored(factory)).items()}
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_subclass_of_sum_sums_what_it_says(grouped: bool, local: Any) -> None:
+    class Doubled(Sum):
+        def init(self, tuple: Any) -> Any:
+            return 2 * super().init(tuple)
+
+    topology = TridentTopology()
+    stream = topology.newStream("s", Batches(["k bigint", "v bigint"], [[(1, 2), (1, 3)]]))
+    given = stream.groupBy("k") if grouped else stream
+    collect(given.aggregate("v", Doubled(), "t").project("t"), "out")
+    assert bags(run(local, topology).collected("out")) == {1: bag([(10,)])}

@@ -210,9 +210,12 @@ class CombinerAggregator:
 
     ``sql`` names `combine` in SQL, with ``{old}`` and ``{new}``, neither of them NULL: ``"{old} + {new}"``. A SQL map
     state with one numeric value column then combines inside the database; the result must be the same in every database
-    that the state is used on. A subclass that overrides `combine` must name its own.
+    that the state is used on.
 
     ``kernel`` is "count" or "sum" for a combiner that does exactly that; Arrow then does it on whole columns.
+
+    A subclass that overrides `combine` inherits no ``sql``, and one that overrides any of the three methods no
+    ``kernel``: it names its own.
 
     ``needs_input``: `init` reads an input field; a topology that gives it none is refused when it is defined.
     """
@@ -221,6 +224,14 @@ class CombinerAggregator:
     kernel: ClassVar[str | None] = None
     needs_input: ClassVar[bool] = False
     output_type: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        own = vars(cls)
+        if "combine" in own and "sql" not in own:
+            cls.sql = None
+        if not own.keys().isdisjoint(("init", "combine", "zero")) and "kernel" not in own:
+            cls.kernel = None
 
     @abstractmethod
     def init(self, tuple: TridentTuple) -> Any:

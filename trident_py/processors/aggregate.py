@@ -2,7 +2,7 @@
 
 Every aggregator becomes an `Aggregator` (folds.py). A chain emits the cross product of the results of its parts.
 
-Grouped counts and sums need no Python call for each tuple: Arrow kernels compute them on columns, a C loop on lists. A
+Counts and sums need no Python call for each tuple: Arrow kernels compute them on columns, a C loop on lists. A
 combiner declares ``kernel = "count"`` or ``kernel = "sum"``. A kernel distinguishes groups as Storm does only if they
 are texts or whole numbers; all others take the general way.
 """
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..canonical import key_of
-from ..chunks import Chunk, as_arrow
+from ..chunks import Chunk, Column, as_arrow
 from ..errors import TridentError
 from ..operations.base import CombinerAggregator, TridentCollector, name_of
 from ..tuples import BatchId, Fields, TransactionAttempt
@@ -167,16 +167,28 @@ class WholeProcessor(AggregateProcessor):
 
     def execute(self, port: int, chunk: Chunk) -> None:
         self.run = run = self.run or self._open()
-        inputs = [chunk.tuples(fields) for fields in self.inputs]
-        values = run.values
-        for i, aggregator in enumerate(self.aggregators):
-            aggregate, collector, value = aggregator.aggregate, run.collectors[i], values[i]
-            for tuple_ in inputs[i]:
-                changed = aggregate(value, tuple_, collector)
-                if changed is not None:
-                    value = changed
-            values[i] = value
+        for i in range(len(self.aggregators)):
+            if not self._add(run.values[i], i, chunk):
+                self._each(run, i, chunk)
         self.flush()
+
+    def _add(self, value: Any, number: int, chunk: Chunk) -> bool:
+        """Adds the kernel's total to the value; False if there is none, or if the order of additions matters."""
+        part = self.spec.parts[number]
+        if self.spec.phase == "merge" or not _has_kernel(part.aggregator) or type(value[0]) is not int:
+            return False
+        total = kernel_of(part.aggregator, [chunk], part.inputs)
+        if total is not None:
+            self.aggregators[number].fold(value, total)
+        return total is not None
+
+    def _each(self, run: _Run, number: int, chunk: Chunk) -> None:
+        aggregate, collector, value = self.aggregators[number].aggregate, run.collectors[number], run.values[number]
+        for tuple_ in chunk.tuples(self.inputs[number]):
+            changed = aggregate(value, tuple_, collector)
+            if changed is not None:
+                value = changed
+        run.values[number] = value
 
     def finish(self) -> None:
         if self.run is None and self._designated():
@@ -238,29 +250,37 @@ class GroupedProcessor(AggregateProcessor):
 
 def kernels_for(parts: Sequence[Part], group: Fields | None) -> tuple[str, ...] | None:
     """The kernel of each part; None if a part has none, or if there is no group."""
-    combiners = [part.aggregator for part in parts if isinstance(part.aggregator, CombinerAggregator)]
-    kernels = tuple(combiner.kernel for combiner in combiners if combiner.kernel in ("count", "sum"))
+    kernels = tuple(part.aggregator.kernel for part in parts if _has_kernel(part.aggregator))
     return kernels if group is not None and len(group) and len(kernels) == len(parts) else None
+
+
+def _has_kernel(aggregator: Any) -> bool:
+    return isinstance(aggregator, CombinerAggregator) and aggregator.kernel in ("count", "sum")
 
 
 def kernel_of(aggregator: Any, chunks: Sequence[Chunk], inputs: Fields) -> int | None:
     """The count or the sum of all tuples by a kernel; None if the aggregator has none, or if it would not be exact."""
-    kernel = aggregator.kernel if isinstance(aggregator, CombinerAggregator) else None
-    if kernel == "count":
+    if not _has_kernel(aggregator):
+        return None
+    if aggregator.kernel == "count":
         return sum(chunk.length for chunk in chunks)
-    if kernel != "sum" or len(inputs) == 0:
+    totals = [_total(chunk.columns[inputs[0]]) if len(inputs) else None for chunk in chunks]
+    return None if None in totals else sum(totals)  # type: ignore[arg-type]
+
+
+def _total(column: Column) -> int | None:
+    """The sum of a column of integers; None for any other, and if it could overflow."""
+    if isinstance(column, list):
+        return sum(column) if set(map(type, column)) <= {int} else None
+    if not pa.types.is_int64(column.type) or column.null_count:
         return None
     total = 0
-    for chunk in chunks:
-        column = chunk.columns[inputs[0]]
-        if isinstance(column, list) or not pa.types.is_int64(column.type) or column.null_count:
+    for at in range(0, len(column), _MERGE_ROWS):
+        part = column.slice(at, _MERGE_ROWS)
+        ends = pc.min_max(part)
+        if max(abs(ends["min"].as_py()), abs(ends["max"].as_py())) > _SAFE_SUM // _MERGE_ROWS:
             return None
-        for at in range(0, len(column), _MERGE_ROWS):
-            part = column.slice(at, _MERGE_ROWS)
-            ends = pc.min_max(part)
-            if max(abs(ends["min"].as_py()), abs(ends["max"].as_py())) > _SAFE_SUM // _MERGE_ROWS:
-                return None
-            total += pc.sum(part).as_py()
+        total += pc.sum(part).as_py()
     return total
 
 

@@ -111,7 +111,7 @@ class JoinedColumns:
         keys = [concat_columns([chunk.columns[spec.groups[port][i]] for port, chunk in chunks])
                 for i in range(len(spec.groups[0]))]  # fmt: skip
         numbers = _numbered(keys)
-        self.first = np.unique(numbers, return_index=True)[1]
+        self.first = np.flatnonzero(np.diff(np.maximum.accumulate(numbers), prepend=-1))
         self.keys = dict(zip(spec.groups[0], keys, strict=True))
         ports = np.repeat([port for port, _ in chunks], [chunk.length for _, chunk in chunks])
         self.rows, self.starts, self.counts = [], [], []
@@ -125,8 +125,9 @@ class JoinedColumns:
     def parts(self, kept: list[str]) -> Iterator[Chunk]:
         """The joined tuples with these fields, part by part."""
         times = [np.maximum(counts, outer) for counts, outer in zip(self.counts, self.spec.reducer.outer, strict=False)]
-        group = np.repeat(np.arange(len(self.first)), np.multiply.reduce(times))
-        within = np.arange(len(group)) - np.searchsorted(group, group, side="left")
+        many = np.multiply.reduce(times)
+        group = np.repeat(np.arange(len(many)), many)
+        within = np.arange(len(group)) - np.repeat(np.cumsum(many) - many, many)
         columns = {name: source for name, source in zip(self.spec.outputs, _sources(self.spec), strict=True)
                    if name in kept}  # fmt: skip
         whole = {source: self._column(*source) for source in columns.values()}
@@ -160,8 +161,11 @@ def _numbered(keys: list[Any]) -> Any:
     for key in keys:
         encoded = key.dictionary_encode(null_encoding="encode")
         indices = encoded.indices.to_numpy().astype(np.int64)
-        both = indices if numbers is None else numbers * len(encoded.dictionary) + indices
-        numbers = pa.array(both).dictionary_encode().indices.to_numpy().astype(np.int64)
+        if numbers is None:
+            numbers = indices
+        else:
+            both = pa.array(numbers * len(encoded.dictionary) + indices)
+            numbers = both.dictionary_encode().indices.to_numpy().astype(np.int64)
     return numbers
 
 
