@@ -6,6 +6,7 @@ import sys
 
 from . import (
     bulk_rows,
+    commits,
     drpc,
     end_to_end,
     fingerprints,
@@ -33,6 +34,7 @@ GROUPS = {
     "sqlite": sqlite_updates,
     "rows": bulk_rows,
     "maps": sql_maps,
+    "commits": commits,
     "windows": windows,
     "join": joins,
     "growth": growth,

@@ -37,6 +37,10 @@ class RowUpdater(StateUpdater):
 
     calls = ("insert",)
 
+    @property
+    def calls_only_states(self) -> bool:
+        return type(self) is RowUpdater
+
     def updateState(self, state: Any, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:
         rows: RowState = state
         for row in rows.insert(tuples, tell=not isinstance(collector, SilentCollector)):

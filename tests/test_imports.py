@@ -39,6 +39,7 @@ LAYERS = [
     {"run/ways"},
     {"run/program"},
     {"run/checking"},
+    {"run/commits"},
     {"run/task"},
     {"run/worker_memory", "run/progress"},
     {"run/opening", "run/deciding", "run/poison", "run/profiling"},

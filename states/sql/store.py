@@ -183,6 +183,11 @@ def needs_of_store(url: str) -> Needs:
     return dialect_of(where).needs(where)
 
 
+def has_server(url: str) -> bool:
+    """Whether a server runs the statements, so that transactions of several connections go on side by side."""
+    return dialect_of(parsed(url)).served
+
+
 def shown(url: URL) -> str:
     """The URL for display and logs: without password, user secrets or tokens."""
     return secrets.shown(url.render_as_string())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, wait
 from functools import partial
 from typing import Any, Protocol
 
@@ -19,6 +20,7 @@ from ..processors.spout import SpoutProcessor
 from ..spouts.coordination import Descriptor
 from ..steps import steps_of
 from .checking import Checks, Twin
+from .commits import begin_commits, commits_apart, settled
 from .lowering import Exchange, TaskStage
 from .program import (
     FAILURE,
@@ -67,6 +69,7 @@ class LevelTask:
         self.out: list[Row] = []
         self.failed = False
         self.sent: dict[int, int] = {}
+        self.begun: dict[TaskStage, tuple[Node, Future[None]]] = {}
         self.checks = Checks.of(program.conf, memory.twin)
         self.steps = steps_of(program.conf)
         self.last_level = level == self.program.level_count - 1
@@ -99,6 +102,8 @@ class LevelTask:
         self.processors: dict[int, Processor] = {}
         self.children = {node.id: self._children(node) for node in self.nodes}
         self.fed_by = {stage: self._fed_by(stage) for stage in self.stages}
+        free = [stage for stage in self.stages if not any(other.commits for other in self.fed_by[stage])]
+        self.may_be_apart = [stage for stage in free if stage.commits and commits_apart(lowered.plan, stage)]
         self.spouts = [node.id for node in lowered.plan.nodes if isinstance(node, SpoutNode)]
 
     def _children(self, node: Node) -> list[tuple[int, int]]:
@@ -133,7 +138,8 @@ class LevelTask:
         yield from self._drain()
 
     def commit(self) -> Iterator[Row]:
-        """The commit phase: stages that update states, and the stages behind them, finish one after the other.
+        """The commit phase: stages that update states, and the stages behind them, finish one after the other, unless
+        a commit was begun before.
 
         A stage that fails stops the stages it feeds. The others go on, as in Storm: their input is complete.
         """
@@ -143,7 +149,7 @@ class LevelTask:
         broken: set[TaskStage] = set()
         counted = self.failed
         for stage in [] if self.failed else self.stages:
-            if stage.commits and (not broken.isdisjoint(self.fed_by[stage]) or not self._finish(stage.nodes)):
+            if stage.commits and (not broken.isdisjoint(self.fed_by[stage]) or not self._finish_commit(stage)):
                 broken.add(stage)
         if self.checks is not None and not self.failed:
             for difference in self.checks.end():
@@ -151,6 +157,30 @@ class LevelTask:
         if not counted:
             self._measure()
         yield from self._drain()
+
+    def apart(self) -> list[TaskStage]:
+        """The stages whose commits may run beside others. A measured or checked run has one after the other."""
+        return [] if self.failed or self.batch.dry or self.checks is not None or self.profiled else self.may_be_apart
+
+    def begin_commit(self, stage: TaskStage, pool: Executor) -> None:
+        """Finishes what comes before the stage's state, and begins its commit in the pool; `commit` waits for it."""
+        plan = self.program.lowered.plan
+        *before, last = map(plan.by_id.__getitem__, stage.nodes)
+        node, begun = last, Future[None]()
+        try:
+            for node in before:
+                self._processor(node).finish()
+            node, begun = last, pool.submit(self._processor(last).finish)
+        except BaseException as error:
+            begun.set_exception(error)
+        self.begun[stage] = (node, begun)
+
+    def _finish_commit(self, stage: TaskStage) -> bool:
+        if stage not in self.begun:
+            return self._finish(stage.nodes)
+        node, begun = self.begun.pop(stage)
+        own = begun.cancel()  # no thread of the pool has come to it
+        return self._guard(node, self._processor(node).finish if own else partial(settled, begun))
 
     def _end_dry(self) -> Iterator[Row]:
         """The end of an attempt that commits nothing: what finishes before the first commit finishes."""
@@ -182,6 +212,8 @@ class LevelTask:
     def _start(self, batch: BatchInfo) -> None:
         self.batch, self.failed = batch, False
         self.out, self.sent = [], {}
+        wait([begun for _, begun in self.begun.values()])  # of an attempt that ended by an error of our own
+        self.begun = {}
         for context in self.contexts.values():
             context.transaction = batch.transaction
         if self.checks is not None and batch.transaction is not None:
@@ -369,6 +401,7 @@ def _run_level(tasks: list[LevelTask], batch: BatchInfo, rows: Iterable[Row]) ->
     for task, arrived in zip(tasks, arriving, strict=True):
         yield from task.execute(batch, arrived)
     if not any(task.failed for task in tasks):
+        begin_commits(tasks, tasks[0].program.conf)
         for task in tasks:
             yield from task.commit()
 

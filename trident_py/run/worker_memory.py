@@ -16,6 +16,7 @@ from ..plan import ProcessorNode
 from ..state.roles import Closes
 from ..tuples import TransactionAttempt
 from .checking import Twin
+from .commits import begin_commits
 from .program import BatchInfo, Program, Row
 from .task import LevelTask
 
@@ -96,6 +97,7 @@ def run_level(
     """Runs one partition of one level of one attempt: executes, then commits unless there was a failure."""
     task = task_for(program, level, partition, batch)
     yield from task.execute(batch, rows)
+    begin_commits([task], program.conf)
     yield from task.commit()
 
 

@@ -109,7 +109,9 @@ class StateFactory:
     updater or query that calls a method it lacks is refused when it is defined. ``reading``: what a state that is made
     in the driver for DRPC requests sees of the data; one that sees nothing cannot be asked. ``own_updater``: the
     updater of a partitionPersist that names none; None: it must name one. ``needs``: what must be there on each machine
-    that runs its tasks; a start on a cluster checks it.
+    that runs its tasks; a start on a cluster checks it. ``commits_apart``: its commits wait for a server most of the
+    time, and those of several partitions may run in threads of one process, beside the commits of other states; each
+    state object is still in one thread at a time.
     """
 
     @property
@@ -135,6 +137,10 @@ class StateFactory:
     @property
     def needs(self) -> Needs:
         return Needs()
+
+    @property
+    def commits_apart(self) -> bool:
+        return False
 
     @abstractmethod
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> State:
@@ -170,11 +176,15 @@ class StateUpdater(Operation):
 
     It emits the new values; operations after it run before `commit`. On replay it runs again. ``calls``: the methods
     that a state must have for it, besides those of `State`. ``groupFields``: the fields of the key under which it keeps
-    values.
+    values. ``calls_only_states``: it runs no code that a topology's author has written, but for the state's.
     """
 
     calls: ClassVar[tuple[str, ...]] = ()
     groupFields: Fields = Fields()
+
+    @property
+    def calls_only_states(self) -> bool:
+        return False
 
     @abstractmethod
     def updateState(self, state: Any, tuples: Sequence[TridentTuple], collector: TridentCollector) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from ..canonical import key_of
 from ..chunks import Column, TupleList, concat
 from ..errors import DefinitionError, StateError
+from ..operations import builtin
 from ..operations.base import CombinerAggregator, ReducerAggregator, TridentCollector
 from ..tuples import Fields, FieldsLike, TridentTuple, tuple_class
 from .base import MapState, Snapshottable, StateUpdater
@@ -29,6 +30,10 @@ class CombinerAggStateUpdater(StateUpdater):
 
     def __init__(self, agg: CombinerAggregator) -> None:
         self.agg = agg
+
+    @property
+    def calls_only_states(self) -> bool:
+        return _built_in(self.agg)
 
     def updateState(
         self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: TridentCollector
@@ -65,6 +70,10 @@ class MapCombinerAggStateUpdater(StateUpdater):
             raise DefinitionError(
                 f"Combiner aggs only take a single field as input. Got this instead: {self.valueFields}"
             )
+
+    @property
+    def calls_only_states(self) -> bool:
+        return _built_in(self.agg)
 
     def updateState(
         self, map: MapState, tuples: Sequence[TridentTuple], collector: TridentCollector
@@ -127,3 +136,7 @@ def _emit(collector: TridentCollector, keys: Sequence[tuple], news: Sequence[Any
     emit = collector.emit
     for key, new in zip(keys, news, strict=True):
         emit((*key, new))
+
+
+def _built_in(combiner: CombinerAggregator) -> bool:
+    return type(combiner).__module__ == builtin.__name__

@@ -93,6 +93,10 @@ class Crashing(Wrapper, StateFactory):
         return needs_of(self.inner)
 
     @property
+    def commits_apart(self) -> bool:
+        return isinstance(self.inner, StateFactory) and self.inner.commits_apart
+
+    @property
     def reading(self) -> Reading:
         return self.inner.reading if isinstance(self.inner, StateFactory) else Reading.ANEW
 

@@ -29,6 +29,8 @@ class Dialect(Protocol):
     """The end of a SELECT that locks rows against changes by other transactions until this one ends."""
     exclusive: str
     """The same for rows that this transaction will change."""
+    served: bool
+    """Whether a server runs the statements, so that transactions of several connections go on side by side."""
     pool: ClassVar[dict[str, Any]]
     """SQLAlchemy's options for the connections that read schemas."""
     aside: str

@@ -27,6 +27,7 @@ _LENGTH = re.compile(r"(?:CHAR|BINARY)\((\d+)\)")
 class ServerDialect:
     """Base class of the server dialects. Patterns are matched against the upper-case name of a column's type."""
 
+    served = True
     pool: ClassVar[dict[str, Any]] = {"pool_size": 1, "pool_pre_ping": True}
     title: ClassVar[str]
     port: ClassVar[int]

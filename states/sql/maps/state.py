@@ -32,7 +32,7 @@ from ...findings import Finding
 from ...rows import check_asked_behind, shared
 from ..inspect import check
 from ..ledger import Ledger, SqlFence
-from ..store import needs_of_store, parsed, shown
+from ..store import has_server, needs_of_store, parsed, shown
 from ..table import TablePlace, existing, location_of, one_key, prepare, shape_of
 from ..transaction import Transaction
 from .backing import SqlBackingMap
@@ -191,6 +191,10 @@ class SqlMapState(StateFactory):
     @property
     def needs(self) -> Needs:
         return needs_of_store(self.url)
+
+    @property
+    def commits_apart(self) -> bool:
+        return has_server(self.url)
 
     @property
     def location(self) -> Location:

@@ -17,7 +17,7 @@ from ...rows import RowUpdater, check_asked_behind, shared
 from ..dialects.base import names
 from ..inspect import check
 from ..ledger import Ledger, SqlFence
-from ..store import Store, needs_of_store, parsed, shown
+from ..store import Store, has_server, needs_of_store, parsed, shown
 from ..table import Shape, TablePlace, described, existing, location_of, prepare, prepare_ledger, shape_of
 from ..transaction import Transaction
 
@@ -96,6 +96,10 @@ class RowFactory(StateFactory):
     @property
     def needs(self) -> Needs:
         return needs_of_store(self.url)
+
+    @property
+    def commits_apart(self) -> bool:
+        return has_server(self.url)
 
     @property
     def _beside(self) -> tuple[str, ...]:

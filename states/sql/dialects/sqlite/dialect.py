@@ -27,6 +27,7 @@ class Sqlite(SqliteMaps):
 
     name = "sqlite"
     selects = 500  # SQLITE_MAX_COMPOUND_SELECT
+    served = False
     pool: ClassVar[dict[str, Any]] = {"poolclass": NullPool}  # opening a file costs nothing
     shared = exclusive = ""  # a transaction that may write locks its file from the start
 
