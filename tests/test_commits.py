@@ -14,7 +14,7 @@ from semantics.support import Batches
 from states.sql import InsertIgnoreState, SqlMapState
 from trident_py import FailedException, Fields, LocalCluster, TridentTopology
 from trident_py.config import Config
-from trident_py.operations import CombinerAggregator
+from trident_py.operations import Aggregator, CombinerAggregator
 from trident_py.operations.builtin import Count, MapGet
 from trident_py.run.commits import begin_commits, commits_apart, settled
 from trident_py.run.lowering import lower
@@ -117,6 +117,35 @@ def test_a_commit_that_fails_is_replayed_when_the_others_have_ended() -> None:
     assert sorted(states[0].committed) == [(1, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 1)]
     assert sorted(states[1].committed) == sorted([(txid, part) for txid in (1, 2) for part in (0, 1)] * 2)
     assert states[0].now == states[1].now == 0
+
+
+class FailsOnce(Aggregator):
+    """Fails when it gives the first result of all."""
+
+    failed = threading.Event()
+
+    def init(self, batchId: Any, collector: Any) -> None:
+        return
+
+    def aggregate(self, value: None, tuple: Any, collector: Any) -> None:
+        return
+
+    def complete(self, value: None, collector: Any) -> None:
+        if not self.failed.is_set():
+            self.failed.set()
+            raise FailedException("as the test says")
+        collector.emit((1,))
+
+
+def test_what_fails_before_a_commit_in_its_stage_keeps_only_that_commit_from_beginning() -> None:
+    state, topology = Meeting(), TridentTopology()
+    stream = topology.newStream("s", Batches("n bigint", [[(0,), (1,)], [(0,), (1,)]])).partitionBy("n")
+    counts = stream.partitionAggregate(Fields("n"), FailsOnce(), Fields("m")).parallelismHint(2)
+    counts.partitionPersist(state, Fields("m"), Nothing()).parallelismHint(2)
+    with LocalCluster() as cluster:
+        running = cluster.submitTopology("t", {}, topology.build())
+        assert running.awaitTermination(60) and running.exception is None
+    assert sorted(state.committed) == [(1, 0), (1, 0), (1, 1), (2, 0), (2, 1)]
 
 
 class Own(CombinerAggregator):

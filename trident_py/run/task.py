@@ -170,9 +170,10 @@ class LevelTask:
         try:
             for node in before:
                 self._processor(node).finish()
-            node, begun = last, pool.submit(self._processor(last).finish)
         except BaseException as error:
             begun.set_exception(error)
+        else:
+            node, begun = last, pool.submit(self._processor(last).finish)
         self.begun[stage] = (node, begun)
 
     def _finish_commit(self, stage: TaskStage) -> bool:
