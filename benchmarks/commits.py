@@ -35,12 +35,13 @@ def seconds(kind: str, states: int, size: int) -> dict[str, list[float]]:
     """The median of each round, by the number of threads."""
     with SERVERS[kind]() as server:
         found: dict[str, list[float]] = {"1": [], "8": []}
-        tables = []
+        tables: list[str] = []
         for number in range(ROUNDS):
             for threads, medians in found.items():
-                tables.append([f"t{threads}_{number}_{state}" for state in range(states)])
-                medians.append(median(_batches(server.url, tables[-1], size, int(threads))[WARM_UP:]))
-        _check(server.url, [name for names in tables for name in names], size)
+                names = [f"t{threads}_{number}_{state}" for state in range(states)]
+                medians.append(median(_batches(server.url, names, size, int(threads))[WARM_UP:]))
+                tables += names
+        _check(server.url, tables, size)
         return found
 
 

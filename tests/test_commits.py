@@ -9,12 +9,12 @@ from concurrent.futures import Future
 from typing import Any
 
 import pytest
-from semantics.support import Batches
+from semantics.support import Batches, run
 
 from states.sql import InsertIgnoreState, SqlMapState
 from trident_py import FailedException, Fields, LocalCluster, TridentTopology
 from trident_py.config import Config
-from trident_py.operations import Aggregator, CombinerAggregator
+from trident_py.operations import Aggregator
 from trident_py.operations.builtin import Count, MapGet
 from trident_py.run.commits import begin_commits, commits_apart, settled
 from trident_py.run.lowering import lower
@@ -76,7 +76,7 @@ class Nothing(StateUpdater):
         return
 
 
-def run(conf: dict, *factories: StateFactory, partitions: int = 1) -> None:
+def persist(conf: dict, *factories: StateFactory, partitions: int = 1) -> None:
     """Two batches into each state, with a tuple for every partition."""
     topology = TridentTopology()
     rows = [(n,) for n in range(partitions)]
@@ -84,36 +84,34 @@ def run(conf: dict, *factories: StateFactory, partitions: int = 1) -> None:
     for factory in factories:
         stream.partitionBy("n").partitionPersist(factory, Fields("n"), Nothing()).parallelismHint(partitions)
     with LocalCluster() as cluster:
-        running = cluster.submitTopology("t", conf, topology.build())
-        assert running.awaitTermination(60)
-        assert running.exception is None
+        assert run(cluster, topology, conf).exception is None
 
 
 def test_states_and_partitions_of_a_batch_commit_side_by_side() -> None:
     states = [Meeting(), Meeting(), Meeting()]
     states[1].barrier = states[2].barrier = states[0].barrier = threading.Barrier(6)
-    run({}, *states, partitions=2)
+    persist({}, *states, partitions=2)
     assert all(sorted(state.committed) == [(1, 0), (1, 1), (2, 0), (2, 1)] for state in states)
 
 
 @pytest.mark.parametrize("conf", [{Config.TOPOLOGY_COMMIT_THREADS: 1}, {}, {Config.TOPOLOGY_DETERMINISM_CHECK: 1}])
 def test_they_commit_one_after_the_other_where_they_may_not_or_must_not(conf: dict) -> None:
     state = Meeting(apart=bool(conf))
-    run(conf, state, partitions=3)
+    persist(conf, state, partitions=3)
     assert state.most == 1 and len(state.committed) == 6
 
 
 @pytest.mark.parametrize(("partitions", "meet"), [(2, 2), (6, 1)])
 def test_no_more_commit_at_a_time_than_the_conf_says(partitions: int, meet: int) -> None:
     state = Meeting(meet)
-    run({Config.TOPOLOGY_COMMIT_THREADS: 2}, state, partitions=partitions)
+    persist({Config.TOPOLOGY_COMMIT_THREADS: 2}, state, partitions=partitions)
     assert meet <= state.most <= 2 and len(state.committed) == 2 * partitions
 
 
 def test_a_commit_that_fails_is_replayed_when_the_others_have_ended() -> None:
     states = [Meeting(), Meeting()]
     states[0].fails = {(1, 1), (2, 0)}
-    run({}, *states, partitions=2)
+    persist({}, *states, partitions=2)
     assert sorted(states[0].committed) == [(1, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 1)]
     assert sorted(states[1].committed) == sorted([(txid, part) for txid in (1, 2) for part in (0, 1)] * 2)
     assert states[0].now == states[1].now == 0
@@ -143,22 +141,12 @@ def test_what_fails_before_a_commit_in_its_stage_keeps_only_that_commit_from_beg
     counts = stream.partitionAggregate(Fields("n"), FailsOnce(), Fields("m")).parallelismHint(2)
     counts.partitionPersist(state, Fields("m"), Nothing()).parallelismHint(2)
     with LocalCluster() as cluster:
-        running = cluster.submitTopology("t", {}, topology.build())
-        assert running.awaitTermination(60) and running.exception is None
+        assert run(cluster, topology).exception is None
     assert sorted(state.committed) == [(1, 0), (1, 0), (1, 1), (2, 0), (2, 1)]
 
 
-class Own(CombinerAggregator):
+class Own(Count):
     """A topology's own combiner."""
-
-    def init(self, tuple: Any) -> int:
-        return 1
-
-    def combine(self, val1: int, val2: int) -> int:
-        return val1 + val2
-
-    def zero(self) -> int:
-        return 0
 
 
 def counted(url: str, combiner: Any = None, use: Any = None) -> TridentTopology:
@@ -211,8 +199,6 @@ def test_rows_of_a_spout_commit_apart() -> None:
 
 def test_whoever_waits_is_interrupted_only_when_the_commit_has_ended() -> None:
     class Interrupted(Future):
-        waited = False
-
         def result(self, timeout: float | None = None) -> Any:
             threading.Timer(0.05, self.set_result, [None]).start()
             raise KeyboardInterrupt

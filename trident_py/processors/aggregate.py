@@ -175,12 +175,11 @@ class WholeProcessor(AggregateProcessor):
     def _add(self, value: Any, number: int, chunk: Chunk) -> bool:
         """Adds the kernel's total to the value; False if there is none, or if the order of additions matters."""
         part = self.spec.parts[number]
-        if self.spec.phase == "merge" or not _has_kernel(part.aggregator) or type(value[0]) is not int:
+        total = kernel_of(part.aggregator, [chunk], part.inputs) if self.spec.phase != "merge" else None
+        if total is None or type(value[0]) is not int:
             return False
-        total = kernel_of(part.aggregator, [chunk], part.inputs)
-        if total is not None:
-            self.aggregators[number].fold(value, total)
-        return total is not None
+        self.aggregators[number].fold(value, total)
+        return True
 
     def _each(self, run: _Run, number: int, chunk: Chunk) -> None:
         aggregate, collector, value = self.aggregators[number].aggregate, run.collectors[number], run.values[number]

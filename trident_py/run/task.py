@@ -213,8 +213,9 @@ class LevelTask:
     def _start(self, batch: BatchInfo) -> None:
         self.batch, self.failed = batch, False
         self.out, self.sent = [], {}
-        wait([begun for _, begun in self.begun.values()])  # of an attempt that ended by an error of our own
-        self.begun = {}
+        if self.begun:  # an attempt ended by an error of our own
+            wait([begun for _, begun in self.begun.values()])
+            self.begun = {}
         for context in self.contexts.values():
             context.transaction = batch.transaction
         if self.checks is not None and batch.transaction is not None:
