@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fsspec.implementations.webhdfs import WebHDFS
 from pyarrow.fs import S3FileSystem
 
+from trident_py.spouts.webhdfs import client_of
 from trident_py.testing.servers.hdfs import HdfsServer
 from trident_py.testing.servers.s3 import S3Server
 
@@ -70,8 +70,7 @@ class HdfsPlace:
         self._server, self._name = server, name
         self.folder_path = f"/{name}"
         self.root, self.storage = f"{server.url}/{name}", dict(server.storage)
-        port, user = int(self.storage["port"]), self.storage["user"]
-        self.client = WebHDFS("127.0.0.1", port=port, user=user, skip_instance_cache=True)
+        self.client, _ = client_of("127.0.0.1", int(self.storage["port"]), False, {"user": self.storage["user"]})
 
     def put(self, path: str, data: bytes) -> None:
         self.client.makedirs((self.folder_path + path).rpartition("/")[0], exist_ok=True)

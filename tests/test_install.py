@@ -35,6 +35,7 @@ EXTRAS = {
     "trident_py/spouts/webhdfs": ("hdfs",),
     "trident_py/testing": ("kafka",),
     "trident_py/testing/pytest_plugin": ("testing",),
+    "trident_py/testing/servers/moto_s3": ("dev",),
     "states/files/stores/s3": ("s3",),
     "states/kafka": ("kafka",),
     "states/redis": ("redis",),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from file_places import HdfsPlace, S3Place, table
 from trident_py import TridentTopology
 from trident_py.spouts import FileSpout
 from trident_py.testing import collect, failing
+from trident_py.testing.servers.s3 import command
 from trident_py.testing.servers.spark_hosts import SparkHosts
 
 from .clusters import started
@@ -50,8 +50,7 @@ def hosts() -> Iterator[SparkHosts]:
     """Two workers, and an S3 on a host of its own."""
     with started() as hosts:
         host = hosts.network.host("s3")
-        command = [sys.executable, "-W", "ignore", "-m", "moto.server", "-H", host.address, "-p", str(S3_PORT)]
-        host.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        host.run(command(host.address, S3_PORT), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         yield hosts
 
 

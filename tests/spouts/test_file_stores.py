@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from trident_py.errors import DefinitionError, FailedException, SpoutError
 from trident_py.spouts import FileSpout
+from trident_py.spouts.webhdfs import client_of
 from trident_py.testing.servers.hdfs import HdfsServer
 from trident_py.testing.servers.s3 import S3Server
 from trident_py.tuples import TransactionAttempt
@@ -146,6 +147,16 @@ def test_files_folders_and_globs_are_what_they_are_locally(listed: dict[str, Pla
         return [file[0].removeprefix(place.root) for file in metadata["s0"]["files"]]
 
     assert found(listed[store]) == found(listed["local"])
+
+
+def test_no_request_to_hdfs_meets_a_connection_that_has_just_ended(places: Callable[[str], Place]) -> None:
+    """HDFS ends what was idle for a second; a request that is sent then is never answered."""
+    place = places("hdfs")
+    client, _ = client_of("127.0.0.1", int(place.storage["port"]), False, {"user": place.storage["user"]})
+    for _ in range(2):
+        client.mkdir("/closed")
+        told = client.session.get(f"http://127.0.0.1:{place.storage['port']}/webhdfs/v1/?op=GETFILESTATUS")
+        assert told.headers["Connection"] == "close"
 
 
 def test_paths_of_several_stores_are_read_in_their_order(places: Callable[[str], Place]) -> None:

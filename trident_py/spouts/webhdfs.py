@@ -71,7 +71,11 @@ class WebHdfsStore:
 
 
 def client_of(host: str, port: int, secure: bool, storage: Storage) -> tuple[Any, tuple[type[Exception], ...]]:
-    """fsspec's client, whose requests end after a while, and the errors of a server that is away."""
+    """fsspec's client, whose requests end after a while, and the errors of a server that is away.
+
+    Each request has a connection of its own: HDFS ends one that was idle for a second
+    (``hadoop.http.idle_timeout.ms``), and a request that is under way then is never answered.
+    """
     import requests
     from fsspec.implementations.webhdfs import WebHDFS
     from requests.adapters import HTTPAdapter
@@ -84,6 +88,7 @@ def client_of(host: str, port: int, secure: bool, storage: Storage) -> tuple[Any
     for name in settings.keys() - inspect.signature(WebHDFS.__init__).parameters.keys():
         raise TypeError(f"there is no keyword {name!r}")  # it ignores what it does not know
     client = WebHDFS(host, port=port, use_https=secure, skip_instance_cache=True, **settings)
+    client.session.headers["Connection"] = "close"
     for scheme in ("http://", "https://"):
         client.session.mount(scheme, Bounded())
     return client, (requests.ConnectionError, requests.Timeout)

@@ -37,7 +37,6 @@ class HdfsStore:
             told = hidden(str(error), self._secrets)
             raise DefinitionError(f"FileState: HDFS cannot be used: {told}; see storage={{...}}") from None
         self._away = errors
-        self._client.session.headers["Connection"] = "close"  # a write on a connection that ended while idle is lost
 
     def prove(self) -> None:
         """A rename to a name that exists fails."""

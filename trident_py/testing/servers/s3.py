@@ -16,7 +16,9 @@ from pathlib import Path
 from ...errors import missing
 from .service import HOST, Service, ServiceMissing
 
-__all__ = ["S3Server"]
+__all__ = ["S3Server", "command"]
+
+PROGRAM = Path(__file__).parent / "moto_s3.py"
 
 
 class S3Server(Service):
@@ -57,11 +59,15 @@ class S3Server(Service):
 
     def _command(self) -> list[str]:
         variables = [f"{name}={value}" for name, value in self.options.items()]
-        where = ["-H", HOST, "-p", str(self.port)]
-        return ["env", *variables, sys.executable, "-W", "ignore", "-m", "moto.server", *where]
+        return ["env", *variables, *command(HOST, self.port)]
 
     def _answer(self) -> None:
         urllib.request.urlopen(f"{self.endpoint}/moto-api/data.json", timeout=2).close()
 
     def _no_answer(self) -> tuple[type[BaseException], ...]:
         return (OSError,)
+
+
+def command(address: str, port: int) -> list[str]:
+    """The command of an S3 that listens on an address."""
+    return [sys.executable, "-W", "ignore", str(PROGRAM), address, str(port)]
