@@ -19,7 +19,7 @@ from trident_py.checkpoints import converting
 from trident_py.checkpoints.converting import convert
 from trident_py.checkpoints.kinds import LOCAL, SPARK, kind_of
 from trident_py.checkpoints.orders import ORDER, order_of_workers
-from trident_py.checkpoints.sparklogs import metadata_of
+from trident_py.checkpoints.sparklogs import metadata_of, write_logs
 from trident_py.cli import trident
 from trident_py.context import with_context
 from trident_py.errors import LineageError, ZombieError
@@ -250,6 +250,20 @@ def test_a_sparkspout_stays_on_spark(tmp_path: Path) -> None:
     with pytest.raises(LineageError, match="reads 2 sources, so it has a SparkSpout: that runs on Spark only"):
         convert(checkpoints(tmp_path) / NAME, LOCAL)
     assert kind_of(folder) == SPARK
+
+
+def test_the_empty_batch_that_spark_begins_with_moves_once_it_is_committed(tmp_path: Path) -> None:
+    local(tmp_path, 9, Ends("recorded", "", 1))
+    convert(checkpoints(tmp_path) / NAME, SPARK)
+    folder = component(tmp_path)
+    write_logs(folder, base=-1, txid=-1, metadata={}, begun={})  # the offset of batch 0 is that of the start
+    with pytest.raises(LineageError, match="its first batch is an empty one, and has only begun"):
+        convert(checkpoints(tmp_path) / NAME, LOCAL)
+    assert kind_of(folder) == SPARK
+    write_logs(folder, base=-1, txid=0, metadata={}, begun=None)
+    convert(checkpoints(tmp_path) / NAME, LOCAL)
+    content = converting._read(folder)
+    assert (content.record["base"], content.txid, content.metadata, content.begun) == (0, 1, {}, None)
 
 
 def test_who_began_a_batch_under_another_hash_seed_is_known_on_spark_too(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from trident_py import FailedException, Fields, TopologyError, TridentTopology
 from trident_py.errors import ZombieError
+from trident_py.spark.planner import READY_PAUSE, READY_WAIT
 from trident_py.spouts import ITridentSpout, SparkSpout
 from trident_py.testing import Crashing, collect, failing
 
@@ -304,3 +305,42 @@ def test_a_coordinator_that_fails_before_the_batch_began_is_asked_again(spark_cl
     assert running.collected("rows") == {1: [(10,)], 2: [(20,)], 3: [(30,)]}
     refused = [event for event in running.events if event.kind == "replay"]
     assert [event.txid for event in refused] == [2] and "away for a moment" in refused[0].reason
+
+
+class Late(ITridentSpout):
+    """1, 2, 3, one for each batch: each number follows that of the batch before. Not ready when Spark asks first."""
+
+    kind = "transactional"
+
+    def getOutputFields(self) -> Fields:
+        return Fields("n")
+
+    def getCoordinator(self, txStateId: str, conf: dict, context: Any) -> Any:
+        return _NotYetReady()
+
+    def getEmitter(self, txStateId: str, conf: dict, context: Any) -> Any:
+        return _Numbers()
+
+
+class _NotYetReady(ITridentSpout.BatchCoordinator):
+    asked = 0
+    last = 0
+
+    def isReady(self, txid: int) -> bool:
+        self.asked += 1
+        return self.asked > READY_WAIT / READY_PAUSE + 1
+
+    def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
+        self.last = currMetadata["n"] if currMetadata else (prevMetadata or {"n": 0})["n"] + 1
+        return {"n": self.last}
+
+    def isExhausted(self) -> bool:
+        return self.last == 3
+
+
+def test_the_batch_that_spark_begins_with_before_a_spout_is_ready_is_empty(spark_cluster: Any, tmp_path: Path) -> None:
+    """Spark runs its first batch with or without data. What that one emitted, no offset would know of."""
+    cluster, out = spark_cluster(), tmp_path / "out"
+    running = cluster.submitTopology("t", {}, copy_topology(out, Late()))
+    assert running.awaitTermination(60)
+    assert [row for rows in written(out).values() for row in rows] == [[1], [2], [3]]

@@ -82,6 +82,13 @@ def test_a_replay_has_the_same_tuples_and_takes_nothing_from_the_queue():
     assert player.batch(2) == [[("b",)]]
 
 
+def test_a_batch_that_was_described_is_ready_until_it_is_committed():
+    player = Player(fed([("a",)]))
+    player.coordination.initialize(1, 0)
+    assert player.coordination.ready(1)
+    assert not player.coordination.ready(2)
+
+
 def test_a_feeder_waits_for_food_unless_told_not_to():
     feeder = fed()
     player = Player(feeder)

@@ -150,6 +150,11 @@ def _read_spark(folder: Path) -> Content:
     if last is not None and metadata is None:
         raise LineageError(f"the checkpoint {folder} has committed batch {batch}, but lacks the file offsets/{batch}")
     begun = logged(folder, batch + 1, txid + 1)
+    if begun == {}:
+        raise LineageError(
+            f"the checkpoint {folder} cannot be converted now: its first batch is an empty one, and has only begun. "
+            "Start the topology on Spark once more, and convert then. Nothing was changed"
+        )
     order = None if begun is None else entries.get(ORDER, {}).get(txid + 1, order_of_workers())
     return Content(record, txid, metadata, begun, order, _without(entries, OF_SPARK))
 

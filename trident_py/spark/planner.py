@@ -74,8 +74,9 @@ class BatchPlanner:
         with self._lock:
             self._restore(start)
             txid = max(int(start["txid"]), self._last) + 1
+            described = self._coordination.remembered(txid)[1] is not None  # for a planner process that died
             with phase("waiting"):
-                ready = self._wait_ready(txid)
+                ready = described or self._wait_ready(txid)
             if not ready:
                 return [], start
             try:
@@ -99,9 +100,15 @@ class BatchPlanner:
         self._stopping.wait(back_off_seconds(self._refusals))
 
     def again(self, start: Offset, end: Offset) -> list[Row]:
-        """The rows of a batch that is in Spark's offset log but not committed. Called after a restart."""
+        """The rows of a batch that is in Spark's offset log but not committed. Called after a restart.
+
+        Also called for the batch that Spark begins a query with, whether there is data or not. If no spout was ready,
+        it ends where it starts and is empty: no offset would know of what is emitted here.
+        """
         with self._lock:
             txid = int(end["txid"])
+            if txid == int(start["txid"]):
+                return []
             if self._again is None or self._again.txid != txid:
                 self._restore(start)
                 self._again = self._describe_again(txid, metadata_of(start), metadata_of(end))

@@ -159,9 +159,10 @@ class FeederBatchSpout(ITridentSpout):
         with self._changed:
             return self._assigned.get(txid)
 
-    def ready(self) -> bool:
+    def ready(self, txid: int) -> bool:
+        """Whether this txid has a batch, or could get one."""
         with self._changed:
-            return not self._wait or bool(self._queue) or bool(self._left)
+            return not self._wait or txid in self._assigned or bool(self._queue) or bool(self._left)
 
     def succeeded(self, txid: int) -> None:
         """Marks the batch and all earlier ones as committed."""
@@ -199,7 +200,7 @@ class _FeederCoordinator(ITridentSpout.BatchCoordinator):
         return {} if fed is None else _described(fed.parts(self._partitions))
 
     def isReady(self, txid: int) -> bool:
-        return self._feeder.ready()
+        return self._feeder.ready(txid)
 
     def success(self, txid: int) -> None:
         self._feeder.succeeded(txid)
