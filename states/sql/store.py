@@ -118,6 +118,7 @@ class Store:
                 why = f"Another process holds a lock on it (waited up to {LOCK_SECONDS:g} s)"
                 raise FailedException(f"{text}. {why}") from cause
             if self.dialect.is_lost(cause):
+                self.ready.clear()  # the database may have been replaced
                 why = "The server or the connection to it is gone, or the server cannot do this now"
                 raise ConnectionLost(f"{text}. {why}") from cause
             advice = self.dialect.advice(self.url, cause)

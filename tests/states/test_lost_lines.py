@@ -54,6 +54,18 @@ def test_a_connection_killed_while_rows_are_sent_is_worth_a_replay(database: str
     assert run(database, "SELECT * FROM t") == []
 
 
+@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+def test_after_a_lost_connection_tables_that_were_checked_before_are_checked_anew(database: str) -> None:
+    store = store_of(parsed(database))
+    maria = store.dialect is MYSQL
+    store.ready["t"] = object()
+    with pytest.raises(ConnectionLost), store.writing() as connection, store.errors("ask"):
+        mine = connection.execute("SELECT connection_id()" if maria else "SELECT pg_backend_pid()").fetchone()[0]
+        connection.execute(f"KILL {mine}" if maria else f"SELECT pg_terminate_backend({mine})")
+        connection.execute("SELECT 1")
+    assert not store.ready
+
+
 def test_a_server_killed_while_rows_are_sent_is_worth_a_replay(own_server: Any) -> None:
     server = own_server("mariadb")
     url = server.create_database()

@@ -57,8 +57,9 @@ class PostgreSql(PostgreSqlMaps):
         return True
 
     def begin(self, connection: Connection, seconds: float) -> None:
-        connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-        connection.execute(local_postgresql(max(int(seconds * 1000), 1)))
+        """Asks the server once."""
+        pinning = local_postgresql(max(int(seconds * 1000), 1))
+        connection.execute(f"BEGIN ISOLATION LEVEL READ COMMITTED; {pinning}")
 
     def is_lock(self, error: BaseException) -> bool:
         return lost_a_lock_on_postgresql(sqlstate_of(error))
