@@ -204,6 +204,20 @@ def test_a_checkpoint_without_its_metadata_file_is_refused_in_words(spark_cluste
     assert list(written(out)) == [1, 2]
 
 
+def test_an_offset_of_another_txid_than_its_batch_is_told_and_not_emitted(spark_cluster: Any, tmp_path: Path) -> None:
+    cluster, out = spark_cluster(), tmp_path / "out"
+    assert cluster.submitTopology("t", {}, copy_topology(out, numbers(4))).awaitTermination(60)
+    (folder,) = (tmp_path / "checkpoints").glob("*/*/")
+    (folder / "commits" / "1").unlink()
+    offsets = folder / "offsets" / "1"
+    offsets.write_text(offsets.read_text().replace('"txid": 2', '"txid": 5'))
+    before = written(out), attempts(out)
+    running = cluster.submitTopology("t", {}, copy_topology(out, numbers(10)))
+    with pytest.raises(TopologyError, match="is damaged: offsets/1 has the txid 5 where 2 is expected"):
+        running.awaitTermination(60)
+    assert (written(out), attempts(out)) == before
+
+
 def test_two_spouts_of_one_component_share_the_txids(spark_cluster: Any) -> None:
     topology = TridentTopology()
     one, other = topology.newStream("a", numbers(6)), topology.newStream("b", numbers(2))

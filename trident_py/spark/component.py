@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from .. import home
 from ..context import RunContext, with_context
-from ..errors import TopologyError, TridentError, ZombieError
+from ..errors import LineageError, TopologyError, TridentError, ZombieError
 from ..home import HomeService, Proxy
 from ..patience import Stopped
 from ..phases import BatchPhases, Seen, phase, profiled
@@ -317,12 +317,19 @@ class SparkComponent:
     def _has_python_spouts(self, txid: int, batch_id: int) -> bool:
         """Whether Python spouts have a part in this batch. If so, the coordination remembers its metadata.
 
-        This process did not plan a batch that began before the restart; its offsets are in Spark's log.
+        This process did not plan a batch that began before the restart; its offsets are in Spark's log. A batch without
+        Python spouts ends at the offset where it starts. Raises LineageError if the log has another txid.
         """
         if self.coordination.remembered(txid)[1] is None and python_spouts(self.program):
-            end, start = first_source_offset(self.query, batch_id), first_source_offset(self.query, batch_id - 1)
-            if end is not None and end["txid"] == txid:
-                self.planner.again(start or self.planner.initial(), end)
+            end = first_source_offset(self.query, batch_id)
+            start = first_source_offset(self.query, batch_id - 1) or self.planner.initial()
+            if end is not None and end["txid"] != start["txid"]:
+                if end["txid"] != txid:
+                    raise LineageError(
+                        f"the checkpoint {self.checkpoint.where} is damaged: offsets/{batch_id} has the txid "
+                        f"{end['txid']} where {txid} is expected. Restore it from a copy. Nothing was written"
+                    )
+                self.planner.again(start, end)
         return self.coordination.remembered(txid)[1] is not None
 
     def _executor(self, frame: DataFrame) -> Callable[[BatchInfo, list[Descriptor] | None], AttemptOutcome]:
