@@ -327,7 +327,7 @@ class SparkComponent:
                 if end["txid"] != txid:
                     raise LineageError(
                         f"the checkpoint {self.checkpoint.where} is damaged: offsets/{batch_id} has the txid "
-                        f"{end['txid']} where {txid} is expected. Restore it from a copy. Nothing was written"
+                        f"{end['txid']} where {txid} is expected. Restore it from a copy. No tuple was emitted"
                     )
                 self.planner.again(start, end)
         return self.coordination.remembered(txid)[1] is not None
