@@ -1,8 +1,9 @@
 """Group end_to_end: events from Kafka into MariaDB as users run it, against a foreachBatch by hand.
 
 Events are offered at a rate for a while. A latency is the time from the producer's call to the moment when a look at
-the table finds the event; the rate is that from the first call to the last such moment. Behind each run the table is
-compared with what was offered.
+the table finds the event; the rate is that from the first call to the last such moment. A pipeline that keeps up has
+the rate of what is offered, so its throughput is measured with a backlog: events that were there before it started.
+Behind each run the table is compared with what was offered.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ RATES = (1_000, 10_000, 100_000)
 SECONDS, WARM_UP = 20, 20
 START = 90  # seconds until the first events are there
 PATIENCE = 120
+BACKLOG, PACE = 3_000_000, 150_000  # events, and how many of them are produced in a second
 SIDES = ("SparkCluster", "LocalCluster", "by hand")
 KEYS = {"sums": ("sums", "sensor"), "rows": ("events", "id")}  # the table of a pipeline, and its key
 
@@ -48,6 +50,7 @@ class Measured(NamedTuple):
 def figures() -> Iterator[Figure]:
     with KafkaBroker() as broker, MariaDb(innodb_buffer_pool_size="512M") as server:
         for pipeline in KEYS:
+            yield from throughput(pipeline, {side: drained(broker, server, pipeline, side) for side in SIDES})
             for rate in RATES:
                 found = {side: run(broker, server, pipeline, side, rate) for side in SIDES}
                 yield from compared(pipeline, rate, found)
@@ -67,6 +70,26 @@ def compared(pipeline: str, rate: int, found: dict[str, Measured]) -> Iterator[F
             yield Figure(GROUP, f"{name}: p{share * 100:.0f}", 1000 * measured.at(share), "ms", against, ratio, **bar)
 
 
+def throughput(pipeline: str, found: dict[str, float]) -> Iterator[Figure]:
+    hand = found["by hand"]
+    for side, rate in found.items():
+        bar: Any = at_least(rate / hand, 1.5) if side == "SparkCluster" else {}
+        against = None if side == "by hand" else "by hand"
+        yield Figure(GROUP, f"{pipeline}, a backlog, {side}", rate, "events/s", against, rate / hand, **bar)
+
+
+def drained(broker: KafkaBroker, server: MariaDb, pipeline: str, side: str) -> float:
+    """Events in a second, over the second half of a backlog."""
+    topic, url = broker.create_topic(partitions=PARTITIONS), server.create_database()
+    measure("offered.offer", broker.bootstrap, topic, 0, BACKLOG, PACE, PARTITIONS)
+    events = Events(0, BACKLOG, PACE)
+    with pipeline_of(pipeline, side, broker.bootstrap, topic, url), connection(url) as database:
+        found = watched(database, pipeline, events, START + PATIENCE)
+        check(database, pipeline, events)
+    middle = max(seen_at for number, seen_at in found.items() if number < BACKLOG / 2)
+    return BACKLOG / 2 / (max(found.values()) - middle)
+
+
 def run(broker: KafkaBroker, server: MariaDb, pipeline: str, side: str, rate: int) -> Measured:
     """A few events until the pipeline runs, then the rate; the first seconds of it are not counted."""
     topic, url = broker.create_topic(partitions=PARTITIONS), server.create_database()
@@ -84,8 +107,6 @@ def probed(
     database: Any, pipeline: str, bootstrap: str, topic: str, events: Events, patience: float
 ) -> dict[int, tuple[float, float]]:
     """Offers the events; when each probe was produced, and seen. Raises MeasurementFailed if one does not come."""
-    table, key = KEYS[pipeline]
-    probes: dict[Any, int] = {events.sensor(n) if key == "sensor" else n: n for n in events.probes()}
     produced: dict[str, float] = {}
 
     def offer() -> None:
@@ -94,14 +115,21 @@ def probed(
 
     offering = threading.Thread(target=offer)
     offering.start()
+    found = watched(database, pipeline, events, (events.last - events.first) / events.rate + patience)
+    offering.join()
+    return {number: (produced[str(number)], at) for number, at in found.items()}
+
+
+def watched(database: Any, pipeline: str, events: Events, seconds: float) -> dict[int, float]:
+    """When each probe was seen. Raises MeasurementFailed if one does not come in time."""
+    table, key = KEYS[pipeline]
+    probes: dict[Any, int] = {events.sensor(n) if key == "sensor" else n: n for n in events.probes()}
     there = "SHOW TABLES LIKE %s"
     wait_until(lambda: database.exec_driver_sql(there, (table,)).first() is not None, START, f"no table {table}")
-    until = time.time() + (events.last - events.first) / events.rate + patience
-    found = seen(database, f"SELECT {key} FROM {table} WHERE {key} IN ({{}})", probes, until)
-    offering.join()
+    found = seen(database, f"SELECT {key} FROM {table} WHERE {key} IN ({{}})", probes, time.time() + seconds)
     if len(found) < len(probes):
         raise MeasurementFailed(f"{len(probes) - len(found)} of {len(probes)} probes did not come to {pipeline}")
-    return {number: (produced[str(number)], at) for number, at in found.items()}
+    return found
 
 
 def check(database: Any, pipeline: str, offered: Events) -> None:
