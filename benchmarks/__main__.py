@@ -21,6 +21,7 @@ from . import (
     small,
     sql_maps,
     sqlite_updates,
+    tiny,
     windows,
     word_count,
 )
@@ -35,6 +36,7 @@ GROUPS = {
     "rows": bulk_rows,
     "maps": sql_maps,
     "commits": commits,
+    "tiny": tiny,
     "windows": windows,
     "join": joins,
     "growth": growth,

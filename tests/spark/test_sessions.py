@@ -110,6 +110,20 @@ def test_a_session_whose_java_was_killed_says_so(start: Start, tmp_path: Path) -
     assert "Errno 111" not in said.splitlines()[-1]
 
 
+@pytest.mark.whole("test_a_session_whose_java_was_killed_says_so")
+def test_a_run_whose_java_has_a_full_heap_ends_and_goes_on_after_a_restart(start: Start, tmp_path: Path) -> None:
+    """Without our option for Java it would depend on which of its threads fails first: a run could wait for ever."""
+    process = start(1000, "full")
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 1
+    assert "Spark's Java process is gone: it was killed, or ran out of memory (spark.driver.memory)" in said
+    done = max(written(tmp_path / "out"))
+    process = start(done + 1)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, said
+    assert written(tmp_path / "out") == exact(done + 1)
+
+
 @pytest.mark.whole("test_a_restart_under_other_settings_of_the_session_goes_on")
 def test_what_a_killed_driver_leaves_is_swept_by_the_next_one(start: Start, tmp_path: Path) -> None:
     folders = tmp_path / "scratch"

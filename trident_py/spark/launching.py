@@ -42,6 +42,8 @@ _LOG_FILES = ("log4j2.properties", "log4j2.xml", "log4j2.yaml", "log4j2.json")
 _GIVEN = "Its settings come from spark-submit, trident run, PYSPARK_SUBMIT_ARGS and spark-defaults.conf"
 _SOCKET_PATH = 60
 _JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
+# With a full heap some of Spark's threads end, and others may wait for them: a run would neither go on nor fail.
+_FULL_HEAP = "-XX:+ExitOnOutOfMemoryError"
 _SHELL = "pyspark-shell"  # Spark's name for an application that nobody named
 _EVERYWHERE = {"spark.app.name": "trident_py", "spark.sql.session.timeZone": "UTC"}
 # By Spark's default a task of an exchange opens a file for each of up to 200 targets (docs/scale.md).
@@ -123,7 +125,7 @@ def _java_options(folder: Path) -> Iterator[None]:
     """Options for the Java process that is started inside. Not a setting of Spark, which executors would inherit; and
     ``spark.driver.extraJavaOptions`` precedes them."""
     before = os.environ.get(_JAVA_OPTIONS)
-    options = [before or "", f"-Djava.io.tmpdir={folder}"]
+    options = [before or "", f"-Djava.io.tmpdir={folder}", _FULL_HEAP]
     if not _configures_logs():
         log = folder / "log4j2.properties"
         log.write_text(_LOG + _silenced_lines())
