@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ import states.kafka
 import trident_py.kafka
 from states.kafka.advice import _ADVICE
 from trident_py.errors import FailedException, StateError
+from trident_py.kafka.asking import offsets_of
 from trident_py.kafka.clients import Cluster, errors, is_fenced, is_passing
 from trident_py.kafka.codes import PASSING, TABLE, Meaning, is_known, meaning_of
 
@@ -97,3 +100,27 @@ def test_a_record_that_cannot_be_read_is_not_passed_over(kafka: Any) -> None:
     table = LocalTable(Cluster.of(kafka.bootstrap), kafka.create_topic(cleanup_policy="compact"))
     with pytest.raises(KafkaException, match="_BAD_MSG"):
         table._take([Message(error=KafkaError(KafkaError._BAD_MSG, "checksum"))])
+
+
+class Electing:
+    """An AdminClient whose first answers come before the partitions have leaders."""
+
+    def __init__(self, *codes: str) -> None:
+        self.codes = list(codes)
+
+    def list_offsets(self, wanted: dict[str, Any], **settings: Any) -> dict[str, Future[Any]]:
+        future: Future[Any] = Future()
+        if self.codes:
+            future.set_exception(KafkaException(KafkaError(CODES[self.codes.pop(0)])))
+        else:
+            future.set_result(SimpleNamespace(offset=7))
+        return dict.fromkeys(wanted, future)
+
+
+def test_offsets_are_asked_for_again_while_a_leader_is_being_chosen() -> None:
+    electing = Electing("LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION")
+    assert offsets_of(electing, {"part": None}, None, 1) == {"part": 7}
+    refused = Electing("TOPIC_AUTHORIZATION_FAILED", "LEADER_NOT_AVAILABLE")
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        offsets_of(refused, {"part": None}, None, 1)
+    assert len(refused.codes) == 1

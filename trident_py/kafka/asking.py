@@ -8,15 +8,17 @@ queue a BufferError, a closed client a RuntimeError. A test checks that no other
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
+from ..patience import again_for
 from .clients import ASKING, Cluster, means
 from .codes import Meaning
 
 T = TypeVar("T")
 REACH = 10.0
+ELECTION = 5.0
 SPARE = 5.0
 _PAUSE = 0.02
 _DOWN = "_ALL_BROKERS_DOWN"
@@ -44,6 +46,20 @@ def answer(future: Any, seconds: float) -> Any:
     Waits a little longer than that: the client's own error says more than a timeout here.
     """
     return asked(future.result, seconds + SPARE)
+
+
+def offsets_of(admin: Any, wanted: Mapping[Any, Any], isolation: Any, seconds: float) -> dict[Any, int]:
+    """Returns the offset that each TopicPartition's OffsetSpec asks for. Raises KafkaException.
+
+    Asks again for some seconds while a leader is being chosen: a new topic has its partitions before these have their
+    leaders, and librdkafka hands such an answer of this one request on.
+    """
+
+    def offsets() -> dict[Any, int]:
+        futures = asked(admin.list_offsets, wanted, isolation_level=isolation, request_timeout=seconds)
+        return {place: answer(future, seconds).offset for place, future in futures.items()}
+
+    return again_for(ELECTION, _PAUSE, lambda error: means(error, Meaning.ELECTING), offsets)
 
 
 class Complaints:

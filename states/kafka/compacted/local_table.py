@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from trident_py.errors import FailedException, StateError
-from trident_py.kafka.asking import answer, asked
+from trident_py.kafka.asking import asked, offsets_of
 from trident_py.kafka.clients import ASKING, Cluster, means
 from trident_py.kafka.codes import Meaning
 
@@ -162,8 +162,7 @@ class LocalTable:
 
         spec = OffsetSpec.earliest() if earliest else OffsetSpec.latest()
         wanted = {TopicPartition(self._topic, part): spec for part in range(self._partitions)}
-        futures = asked(self._admin.list_offsets, wanted, isolation_level=isolation, request_timeout=ANSWER)
-        return {place.partition: answer(future, ANSWER).offset for place, future in futures.items()}
+        return {at.partition: offset for at, offset in offsets_of(self._admin, wanted, isolation, ANSWER).items()}
 
     def _follow(self, ends: dict[int, int]) -> None:
         self._begin_at(ends)
