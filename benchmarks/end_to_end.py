@@ -61,28 +61,28 @@ def compared(pipeline: str, rate: int, found: dict[str, Measured]) -> Iterator[F
     for side, measured in found.items():
         name, asked = f"{pipeline}, {rate:,} offered/s, {side}", side == "SparkCluster"
         against = None if side == "by hand" else "by hand"
-        ratio = measured.rate / hand.rate
-        bar: Any = at_least(ratio, 1.5) if asked else {}
-        yield Figure(GROUP, f"{name}: seen", measured.rate, "events/s", against, ratio, **bar)
+        yield rated(f"{name}: seen", side, measured.rate, hand.rate)
         for share in (0.5, 0.99):
             ratio = measured.at(share) / hand.at(share)
-            bar = at_most(ratio, 1 / 3) if asked else {}
+            bar: Any = at_most(ratio, 1 / 3) if asked else {}
             yield Figure(GROUP, f"{name}: p{share * 100:.0f}", 1000 * measured.at(share), "ms", against, ratio, **bar)
 
 
 def throughput(pipeline: str, found: dict[str, float]) -> Iterator[Figure]:
-    hand = found["by hand"]
     for side, rate in found.items():
-        bar: Any = at_least(rate / hand, 1.5) if side == "SparkCluster" else {}
-        against = None if side == "by hand" else "by hand"
-        yield Figure(GROUP, f"{pipeline}, a backlog, {side}", rate, "events/s", against, rate / hand, **bar)
+        yield rated(f"{pipeline}, a backlog, {side}", side, rate, found["by hand"])
+
+
+def rated(name: str, side: str, rate: float, hand: float) -> Figure:
+    bar: Any = at_least(rate / hand, 1.5) if side == "SparkCluster" else {}
+    return Figure(GROUP, name, rate, "events/s", None if side == "by hand" else "by hand", rate / hand, **bar)
 
 
 def drained(broker: KafkaBroker, server: MariaDb, pipeline: str, side: str) -> float:
     """Events in a second, over the second half of a backlog."""
     topic, url = broker.create_topic(partitions=PARTITIONS), server.create_database()
-    measure("offered.offer", broker.bootstrap, topic, 0, BACKLOG, PACE, PARTITIONS)
     events = Events(0, BACKLOG, PACE)
+    offer(broker.bootstrap, topic, events)
     with pipeline_of(pipeline, side, broker.bootstrap, topic, url), connection(url) as database:
         found = watched(database, pipeline, events, START + PATIENCE)
         check(database, pipeline, events)
@@ -109,15 +109,19 @@ def probed(
     """Offers the events; when each probe was produced, and seen. Raises MeasurementFailed if one does not come."""
     produced: dict[str, float] = {}
 
-    def offer() -> None:
-        arguments = (bootstrap, topic, events.first, events.last, events.rate, PARTITIONS)
-        produced.update(measure("offered.offer", *arguments))
-
-    offering = threading.Thread(target=offer)
+    offering = threading.Thread(target=lambda: produced.update(offer(bootstrap, topic, events)))
     offering.start()
     found = watched(database, pipeline, events, (events.last - events.first) / events.rate + patience)
     offering.join()
     return {number: (produced[str(number)], at) for number, at in found.items()}
+
+
+def offer(bootstrap: str, topic: str, events: Events) -> dict[str, float]:
+    """Produces the events in a process of its own; when each probe was produced."""
+    produced: dict[str, float] = measure(
+        "offered.offer", bootstrap, topic, events.first, events.last, events.rate, PARTITIONS
+    )
+    return produced
 
 
 def watched(database: Any, pipeline: str, events: Events, seconds: float) -> dict[int, float]:

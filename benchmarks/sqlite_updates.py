@@ -18,10 +18,12 @@ PER_BATCH = 10_000
 BATCHES = 30
 WARM_UP = 5
 
+# For SQLite and PostgreSQL, which takes no column here without its table.
 UPSERT = """INSERT INTO counts (word, count, txid, prev_count) VALUES (?, ?, ?, NULL)
 ON CONFLICT (word) DO UPDATE SET
-  prev_count = CASE WHEN txid = excluded.txid THEN prev_count ELSE count END,
-  count = CASE WHEN txid = excluded.txid THEN coalesce(prev_count, 0) ELSE count END + excluded.count,
+  prev_count = CASE WHEN counts.txid = excluded.txid THEN counts.prev_count ELSE counts.count END,
+  count = CASE WHEN counts.txid = excluded.txid THEN coalesce(counts.prev_count, 0) ELSE counts.count END
+    + excluded.count,
   txid = excluded.txid"""
 
 

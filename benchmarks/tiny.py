@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from states.sql import SqlMapState
@@ -17,51 +17,40 @@ from states.sql.store import parsed, store_of
 from trident_py import TridentTopology
 from trident_py.operations.builtin import Count
 from trident_py.testing import FixedBatchSpout
-from trident_py.testing.servers.sql_servers import MariaDb, PostgreSql
 
 from .measure import MeasurementFailed, measure
 from .ours import on_local, run
 from .report import Figure, at_most, median
+from .sql_maps import SERVERS
+from .sqlite_updates import UPSERT
 
 GROUP = "tiny"
 BATCHES, WARM_UP, ROUNDS = 400, 100, 3
 WORDS = 50
 MOST = 2.0  # milliseconds beyond the transaction
-TABLE = "CREATE TABLE hand (word VARCHAR(190) PRIMARY KEY, count BIGINT, txid BIGINT, prev_count BIGINT)"
-ON_CONFLICT = (
-    "INSERT INTO hand AS t VALUES (?, 1, ?, NULL) ON CONFLICT (word) DO UPDATE SET txid = excluded.txid, "
-    "prev_count = CASE WHEN t.txid = excluded.txid THEN t.prev_count ELSE t.count END, "
-    "count = coalesce(CASE WHEN t.txid = excluded.txid THEN t.prev_count ELSE t.count END, 0) + 1"
-)
+TABLE = "CREATE TABLE counts (word VARCHAR(190) PRIMARY KEY, count BIGINT, txid BIGINT, prev_count BIGINT)"
 ON_DUPLICATE = (
-    "INSERT INTO hand VALUES (?, 1, ?, NULL) ON DUPLICATE KEY UPDATE "
-    "prev_count = IF(txid = VALUES(txid), prev_count, count), count = COALESCE(prev_count, 0) + 1, txid = VALUES(txid)"
+    "INSERT INTO counts (word, count, txid, prev_count) VALUES (?, ?, ?, NULL) ON DUPLICATE KEY UPDATE "
+    "prev_count = IF(txid = VALUES(txid), prev_count, count), "
+    "count = COALESCE(prev_count, 0) + VALUES(count), txid = VALUES(txid)"
 )
 
 
 @contextmanager
-def sqlite() -> Iterator[str]:
-    with tempfile.TemporaryDirectory(prefix="trident-bench-") as folder:
-        yield f"sqlite:///{folder}/counts.db"
-
-
-@contextmanager
-def server(made: Callable[[], Any]) -> Iterator[str]:
-    with made() as started:
-        yield started.url
-
-
-STORES: dict[str, Callable[[], AbstractContextManager[str]]] = {
-    "SQLite": sqlite,
-    "MariaDB": lambda: server(MariaDb),
-    "PostgreSQL": lambda: server(lambda: PostgreSql(fsync="on")),
-}
+def store_for(kind: str) -> Iterator[str]:
+    """The URL of a database of its own."""
+    if kind in SERVERS:
+        with SERVERS[kind]() as server:
+            yield server.url
+    else:
+        with tempfile.TemporaryDirectory(prefix="trident-bench-") as folder:
+            yield f"sqlite:///{folder}/counts.db"
 
 
 def seconds(kind: str) -> dict[str, list[float]]:
     """The median of each round, ours and by hand in turn."""
     found: dict[str, list[float]] = {"ours": [], "by hand": []}
-    with STORES[kind]() as url:
+    with store_for(kind) as url:
         with store_of(parsed(url)).reading() as connection:
             connection.execute(TABLE)
         for number in range(ROUNDS):
@@ -82,15 +71,15 @@ def ours(url: str, table: str) -> list[float]:
 
 def by_hand(kind: str, url: str, number: int) -> list[float]:
     store, found = store_of(parsed(url)), []
-    upsert = ON_DUPLICATE if kind == "MariaDB" else ON_CONFLICT
+    upsert = ON_DUPLICATE if kind == "MariaDB" else UPSERT
     with store.reading() as connection:
         for txid, word in enumerate(drawn(), number * BATCHES + 1):
             before = time.perf_counter()
             store.begin(connection)
-            connection.execute(upsert, (word, txid))
+            connection.execute(upsert, (word, 1, txid))
             connection.execute("COMMIT")
             found.append(time.perf_counter() - before)
-        check(dict(connection.execute("SELECT word, count FROM hand").fetchall()), number + 1)
+        check(dict(connection.execute("SELECT word, count FROM counts").fetchall()), number + 1)
     return found
 
 
@@ -104,7 +93,7 @@ def check(counts: dict[str, int], times: int) -> None:
 
 
 def figures() -> Iterator[Figure]:
-    for kind in STORES:
+    for kind in ("SQLite", *SERVERS):
         found = measure("tiny.seconds", kind)
         hand, batch = (1000 * median(found[side]) for side in ("by hand", "ours"))
         yield Figure(GROUP, f"{kind}: the transaction by hand", hand, "ms")
