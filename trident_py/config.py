@@ -83,6 +83,7 @@ class Config(dict[str, Any]):
     TOPOLOGY_DETERMINISM_TRUST = "topology.determinism.trust"
     TOPOLOGY_INLINE_MAX_TUPLES = "topology.inline.max.tuples"
     TOPOLOGY_INLINE_MAX_MILLIS = "topology.inline.max.millis"
+    TOPOLOGY_INLINE_FOLLOW_MILLIS = "topology.inline.follow.millis"
     TOPOLOGY_COMMIT_THREADS = "topology.commit.threads"
     TOPOLOGY_POISON = "topology.poison"
     TOPOLOGY_POISON_ATTEMPTS = "topology.poison.attempts"
@@ -230,6 +231,7 @@ CHECKED: dict[str, tuple[Callable[[Any], bool], str]] = {
     Config.TOPOLOGY_DETERMINISM_CHECK: (_counts, "a number n, at least 1: every n-th batch runs twice"),
     Config.TOPOLOGY_INLINE_MAX_TUPLES: (lambda value: _counts(value) or _is_zero(value), "a number of tuples, or 0"),
     Config.TOPOLOGY_INLINE_MAX_MILLIS: (_seconds, "a number of milliseconds, at least 0"),
+    Config.TOPOLOGY_INLINE_FOLLOW_MILLIS: (_seconds, "a number of milliseconds, at least 0"),
     Config.TOPOLOGY_COMMIT_THREADS: (_counts, "a number of threads, at least 1"),
     Config.TOPOLOGY_POISON: (lambda value: value == "bisect", '"bisect", or nothing'),
     Config.TOPOLOGY_POISON_ATTEMPTS: (_counts, "a number of attempts, at least 1"),

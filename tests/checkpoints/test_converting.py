@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.checkpoints import converting
 from trident_py.checkpoints.converting import convert
+from trident_py.checkpoints.following import FollowingLog
 from trident_py.checkpoints.kinds import LOCAL, SPARK, kind_of
 from trident_py.checkpoints.orders import ORDER, order_of_workers
 from trident_py.checkpoints.sparklogs import metadata_of, write_logs
@@ -35,6 +36,7 @@ from .both import NAME, Order, build, checkpoints, exact, obey
 from .dying import killed_before
 
 KILLED = -signal.SIGKILL
+NONE = FollowingLog.copied(None, "")
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def test_what_spark_finds_is_what_it_would_have_written(tmp_path: Path) -> None:
     assert [(offset["txid"], metadata_of(offset)) for offset in offsets] == [(2, content.metadata), (3, content.begun)]
     store = FileMetadataStore(folder / "trident")
     assert store.get("component", 0) == content.record
-    standing = Checkpoint(LocalFolder(folder), store, "", {}).standing(program(tmp_path))
+    standing = Checkpoint(LocalFolder(folder), store, "", {}, NONE).standing(program(tmp_path))
     store.close()
     assert (standing.committed, standing.begun, standing.lineage) == (2, True, content.record["lineage"])
 
@@ -163,7 +165,7 @@ def test_a_start_on_the_other_clusters_checkpoint_is_refused_with_the_command(tm
     local(tmp_path, 2)
     folder = component(tmp_path)
     command = rf"`trident checkpoint convert {checkpoints(tmp_path)}/{NAME} --to"
-    spark = Checkpoint(LocalFolder(folder), FileMetadataStore(folder / "elsewhere"), "", {})
+    spark = Checkpoint(LocalFolder(folder), FileMetadataStore(folder / "elsewhere"), "", {}, NONE)
     with pytest.raises(LineageError, match=rf"written by a run on LocalCluster \(--local\).*{command} spark`"):
         spark.standing(program(tmp_path))
     spark.close()
@@ -216,7 +218,8 @@ def test_a_driver_that_wakes_up_after_the_conversion_writes_nothing(tmp_path: Pa
     with pytest.raises(ZombieError, match="was converted"):
         older.put("begun", 3, {})
     assert kind_of(component(tmp_path)) == SPARK
-    spark = Checkpoint(LocalFolder(component(tmp_path)), FileMetadataStore(component(tmp_path) / "trident"), "", {})
+    store = FileMetadataStore(component(tmp_path) / "trident")
+    spark = Checkpoint(LocalFolder(component(tmp_path)), store, "", {}, NONE)
     spark.standing(program(tmp_path))
     spark.take()
     spark.close()

@@ -8,18 +8,20 @@ from typing import Any
 
 import pytest
 
+from trident_py import Config
 from trident_py.spark.inline import HERE, Inline
 from trident_py.testing import Crashing
 
 from .driver import ANY_SIZE, Order
 from .evidence import evidence
-from .hooks import STATES, Wait
+from .hooks import STATES, Wait, wait_for
 from .mixed import LAST, MixedRound
 from .processes import Drivers
 from .readings import Fold, Readings
 from .stores import EXACT, build, differences
 from .test_replays import holds_exactly
 from .test_retries import run
+from .test_zombies import refusal
 from .topology import Shape
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
@@ -108,3 +110,51 @@ def test_a_task_that_was_given_up_is_refused_after_the_driver_has_run_its_batch(
     refused = [line for line in asleep if line.what == "refused"]
     assert {line.state for line in refused} >= set(STATES) - {"rows"}
     holds_exactly(seen, 4)
+
+
+@pytest.mark.parametrize(
+    ("points", "micro_batches"),
+    [
+        (("updated", "commits", "function", "published"), 2),
+        pytest.param(("begun", "one", "all", "offsets"), 3, marks=pytest.mark.whole),
+    ],
+)
+def test_drivers_that_die_in_batches_that_follow_others_lose_and_double_nothing(
+    drivers: Drivers, tmp_path: Path, points: tuple[str, ...], micro_batches: int
+) -> None:
+    """In batches 2 to 5, while Spark knows of batch 1 alone. The last start ends the micro-batch, and none follows."""
+    for txid, point in enumerate(points, 2):
+        (tmp_path / f"mark-{txid}-held").touch()  # nobody waits for the other partition
+        order = Order(str(tmp_path), Shape(6), point, txid, ("opaque", ""), follow(60_000), where="driver")
+        driver = drivers.start(order, ahead=True)
+        assert driver.wait_killed() == -9, driver.errors
+        seen = evidence(tmp_path)
+        assert (seen.offsets, seen.commits) == ([0], [])
+    last = drivers.start(Order(str(tmp_path), Shape(6), conf=follow(0), where="driver"))
+    assert last.until("done", "error") == ["done", 6], last.errors
+    last.end()
+    seen = evidence(tmp_path)
+    holds_exactly(seen, 6)
+    assert seen.offsets == seen.commits == list(range(micro_batches))
+
+
+def follow(millis: int) -> dict[str, int]:
+    return {Config.TOPOLOGY_INLINE_FOLLOW_MILLIS: millis}
+
+
+def test_a_driver_that_slept_in_a_batch_that_follows_is_refused(drivers: Drivers, tmp_path: Path) -> None:
+    order = Order(str(tmp_path), Shape(6, wait=Wait("function", 3, str(tmp_path / "wake"))), where="driver")
+    older = drivers.start(order, ahead=True)
+    wait_for(tmp_path / "wake.reached")
+    newer = drivers.start(Order(str(tmp_path), Shape(6), where="driver"))
+    assert newer.until("done", "error") == ["done", 6], newer.errors
+    before = evidence(tmp_path)
+    holds_exactly(before, 6)
+    (tmp_path / "wake").touch()
+    assert "another driver runs on the checkpoint" in refusal(older)
+    after = evidence(tmp_path)
+    assert after.stored == before.stored
+    assert [line for line in after.log if line.what == "committed"] == before.log
+    newer.obey_again(Order(str(tmp_path), Shape(7), where="driver"))
+    assert newer.until("done", "error") == ["done", 7], newer.errors
+    holds_exactly(evidence(tmp_path), 7)

@@ -18,6 +18,7 @@ from ..errors import LineageError
 from ..run.opening import SETTLED
 from ..spouts.journal import JOURNAL, JournalMetadataStore, write_journal
 from ..spouts.metadata import DRIVER, FileMetadataStore, SharedMetadataStore, occupied, sync_folder
+from .following import FILE, KeptFollowingLog, first_txid
 from .holding import Holding
 from .kinds import CLUSTERS, LOCAL, NEW, SPARKS, kind_of
 from .local import BATCHES, BEGUN
@@ -106,8 +107,13 @@ def _take(folder: Path) -> None:
     store: SharedMetadataStore = (
         JournalMetadataStore(folder) if kind_of(folder) == LOCAL else FileMetadataStore(folder / "trident")
     )
-    Holding(store, str(folder)).take()
+    holding = Holding(store, str(folder))
+    holding.take()
     store.close()
+    if (folder / FILE).exists():
+        following = KeptFollowingLog(folder)
+        following.take(holding.driver)
+        following.close()
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -143,13 +149,7 @@ def _read_spark(folder: Path) -> Content:
     store = FileMetadataStore(folder / "trident")
     entries = {path: store.entries(path) for path in store.paths("")}
     record = _record(folder, entries)
-    last = last_batch(folder)
-    batch = -1 if last is None else last
-    txid = record["base"] + batch + 1
-    metadata = None if last is None else logged(folder, batch, txid)
-    if last is not None and metadata is None:
-        raise LineageError(f"the checkpoint {folder} has committed batch {batch}, but lacks the file offsets/{batch}")
-    begun = logged(folder, batch + 1, txid + 1)
+    txid, metadata, begun = _reached(folder, record["base"])
     if begun == {}:
         raise LineageError(
             f"the checkpoint {folder} cannot be converted now: its first batch is an empty one, and has only begun. "
@@ -157,6 +157,26 @@ def _read_spark(folder: Path) -> Content:
         )
     order = None if begun is None else entries.get(ORDER, {}).get(txid + 1, order_of_workers())
     return Content(record, txid, metadata, begun, order, _without(entries, OF_SPARK))
+
+
+def _reached(folder: Path, base: int) -> tuple[int, dict | None, dict | None]:
+    """The last txid that is over in a checkpoint of Spark, its metadata, and those of the next one."""
+    last, followed = last_batch(folder), None
+    if (folder / FILE).exists():
+        log = KeptFollowingLog(folder)
+        followed = log.read(last)
+        log.close()
+    batch = 0 if last is None else last + 1
+    if followed is not None and followed.micro_batch == batch:
+        return followed.txid, followed.metadata, followed.begun
+    txid = first_txid(batch, base, followed) - 1
+    begun = logged(folder, batch, txid + 1)
+    if followed is not None and followed.txid == txid:
+        return txid, followed.metadata, begun
+    metadata = None if last is None else logged(folder, last, txid)
+    if last is not None and metadata is None:
+        raise LineageError(f"the checkpoint {folder} has committed batch {last}, but lacks the file offsets/{last}")
+    return txid, metadata, begun
 
 
 def _record(folder: Path, entries: Entries) -> dict:

@@ -2,6 +2,7 @@
 
     <checkpoints>/<topology name>/<component>/          metadata, offsets, commits (Spark's)
     <checkpoints>/<topology name>/<component>/trident/  lineage and txid base, spout metadata that came with a commit
+                                                        following/: batches that shared a micro-batch of Spark
 
 The second is inside the first, so that a checkpoint is copied, moved and deleted as one folder. Only the driver reads
 and writes it.
@@ -17,6 +18,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
+from ..checkpoints.following import FILE, FollowingLog, KeptFollowingLog, first_txid
 from ..checkpoints.holding import Holding
 from ..checkpoints.kinds import LOCAL, inside, other_kind
 from ..checkpoints.orders import ORDER, order_of_workers, seeded
@@ -82,9 +84,8 @@ def checkpoint_of(spark: SparkSession, root: str, topology: str, component: str)
     name = inside(topology, component)
     if (local := local_folder(root)) is not None:
         folder = Path(local).absolute() / name
-        return Checkpoint(
-            LocalFolder(folder), FileMetadataStore(folder / "trident"), f"file://{folder}", LOCAL_CHECKPOINT
-        )
+        store = FileMetadataStore(folder / "trident")
+        return Checkpoint(LocalFolder(folder), store, f"file://{folder}", LOCAL_CHECKPOINT, KeptFollowingLog(folder))
     place = HadoopFolder(spark, f"{root.rstrip('/')}/{name}")
     place.names()  # whether it can be read at all
     if not place.exclusive:
@@ -92,8 +93,9 @@ def checkpoint_of(spark: SparkSession, root: str, topology: str, component: str)
             "the checkpoint %s: its file system cannot make a file on the condition that it does not exist, so two "
             "drivers that run on it at once may not notice each other. See to it that only one is started", place.where,
         )  # fmt: skip
-    store = VersionedMetadataStore(HadoopFolder(spark, f"{place.where}/trident"))
-    return Checkpoint(place, store, place.where, place.query_settings)
+    versioned = VersionedMetadataStore(HadoopFolder(spark, f"{place.where}/trident"))
+    copied = FollowingLog.copied(place.read(FILE), f"{place.where}/{FILE}")
+    return Checkpoint(place, versioned, place.where, place.query_settings, copied)
 
 
 def local_folder(root: str) -> str | None:
@@ -106,13 +108,21 @@ def local_folder(root: str) -> str | None:
 class Checkpoint:
     """One component's folder. ``location`` is its address for Spark: not escaped, as Hadoop takes the text as it is.
 
-    ``settings`` are those of a query on it.
+    ``settings`` are those of a query on it; ``following`` is the log of batches that share a micro-batch.
     """
 
-    def __init__(self, place: Place, store: SharedMetadataStore, location: str, settings: dict[str, str]) -> None:
+    def __init__(
+        self,
+        place: Place,
+        store: SharedMetadataStore,
+        location: str,
+        settings: dict[str, str],
+        following: FollowingLog,
+    ) -> None:
         self.store = store
         self.location = location
         self.settings = settings
+        self.following = following
         self._place = place
         self._holding = Holding(store, place.where)
 
@@ -154,20 +164,27 @@ class Checkpoint:
                     f'the whole checkpoint away and continue in a new one with {BASE} = "continue"'
                 )
             return Standing.new(self.where, topology)
-        last = self.last_batch()
-        batch = 0 if last is None else last + 1
-        txid = record["base"] + batch
-        begun = self._place.exists(f"offsets/{batch}")
+        txid, begun = self._reached(record["base"])
         decided = self.store.get(DECIDED, txid + 1) is not None
         lineage = record.get("lineage") or self._query_id()
         order = self.store.get(ORDER, txid + 1) if begun else None  # if LocalCluster has begun it
         other = None if order is None else seeded(program, order, order_of_workers()["order"])
         return Standing(self.where, topology, record, lineage, txid, begun, decided, other)
 
+    def _reached(self, base: int) -> tuple[int, bool]:
+        """The last txid that is over, and whether the next one has begun."""
+        last = self.last_batch()
+        batch = 0 if last is None else last + 1
+        followed = self.following.read(last)
+        if followed is not None and followed.micro_batch == batch:
+            return followed.txid, followed.begun is not None
+        return first_txid(batch, base, followed) - 1, self._place.exists(f"offsets/{batch}")
+
     def take(self) -> None:
         """Called once by a driver that has opened all states: see `Holding`. Corrects offsets that an older driver has
         written too late."""
         newest = self._holding.take()
+        self.following.take(self._holding.driver)
         if not self._place.renames:
             for batch in (newest["batch"] - 1, newest["batch"]):
                 self._correct(batch)
@@ -178,6 +195,7 @@ class Checkpoint:
 
     def close(self) -> None:
         """Called when the component ends."""
+        self.following.close()
         self.store.close()
 
     def begin(self, batch_id: int, offsets: Any) -> None:

@@ -25,6 +25,7 @@ from ..run.progress import RunningTopology
 from ..spouts.coordination import Coordination, Descriptor
 from . import failures
 from .checkpoint import Checkpoint
+from .following import Following, follow_seconds
 from .inline import Inline, inline_limit
 from .internals import Interrupted, first_source_offset, java_answers, logged_offsets
 from .planner import BatchPlanner, Planned
@@ -137,6 +138,7 @@ class SparkComponent:
         self.planner.on_refused = self._refused
         self.planner.check = self.checkpoint.check
         self.coordination, self.nobody = coordination, nobody
+        self.following = self._following()
         seen = self.planner if self.profiler is None else self.profiler.watched(self.planner)
         self.service.register(f"{self.key}/planner", seen)
         watcher = threading.Thread(target=self._watch, name=f"trident-stop-{self.program.component}", daemon=True)
@@ -148,6 +150,12 @@ class SparkComponent:
         self._wake.set()
         watcher.join()
         self._raise(ended_by)
+
+    def _following(self) -> Following:
+        """Made when this driver has the checkpoint: from now on an older one records no batch."""
+        seconds, log = follow_seconds(self.program.conf), self.checkpoint.following
+        committed = self.checkpoint.last_batch()
+        return Following(log, self.loop, self.planner, self.inline, seconds, self.base, committed)
 
     def _one_query(self) -> BaseException | None:
         """Runs a query to its end and returns the error that ended it, if any. A query that could not start because its
@@ -293,7 +301,7 @@ class SparkComponent:
         with self._busy:
             try:
                 with self._profiling(frame, batch_id):
-                    self._commit(frame, self.base + batch_id + 1, batch_id)
+                    self._commit(frame, batch_id)
                 self._done = batch_id
             except Stopped:
                 raise Interrupted from None
@@ -305,14 +313,22 @@ class SparkComponent:
     def _profiling(self, frame: DataFrame, batch_id: int) -> AbstractContextManager[None]:
         return nullcontext() if self.profiler is None else self.profiler.batch(self.query, frame, batch_id)
 
-    def _commit(self, frame: DataFrame, txid: int, batch_id: int) -> None:
+    def _commit(self, frame: DataFrame, batch_id: int) -> None:
+        """Runs the batch that Spark's offset log has, and those that follow it."""
         self._begun.wait()
+        txid, execute = self.following.begin(batch_id), self._executor(frame)
         with phase("checkpoint"):
             self.checkpoint.begin(batch_id, lambda: logged_offsets(self.spark, self.query, batch_id))
-            python = self._has_python_spouts(txid, batch_id)
-        self.loop.coordination = self.coordination if python else self.nobody
-        self.planner.begun(txid)
-        self.loop.run(txid, self._executor(frame), carried=True)
+        if not self.following.is_first_over:
+            with phase("checkpoint"):
+                python = self._has_python_spouts(txid, batch_id)
+            self.loop.coordination = self.coordination if python else self.nobody
+            self.planner.begun(txid)
+            self.loop.run(txid, execute, carried=True)
+            if not python:
+                return
+        self.loop.coordination = self.coordination
+        self.following.run(execute)
 
     def _has_python_spouts(self, txid: int, batch_id: int) -> bool:
         """Whether Python spouts have a part in this batch. If so, the coordination remembers its metadata.

@@ -75,6 +75,12 @@ class Inline:
         self._refused = 0
         self._emitted: int | None = None
         self._durations = Durations()
+        self.ran_last = False  # whether the batch that was committed last ran here
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether any batch may run here."""
+        return self._limit > 0
 
     def takes(self, batch: BatchInfo, tuples: int | None) -> bool:
         """Whether this attempt runs here. ``tuples``: how many the batch has at most. If its spouts cannot tell, the
@@ -95,7 +101,8 @@ class Inline:
     def saw(self, outcome: AttemptOutcome, seconds: float) -> None:
         """Called after each attempt whose tasks have all committed, wherever it ran; ``seconds``: how long it took."""
         self._emitted = emitted(outcome)
-        self._durations.saw(outcome.where == HERE, self._emitted, seconds)
+        self.ran_last = outcome.where == HERE
+        self._durations.saw(self.ran_last, self._emitted, seconds)
 
     def close(self) -> None:
         """Closes what the batches have opened, in their thread. Waits for it no longer than the grace."""

@@ -55,6 +55,7 @@ class BatchPlanner:
         self._coordination = coordination
         self._base = base
         self._last = last
+        self._past: tuple[int, dict] | None = None
         self._restored = False
         self._planned = Planned(0, [], None)
         self._again: Planned | None = None
@@ -69,6 +70,27 @@ class BatchPlanner:
         """The offset before the first batch of a new checkpoint."""
         return offset_of(self._base, {})
 
+    def past(self, txid: int, metadata: dict) -> None:
+        """This batch is over, and Spark's offsets do not tell of it. Called for those that follow others."""
+        self._past = txid, metadata
+
+    def resume(self, txid: int, metadata: dict, begun: dict | None) -> None:
+        """As `past`, before the first batch, in the middle of a micro-batch. ``begun``: the metadata of the next batch,
+        if it has begun."""
+        self.past(txid, metadata)
+        self._coordination.restore(txid, metadata, begun)
+        self._restored = True
+
+    def awaits(self, txid: int, until: float) -> bool:
+        """Waits for a spout to be ready. False if none is at that time, none ever will be, or the run is stopped."""
+        while not self._stopping.is_set() and not self._coordination.exhausted(txid):
+            if self._coordination.ready(txid):
+                return True
+            if time.monotonic() >= until:
+                return False
+            time.sleep(READY_PAUSE)
+        return False
+
     def next_batch(self, start: Offset) -> tuple[list[Row], Offset]:
         """The rows and the end offset of the next batch; no rows and ``start`` while no spout is ready."""
         with self._lock:
@@ -81,7 +103,7 @@ class BatchPlanner:
                 return [], start
             try:
                 self.check()
-                metadata = self._coordination.initialize(txid, 0, metadata_of(start))
+                metadata = self._coordination.initialize(txid, 0, self._before(start)[1])
             except BaseException as error:
                 self._not_described(txid, error)
                 return [], start
@@ -111,7 +133,7 @@ class BatchPlanner:
                 return []
             if self._again is None or self._again.txid != txid:
                 self._restore(start)
-                self._again = self._describe_again(txid, metadata_of(start), metadata_of(end))
+                self._again = self._describe_again(txid, self._before(start)[1], metadata_of(end))
             return self._again.rows
 
     def planned(self, txid: int) -> Planned | None:
@@ -161,9 +183,15 @@ class BatchPlanner:
         self.on_finished()
 
     def _restore(self, start: Offset) -> None:
-        if not self._restored and int(start["txid"]) > self._base:
-            self._coordination.restore(int(start["txid"]), metadata_of(start))
+        txid, metadata = self._before(start)
+        if not self._restored and txid > self._base:
+            self._coordination.restore(txid, metadata)
         self._restored = True
+
+    def _before(self, start: Offset) -> tuple[int, dict]:
+        """The last batch that is over where a micro-batch starts at this offset."""
+        txid = int(start["txid"])
+        return self._past if self._past is not None and self._past[0] >= txid else (txid, metadata_of(start))
 
     def _described(self, txid: int, metadata: dict) -> Planned:
         try:

@@ -201,8 +201,7 @@ class JournalMetadataStore(SharedMetadataStore):
             data = self.file.read_bytes()
         except FileNotFoundError:
             return None
-        if not data.startswith(HEADER):
-            raise _damaged(self.file, f"it does not begin with {HEADER.decode().strip()!r}")
+        _check_header(data, self.file)
         return data
 
     def _open(self) -> None:
@@ -254,6 +253,14 @@ def write_journal(folder: Path, entries: Mapping[str, Mapping[int, Any]]) -> Non
     sync_folder(folder)
 
 
+def entries_of(data: bytes, file: object) -> dict[str, dict[int, Any]]:
+    """What a journal's content says, by path and txid; nothing for no content. Raises SpoutError if it is damaged."""
+    if not data:
+        return {}
+    _check_header(data, file)
+    return _parsed(data, file)[1]
+
+
 def _line(durable: int, path: str, txid: int, text: str | None) -> bytes:
     value = "" if text is None else f",{text}"
     body = f"[{durable},{json.dumps(path)},{txid}{value}]".encode()
@@ -269,7 +276,12 @@ def _record(line: bytes) -> list[Any] | None:
     return record
 
 
-def _parsed(data: bytes, file: Path) -> tuple[int, dict[str, dict[int, Any]]]:
+def _check_header(data: bytes, file: object) -> None:
+    if not data.startswith(HEADER):
+        raise _damaged(file, f"it does not begin with {HEADER.decode().strip()!r}")
+
+
+def _parsed(data: bytes, file: object) -> tuple[int, dict[str, dict[int, Any]]]:
     """How long the content is without an incomplete end, and what it says. Raises SpoutError if something is damaged
     that was durable."""
     found: dict[str, dict[int, Any]] = {}
@@ -286,7 +298,7 @@ def _parsed(data: bytes, file: Path) -> tuple[int, dict[str, dict[int, Any]]]:
     return at, found
 
 
-def _check_end(data: bytes, at: int, file: Path) -> None:
+def _check_end(data: bytes, at: int, file: object) -> None:
     """Raises SpoutError if a line behind an unreadable one says that this one was durable."""
     for line in data[at:].split(b"\n")[1:]:
         record = _record(line)
@@ -303,5 +315,5 @@ def _apply(entries: dict[str, dict[int, Any]], path: str, txid: int, value: list
         of_path.pop(txid, None)
 
 
-def _damaged(file: Path, why: str) -> SpoutError:
+def _damaged(file: object, why: str) -> SpoutError:
     return SpoutError(f"the checkpoint's file {file} is damaged: {why}; restore the file from a copy")

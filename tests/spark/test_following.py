@@ -1,0 +1,97 @@
+"""Batches that follow one another in one micro-batch of Spark: fewer micro-batches, the same txids and results."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trident_py import Config, Fields, TridentTopology
+from trident_py.operations.builtin import Count
+from trident_py.spark.inline import HERE
+from trident_py.spouts import FeederBatchSpout
+from trident_py.testing import FixedBatchSpout, MemoryMapState
+
+from .test_inline import inline, places
+
+pytestmark = pytest.mark.spark
+Cluster = Callable[..., Any]
+LONG, NONE = ({Config.TOPOLOGY_INLINE_FOLLOW_MILLIS: millis} for millis in (60_000, 0))
+
+
+def micro_batches(checkpoints: Path) -> list[int]:
+    """The txid in each offset of Spark's log."""
+    files = sorted(checkpoints.glob("*/*/offsets/*"), key=lambda file: int(file.name))
+    return [json.loads(file.read_text().splitlines()[2])["txid"] for file in files if file.name.isdigit()]
+
+
+def counted(cluster: Any, conf: dict[str, Any], batches: int) -> tuple[Any, dict[Any, int]]:
+    state, topology = MemoryMapState.Factory(), TridentTopology()
+    spout = FixedBatchSpout(Fields("value"), 2, *([n] for n in range(2 * batches)))
+    topology.newStream("in", spout).each("value", lambda n: [n % 3], Fields("key")).groupBy("key").persistentAggregate(
+        state, Count(), "count"
+    )
+    running = cluster.submitTopology("counted", conf, topology.build())
+    assert running.awaitTermination(200)
+    return running, {key[0]: value.curr for key, value in state.stored().items()}
+
+
+def test_small_batches_share_a_micro_batch(spark_cluster: Cluster, tmp_path: Path) -> None:
+    running, counts = counted(spark_cluster(str(tmp_path)), inline(10) | LONG, 9)
+    assert micro_batches(tmp_path) == [1]
+    assert places(running) == dict.fromkeys(range(1, 10), HERE)
+    assert counts == {0: 6, 1: 6, 2: 6}
+
+
+def test_each_has_a_micro_batch_of_its_own_if_none_may_follow(spark_cluster: Cluster, tmp_path: Path) -> None:
+    running, _ = counted(spark_cluster(str(tmp_path)), inline(10) | NONE, 4)
+    assert micro_batches(tmp_path) == [1, 2, 3, 4]
+    assert set(places(running).values()) == {HERE}
+
+
+@pytest.mark.parametrize("conf", [LONG, NONE, {Config.TOPOLOGY_INLINE_MAX_TUPLES: 0}])
+def test_a_later_start_goes_on_behind_the_last_one_that_followed(
+    spark_cluster: Cluster, tmp_path: Path, conf: dict[str, Any]
+) -> None:
+    """Whether its batches follow too, or not, or are jobs; and the start behind that one."""
+    cluster = spark_cluster(str(tmp_path))
+    counted(cluster, inline(10) | LONG, 4)
+    running, counts = counted(cluster, inline(10) | conf, 7)
+    assert list(places(running)) == [5, 6, 7]
+    assert sum(counts.values()) == 6
+    running, _ = counted(cluster, inline(10) | LONG, 9)
+    assert list(places(running)) == [8, 9]
+    assert running.attempts == {8: 0, 9: 0}
+
+
+def test_a_large_batch_among_small_ones_is_a_job_and_sparks_turn_comes(spark_cluster: Cluster, tmp_path: Path) -> None:
+    feeder, state, topology = FeederBatchSpout(Fields("value")), MemoryMapState.Factory(), TridentTopology()
+    topology.newStream("in", feeder).groupBy("value").persistentAggregate(state, Count(), "count")
+    for size in (3, 3, 40, 3, 3):
+        feeder.feed([[n] for n in range(size)], wait=False)
+    feeder.close()
+    running = spark_cluster(str(tmp_path)).submitTopology("mixed", inline(10) | LONG, topology.build())
+    assert running.awaitTermination(200)
+    assert places(running) == {1: HERE, 2: HERE, 3: "", 4: HERE, 5: HERE}
+    assert micro_batches(tmp_path) == [1, 4]
+    assert {key[0]: value.curr for key, value in state.stored().items()} == {n: 5 if n < 3 else 1 for n in range(40)}
+
+
+def test_a_batch_that_comes_while_the_call_lasts_needs_no_micro_batch(spark_cluster: Cluster, tmp_path: Path) -> None:
+    feeder, topology = FeederBatchSpout(Fields("value")), TridentTopology()
+    topology.newStream("in", feeder).each("value", lambda n: [n], Fields("same"))
+    running = spark_cluster(str(tmp_path)).submitTopology("fed", inline(10) | LONG, topology.build())
+    for n in range(3):
+        feeder.feed([[n]])
+        time.sleep(0.2)
+    assert len(micro_batches(tmp_path)) == 1 + (running.txid > 3)  # Spark may have begun with an empty batch
+    stopper = threading.Thread(target=running.stop)
+    stopper.start()
+    stopper.join(20)
+    assert not stopper.is_alive()
+    assert len(list(tmp_path.glob("*/*/commits/*"))) == len(micro_batches(tmp_path))  # a stop lets Spark have its turn
