@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from trident_py import LocalCluster, TopologyError, TridentTopology
+from trident_py import Config, LocalCluster, TopologyError, TridentTopology
 from trident_py.checkpoints import converting
 from trident_py.checkpoints.converting import convert
-from trident_py.checkpoints.following import FollowingLog
+from trident_py.checkpoints.following import FollowingLog, KeptFollowingLog
 from trident_py.checkpoints.kinds import LOCAL, SPARK, kind_of
 from trident_py.checkpoints.orders import ORDER, order_of_workers
-from trident_py.checkpoints.sparklogs import metadata_of, write_logs
+from trident_py.checkpoints.sparklogs import last_batch, metadata_of, write_logs
 from trident_py.cli import trident
 from trident_py.context import with_context
 from trident_py.errors import LineageError, ZombieError
@@ -67,8 +67,10 @@ def program(folder: Path) -> Program:
     return found
 
 
-def run(cluster: Any, url: str, folder: Path, last: int, ends: Ends | None = None) -> None:
-    conf = {} if ends is None else with_context({}, watcher=ends)
+def run(
+    cluster: Any, url: str, folder: Path, last: int, ends: Ends | None = None, conf: dict[str, Any] | None = None
+) -> None:
+    conf = conf or {} if ends is None else with_context(conf or {}, watcher=ends)
     running = cluster.submitTopology(NAME, conf, build(url, folder, last))
     if ends is None:
         assert running.awaitTermination(200)
@@ -85,21 +87,28 @@ def local(folder: Path, last: int, ends: Ends | None = None) -> None:
 # -- exact ------------------------------------------------------------------------------------------------------------
 
 
+AS_JOBS, FOLLOWING = {}, {Config.TOPOLOGY_INLINE_MAX_TUPLES: 1000, Config.TOPOLOGY_INLINE_FOLLOW_MILLIS: 60_000}
+
+
 @pytest.mark.spark
+@pytest.mark.parametrize("conf", [AS_JOBS, FOLLOWING], ids=["jobs", "following"])
 def test_a_run_goes_from_one_cluster_to_the_other_in_the_middle_of_a_batch(
-    spark_cluster: Callable[..., Any], tmp_path: Path
+    spark_cluster: Callable[..., Any], tmp_path: Path, conf: dict[str, Any]
 ) -> None:
+    """With batches that follow, Spark's logs know of the one that was killed first, and the journal beside them of the
+    one that ended the run."""
     url = url_in(tmp_path)
     assert obey(Order(str(tmp_path), url, "local", 9, "committed", "drift", 0, 2)) == KILLED
     convert(checkpoints(tmp_path) / NAME, SPARK)
     with spark_cluster(checkpoints(tmp_path)) as cluster:
-        run(cluster, url, tmp_path, 9, Ends("decided", "", 4))
+        run(cluster, url, tmp_path, 9, Ends("decided", "", 4), conf)
+    assert (last_batch(component(tmp_path)) == 2) is (conf == AS_JOBS)
     convert(checkpoints(tmp_path) / NAME, LOCAL)
     local(tmp_path, 5)
     exact(url, 5)
     convert(checkpoints(tmp_path) / NAME, SPARK)
     with spark_cluster(checkpoints(tmp_path)) as cluster:
-        run(cluster, url, tmp_path, 6)
+        run(cluster, url, tmp_path, 6, conf=conf)
     exact(url, 6)
 
 
@@ -122,6 +131,38 @@ def test_a_run_that_is_killed_on_each_cluster_and_moved_every_time_is_exact(data
     convert(checkpoints(tmp_path) / NAME, SPARK)
     assert obey(Order(str(tmp_path), database, SPARK, 12)) == 0
     exact(database, 12)
+
+
+def test_batches_that_followed_others_move_with_them(tmp_path: Path) -> None:
+    """A micro-batch that Spark has not committed: its first batch is 3, which 4 and 5 follow."""
+    local(tmp_path, 9, Ends("recorded", "", 5))
+    before = converting._read(component(tmp_path))
+    assert before.metadata is not None and before.begun is not None
+    convert(checkpoints(tmp_path) / NAME, SPARK)
+    folder = component(tmp_path)
+    shutil.rmtree(folder / "offsets")
+    shutil.rmtree(folder / "commits")
+    write_logs(folder, base=0, txid=2, metadata={}, begun={"any": 1})
+    log = KeptFollowingLog(folder)
+    log.over(2, 3, 4, before.metadata)
+    log.begun(2, 3, 5, before.begun)
+    log.close()
+    assert converting._read(folder) == before
+    convert(checkpoints(tmp_path) / NAME, LOCAL)
+    assert converting._read(folder) == before
+    local(tmp_path, 9)
+    exact(url_in(tmp_path), 9)
+
+
+def test_a_driver_that_has_a_batch_in_mind_writes_nothing_into_a_converted_checkpoint(tmp_path: Path) -> None:
+    local(tmp_path, 2)
+    convert(checkpoints(tmp_path) / NAME, SPARK)
+    older = KeptFollowingLog(component(tmp_path))
+    older.over(1, 2, 2, {})
+    convert(checkpoints(tmp_path) / NAME, LOCAL)
+    with pytest.raises(ZombieError, match="was converted"):
+        older.begun(1, 2, 3, {})
+    assert kind_of(component(tmp_path)) == LOCAL
 
 
 PLACES = [("recorded", "", 3), ("committed", "drift", 3), ("decided", "", 3), ("publish", "sums", 3), ("over", "", 3)]
