@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from trident_py import Config, Fields, TridentTopology
+from states.sql import SqlMapState
+from trident_py import Config, Fields, TopologyError, TridentTopology
+from trident_py.errors import ZombieError
 from trident_py.operations.builtin import Count
 from trident_py.spark.inline import HERE
 from trident_py.spouts import FeederBatchSpout
@@ -95,3 +97,37 @@ def test_a_batch_that_comes_while_the_call_lasts_needs_no_micro_batch(spark_clus
     stopper.join(20)
     assert not stopper.is_alive()
     assert len(list(tmp_path.glob("*/*/commits/*"))) == len(micro_batches(tmp_path))  # a stop lets Spark have its turn
+
+
+def in_full_run(cluster: Any, conf: dict[str, Any], topology: Any) -> Any:
+    """A run that has committed some batches and goes on."""
+    running, some = cluster.submitTopology("endless", conf, topology), threading.Event()
+
+    def heard(event: Any, progress: Any) -> None:
+        if event.kind == "committed" and progress.batches > 10:
+            some.set()
+
+    running.addListener(heard)
+    assert some.wait(60), running.exception
+    return running
+
+
+@pytest.mark.parametrize("conf", [LONG, NONE], ids=["following", "not following"])
+def test_each_driver_takes_the_checkpoint_from_the_one_before_in_full_run(
+    spark_cluster: Cluster, tmp_path: Path, conf: dict[str, Any]
+) -> None:
+    """The stores are ahead of what the newer one reads of the checkpoint."""
+    state = SqlMapState.opaque(f"sqlite:///{tmp_path}/counts.db", "counts", "value bigint", "count bigint")
+    spout, topology = FixedBatchSpout(Fields("value bigint"), 2, *([n] for n in range(20))), TridentTopology()
+    topology.newStream("in", spout.setCycle(True)).groupBy("value").persistentAggregate(state, Count(), "count")
+    endless, checkpoints = topology.build(), str(tmp_path / "checkpoints")
+    older = in_full_run(spark_cluster(checkpoints), inline(10) | conf, endless)
+    for _ in range(3):
+        newer = in_full_run(spark_cluster(checkpoints), inline(10) | conf, endless)
+        with pytest.raises(TopologyError) as caught:
+            older.awaitTermination(60)
+        assert isinstance(caught.value.__cause__, ZombieError)
+        older = newer
+    older.stop()
+    assert older.awaitTermination(60)
+    assert sum(value.curr for value in state.stored().values()) == 2 * older.txid

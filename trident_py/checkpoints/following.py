@@ -92,10 +92,17 @@ class KeptFollowingLog(FollowingLog):
 
     def __init__(self, checkpoint: Path) -> None:
         self._journal = JournalMetadataStore((checkpoint / FILE).parent)
+        self._taken = False
         super().__init__(self._journal, str(checkpoint))
+
+    def read(self, committed: int | None) -> Followed | None:
+        if not self._taken:  # after that, what another driver writes must not count as read
+            self._journal.reread("")
+        return super().read(committed)
 
     def take(self, driver: dict[str, Any]) -> None:
         self._journal.seize(DRIVER, lambda entries: (0, {"driver": driver}))
+        self._taken = True
 
     def close(self) -> None:
         self._journal.close()

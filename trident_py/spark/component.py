@@ -18,6 +18,7 @@ from ..errors import LineageError, TopologyError, TridentError, ZombieError
 from ..home import HomeService, Proxy
 from ..patience import Stopped
 from ..phases import BatchPhases, Seen, phase, profiled
+from ..run.agreement import Standing
 from ..run.batch_loop import BatchLoop
 from ..run.program import AttemptOutcome, BatchInfo, Program, failure_of, topology_error
 from ..run.program import outcome as outcome_of
@@ -128,9 +129,7 @@ class SparkComponent:
 
     def _run(self, coordination: Coordination, nobody: Coordination) -> None:
         self.loop = BatchLoop(self.program, coordination, self.running, self.run_id)
-        standing = self.checkpoint.standing(self.program)
-        at = self.loop.open(standing).txid  # before Spark writes anything
-        self.checkpoint.take()
+        standing, at = self._opened()  # before Spark writes anything
         # counted as of the standing: an older driver may still commit until it notices this one
         self.base = at - (0 if standing.record is None else standing.committed - standing.record["base"])
         self.planner = BatchPlanner(self.program, coordination, self.base, at, self.running.stopping)
@@ -150,6 +149,30 @@ class SparkComponent:
         self._wake.set()
         watcher.join()
         self._raise(ended_by)
+
+    def _opened(self) -> tuple[Standing, int]:
+        """Takes the checkpoint and opens the states; returns what it says, and the last committed txid. A start that is
+        refused changes nothing, unless an older driver goes on meanwhile: then the checkpoint must be taken from it to
+        compare. After that the older one can only end the batch in its hands."""
+        standing = self.checkpoint.standing(self.program)
+        try:
+            self.loop.examine(standing)
+        except LineageError:
+            if not self._has_moved(standing):
+                raise
+        self.checkpoint.take()
+        while True:
+            standing = self.checkpoint.standing(self.program)
+            try:
+                return standing, self.loop.open(standing).txid
+            except LineageError:
+                if not self._has_moved(standing):
+                    raise
+
+    def _has_moved(self, since: Standing) -> bool:
+        """Whether another driver has recorded something in the checkpoint."""
+        now = self.checkpoint.standing(self.program)
+        return (now.record, now.committed, now.begun) != (since.record, since.committed, since.begun)
 
     def _following(self) -> Following:
         """Made when this driver has the checkpoint: from now on an older one records no batch."""
