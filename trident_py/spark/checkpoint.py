@@ -181,8 +181,8 @@ class Checkpoint:
         return first_txid(batch, base, followed) - 1, self._place.exists(f"offsets/{batch}")
 
     def take(self) -> None:
-        """Called once by a driver that is about to open its states: see `Holding`. Corrects offsets that an older driver has
-        written too late."""
+        """Called once by a driver that is about to open its states: see `Holding`. Corrects offsets that an older
+        driver has written too late."""
         newest = self._holding.take()
         self.following.take(self._holding.driver)
         if not self._place.renames:
