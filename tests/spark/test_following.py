@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import time
@@ -48,6 +49,24 @@ def test_small_batches_share_a_micro_batch(spark_cluster: Cluster, tmp_path: Pat
     assert micro_batches(tmp_path) == [1]
     assert places(running) == dict.fromkeys(range(1, 10), HERE)
     assert counts == {0: 6, 1: 6, 2: 6}
+
+
+def test_spark_has_its_turn_when_the_time_is_over_though_more_is_there(spark_cluster: Cluster, tmp_path: Path) -> None:
+    def slow(value: Any) -> list[Any]:
+        time.sleep(0.03)
+        return [value]
+
+    feeder, topology = FeederBatchSpout(Fields("value")), TridentTopology()
+    topology.newStream("in", feeder).each("value", slow, Fields("same"))
+    for n in range(20):
+        feeder.feed([[n]], wait=False)
+    feeder.close()
+    conf = inline(10) | {Config.TOPOLOGY_INLINE_FOLLOW_MILLIS: 200}
+    running = spark_cluster(str(tmp_path)).submitTopology("slow", conf, topology.build())
+    assert running.awaitTermination(200)
+    assert set(places(running).values()) == {HERE}
+    firsts = micro_batches(tmp_path)
+    assert len(firsts) >= 3 and all(1 < later - earlier < 8 for earlier, later in itertools.pairwise(firsts))
 
 
 def test_each_has_a_micro_batch_of_its_own_if_none_may_follow(spark_cluster: Cluster, tmp_path: Path) -> None:

@@ -85,7 +85,9 @@ class Following:
 
     def _follows(self, txid: int, until: float) -> bool:
         """Whether another batch follows."""
-        return self._seconds > 0 and self._inline.ran_last and self._planner.awaits(txid, until)
+        if not self._inline.ran_last or time.monotonic() >= until:
+            return False
+        return self._planner.awaits(txid, until)
 
     def _begun(self, txid: int, metadata: dict) -> None:
         """Records what an attempt will emit. Spark has done that for the first batch."""
