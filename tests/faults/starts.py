@@ -29,7 +29,7 @@ from .worlds import TOPOLOGY, World
 
 STATES = ("opaque", "batch")
 STEPS = (
-    "open opaque", "open batched", "keep component", "keep decided", "keep given", "keep driver", "query", "batch",
+    "keep driver", "open opaque", "open batched", "keep component", "keep decided", "keep given", "query", "batch",
     "prepare opaque", "prepare batched", "keep readings", "tasks", "keep decided in a batch", "publish batched",
     "publish opaque", "over",
 )  # fmt: skip
