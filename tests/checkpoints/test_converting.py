@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from trident_py import Config, LocalCluster, TopologyError, TridentTopology
 from trident_py.checkpoints import converting
 from trident_py.checkpoints.converting import convert
-from trident_py.checkpoints.following import FollowingLog, KeptFollowingLog
+from trident_py.checkpoints.following import Followed, JournalFollowingLog
 from trident_py.checkpoints.kinds import LOCAL, SPARK, kind_of
 from trident_py.checkpoints.orders import ORDER, order_of_workers
 from trident_py.checkpoints.sparklogs import last_batch, metadata_of, write_logs
@@ -36,7 +36,6 @@ from .both import NAME, Order, build, checkpoints, exact, obey
 from .dying import killed_before
 
 KILLED = -signal.SIGKILL
-NONE = FollowingLog.copied(None, "")
 
 
 @dataclass(frozen=True)
@@ -143,9 +142,9 @@ def test_batches_that_followed_others_move_with_them(tmp_path: Path) -> None:
     shutil.rmtree(folder / "offsets")
     shutil.rmtree(folder / "commits")
     write_logs(folder, base=0, txid=2, metadata={}, begun={"any": 1})
-    log = KeptFollowingLog(folder)
-    log.over(2, 3, 4, before.metadata)
-    log.begun(2, 3, 5, before.begun)
+    log = JournalFollowingLog(folder)
+    log.over(Followed(2, 3, 4, before.metadata, None))
+    log.begun(Followed(2, 3, 4, before.metadata, before.begun))
     log.close()
     assert converting._read(folder) == before
     convert(checkpoints(tmp_path) / NAME, LOCAL)
@@ -157,11 +156,11 @@ def test_batches_that_followed_others_move_with_them(tmp_path: Path) -> None:
 def test_a_driver_that_has_a_batch_in_mind_writes_nothing_into_a_converted_checkpoint(tmp_path: Path) -> None:
     local(tmp_path, 2)
     convert(checkpoints(tmp_path) / NAME, SPARK)
-    older = KeptFollowingLog(component(tmp_path))
-    older.over(1, 2, 2, {})
+    older = JournalFollowingLog(component(tmp_path))
+    older.over(Followed(1, 2, 2, {}, None))
     convert(checkpoints(tmp_path) / NAME, LOCAL)
     with pytest.raises(ZombieError, match="was converted"):
-        older.begun(1, 2, 3, {})
+        older.begun(Followed(1, 2, 2, {}, {}))
     assert kind_of(component(tmp_path)) == LOCAL
 
 
@@ -194,7 +193,7 @@ def test_what_spark_finds_is_what_it_would_have_written(tmp_path: Path) -> None:
     assert [(offset["txid"], metadata_of(offset)) for offset in offsets] == [(2, content.metadata), (3, content.begun)]
     store = FileMetadataStore(folder / "trident")
     assert store.get("component", 0) == content.record
-    standing = Checkpoint(LocalFolder(folder), store, "", {}, NONE).standing(program(tmp_path))
+    standing = Checkpoint(LocalFolder(folder), store, "", {}, JournalFollowingLog(folder)).standing(program(tmp_path))
     store.close()
     assert (standing.committed, standing.begun, standing.lineage) == (2, True, content.record["lineage"])
 
@@ -206,11 +205,12 @@ def test_a_start_on_the_other_clusters_checkpoint_is_refused_with_the_command(tm
     local(tmp_path, 2)
     folder = component(tmp_path)
     command = rf"`trident checkpoint convert {checkpoints(tmp_path)}/{NAME} --to"
-    spark = Checkpoint(LocalFolder(folder), FileMetadataStore(folder / "elsewhere"), "", {}, NONE)
+    elsewhere = folder / "elsewhere"
+    spark = Checkpoint(LocalFolder(folder), FileMetadataStore(elsewhere), "", {}, JournalFollowingLog(elsewhere))
     with pytest.raises(LineageError, match=rf"written by a run on LocalCluster \(--local\).*{command} spark`"):
         spark.standing(program(tmp_path))
     spark.close()
-    shutil.rmtree(folder / "elsewhere")
+    shutil.rmtree(elsewhere)
     convert(checkpoints(tmp_path) / NAME, SPARK)
     before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     with pytest.raises(LineageError, match=rf"written by a run on Spark.*{command} local`"):
@@ -260,7 +260,7 @@ def test_a_driver_that_wakes_up_after_the_conversion_writes_nothing(tmp_path: Pa
         older.put("begun", 3, {})
     assert kind_of(component(tmp_path)) == SPARK
     store = FileMetadataStore(component(tmp_path) / "trident")
-    spark = Checkpoint(LocalFolder(component(tmp_path)), store, "", {}, NONE)
+    spark = Checkpoint(LocalFolder(component(tmp_path)), store, "", {}, JournalFollowingLog(component(tmp_path)))
     spark.standing(program(tmp_path))
     spark.take()
     spark.close()

@@ -9,16 +9,35 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from linked_files import LinkedFiles
 
 from trident_py.checkpoints.converting import _reached
-from trident_py.checkpoints.following import FILE, Followed, FollowingLog, KeptFollowingLog, first_txid
+from trident_py.checkpoints.following import (
+    FILE,
+    Followed,
+    FollowingLog,
+    JournalFollowingLog,
+    VersionedFollowingLog,
+    copied_journal,
+    first_txid,
+)
 from trident_py.checkpoints.sparklogs import last_batch, offset_of
 from trident_py.errors import LineageError, SpoutError, ZombieError
+from trident_py.spouts.versions import VersionedMetadataStore
 
 BASE = 7
 SIZES = list(product((0, 1, 2), repeat=3))
 """How many batches follow the first one, in each of three micro-batches."""
 DRIVER = {"host": "mill", "pid": 4711, "id": "x"}
+Log = Callable[[Path], FollowingLog]
+
+
+def linked(folder: Path) -> VersionedFollowingLog:
+    """The log as it is in HDFS and S3."""
+    return VersionedFollowingLog(VersionedMetadataStore(LinkedFiles(folder / "trident")), str(folder))
+
+
+LOGS = pytest.mark.parametrize("log", [JournalFollowingLog, linked], ids=["journal", "versions"])
 
 
 def metadata(txid: int) -> dict:
@@ -33,51 +52,60 @@ def write(folder: Path, name: str, text: str) -> None:
 class History:
     """What a driver does, step by step, and how far it really is: ``over``, and whether the next batch has begun."""
 
-    def __init__(self, folder: Path, sizes: tuple[int, ...]) -> None:
+    def __init__(self, folder: Path, sizes: tuple[int, ...], log: Log) -> None:
         self.folder, self.sizes = folder, sizes
-        self.log = KeptFollowingLog(folder)
+        self.log = log(folder)
         self.log.take(DRIVER)
         self.over, self.begun = BASE, False
-        self.durable = (folder / FILE).read_bytes()
+        self.durable = b""
+        self.is_safe()
 
-    def steps(self) -> Iterator[None]:
+    def is_safe(self) -> None:
+        """What a journal has now outlasts a power loss."""
+        if (self.folder / FILE).exists():
+            self.durable = (self.folder / FILE).read_bytes()
+
+    def steps(self) -> Iterator[str]:
         """Pauses behind each step: a driver may die there."""
         for number, followers in enumerate(self.sizes):
             first = self.over + 1
             head = f"v1\n{{}}\n{json.dumps(offset_of(first, metadata(first)))}"
             write(self.folder, f"offsets/{number}", head)
             self.begun = True
-            yield
+            yield "logged"
             for txid in range(first, first + followers + 1):
                 if txid > first:
-                    self.log.begun(number, first, txid, metadata(txid))
-                    self.durable = (self.folder / FILE).read_bytes()
+                    self.log.begun(Followed(number, first, txid - 1, metadata(txid - 1), metadata(txid)))
+                    self.is_safe()
                     self.begun = True
-                    yield
+                    yield "begun"
                 self.over, self.begun = txid, False
-                yield  # states have it, the log does not
-                self.log.over(number, first, txid, metadata(txid))
-                yield
+                yield "states have it, the log does not"
+                now = Followed(number, first, txid, metadata(txid), None)
+                self.log.over(now)
+                yield "over"
+            self.log.ended(now)
+            yield "ended"
             write(self.folder, f"commits/{number}", "v1\n{}")
-            yield
+            yield "committed"
 
 
-def dies_after(folder: Path, sizes: tuple[int, ...], steps: int) -> History | None:
-    """A driver that has ended after so many steps; None if there are fewer."""
-    history = History(folder, sizes)
-    for number, _ in enumerate(history.steps(), 1):
+def dies_after(folder: Path, sizes: tuple[int, ...], log: Log, steps: int) -> tuple[History, str] | None:
+    """A driver that has ended after so many steps, and the last of them; None if there are fewer."""
+    history = History(folder, sizes, log)
+    for number, step in enumerate(history.steps(), 1):
         if number == steps:
             history.log.close()
-            return history
+            return history, step
     history.log.close()
     return None
 
 
-def deaths(tmp_path: Path) -> Iterator[History]:
+def deaths(tmp_path: Path, log: Log) -> Iterator[tuple[History, str]]:
     for sizes in SIZES:
         steps = 1
-        while (history := dies_after(tmp_path / "c", sizes, steps)) is not None:
-            yield history
+        while (died := dies_after(tmp_path / "c", sizes, log, steps)) is not None:
+            yield died
             shutil.rmtree(tmp_path / "c")
             steps += 1
         shutil.rmtree(tmp_path / "c")
@@ -88,19 +116,21 @@ def killed(history: History) -> None:
 
 
 def power_lost(history: History) -> None:
-    """Nothing of the journal is there that was not synced."""
-    (history.folder / FILE).write_bytes(history.durable)
+    """Nothing of the journal is there that was not synced. (HDFS and S3 have synced what they have answered.)"""
+    if (history.folder / FILE).exists():
+        (history.folder / FILE).write_bytes(history.durable)
 
 
+@LOGS
 @pytest.mark.parametrize("happened", [killed, power_lost])
 def test_a_driver_that_dies_anywhere_leaves_what_is_over_and_what_has_begun(
-    tmp_path: Path, happened: Callable[[History], None]
+    tmp_path: Path, happened: Callable[[History], None], log: Log
 ) -> None:
     """A batch whose end was not recorded is repeated as it was. Where Spark has the end, it is over."""
     seen = 0
-    for history in deaths(tmp_path):
+    for history, _ in deaths(tmp_path, log):
         happened(history)
-        txid, last, begun = _reached(history.folder, BASE)
+        txid, last, begun = _reached(history.folder, BASE, log(history.folder))
         repeated = history.over - txid
         assert repeated in (0, 1)
         if repeated:
@@ -112,12 +142,13 @@ def test_a_driver_that_dies_anywhere_leaves_what_is_over_and_what_has_begun(
     assert seen > 300
 
 
-def test_the_next_micro_batch_has_the_txid_behind_all_that_came_before(tmp_path: Path) -> None:
-    for history in deaths(tmp_path):
+@LOGS
+def test_the_next_micro_batch_has_the_txid_behind_all_that_came_before(tmp_path: Path, log: Log) -> None:
+    for history, _ in deaths(tmp_path, log):
         committed = last_batch(history.folder)
-        log = KeptFollowingLog(history.folder)
-        followed = log.read(committed)
-        log.close()
+        again = log(history.folder)
+        followed = again.read(committed)
+        again.close()
         done = -1 if committed is None else committed
         if followed is None or followed.micro_batch <= done:
             assert first_txid(done + 1, BASE, followed) == BASE + done + 2 + sum(history.sizes[: done + 1])
@@ -126,42 +157,102 @@ def test_the_next_micro_batch_has_the_txid_behind_all_that_came_before(tmp_path:
             assert first_txid(done + 2, BASE, followed) == followed.txid + 1  # once Spark has committed it
 
 
+@LOGS
+def test_a_micro_batch_that_the_older_driver_commits_after_the_newer_one_has_read_shifts_no_txid(
+    tmp_path: Path, log: Log
+) -> None:
+    """It had its last batch behind it when the newer one took the checkpoint; only Spark had not heard of it."""
+    seen = 0
+    for history, step in deaths(tmp_path, log):
+        if step == "ended":
+            newer, committed = log(history.folder), last_batch(history.folder)
+            newer.take({**DRIVER, "pid": 4712})
+            followed = newer.read(committed)
+            newer.close()
+            number = 0 if committed is None else committed + 1  # what Spark finds committed when it begins
+            assert first_txid(number + 1, BASE, followed) == history.over + 1
+            seen += 1
+    assert seen == 3 * len(SIZES)
+
+
 def test_micro_batches_of_one_batch_are_counted_on_behind_those_of_several() -> None:
     followed = Followed(3, 5, 8, {}, None)
     assert [first_txid(number, 0, followed) for number in (3, 4, 6)] == [5, 9, 11]
     assert [first_txid(number, 10, None) for number in (0, 4)] == [11, 15]
 
 
-def test_a_log_that_is_ahead_of_sparks_was_restored_from_another_copy(tmp_path: Path) -> None:
-    log = KeptFollowingLog(tmp_path)
-    log.over(4, 5, 5, {})
-    assert log.read(3) == Followed(4, 5, 5, {}, None)
-    with pytest.raises(LineageError, match=r"restored in parts: .*journal tells of batch 4, Spark's logs end with 2"):
-        log.read(2)
-    log.close()
+@LOGS
+def test_a_log_that_is_ahead_of_sparks_was_restored_from_another_copy(tmp_path: Path, log: Log) -> None:
+    ahead, now = log(tmp_path), Followed(4, 5, 6, {}, None)
+    ahead.take(DRIVER)
+    ahead.over(now)
+    ahead.ended(now)
+    assert ahead.read(3) == now
+    with pytest.raises(LineageError, match=r"restored in parts: .* tells of batch 4, Spark's logs end with 2"):
+        ahead.read(2)
+    ahead.close()
 
 
-def test_an_older_driver_writes_nothing_after_a_newer_one_has_taken_the_log(tmp_path: Path) -> None:
-    older, newer = KeptFollowingLog(tmp_path), KeptFollowingLog(tmp_path)
+@LOGS
+def test_an_older_driver_writes_nothing_after_a_newer_one_has_taken_the_log(tmp_path: Path, log: Log) -> None:
+    older, newer = log(tmp_path), log(tmp_path)
     older.take({**DRIVER, "pid": 1})
-    older.over(0, 1, 1, {})
+    has = Followed(0, 1, 2, {}, {"in": 3})
+    older.over(has._replace(begun=None))
+    older.begun(has)
     newer.take(DRIVER)
-    for write in (older.begun, older.over):
-        with pytest.raises(ZombieError, match="process 4711 on host mill has taken it over"):
-            write(0, 1, 2, {})
-    assert newer.read(None) == Followed(0, 1, 1, {}, None)
+    refused = r"process 4711 on host mill has taken it over|it has changed .*/followed/"
+    for write in (older.begun, older.ended if log is linked else older.over):
+        with pytest.raises(ZombieError, match=refused):
+            write(Followed(0, 1, 3, {"in": 3}, None))
+    assert newer.read(None) == has
+    newer.over(Followed(0, 1, 3, {"in": 3}, None))
+    newer.begun(Followed(0, 1, 3, {"in": 3}, {"in": 4}))
+    assert newer.read(None) == Followed(0, 1, 3, {"in": 3}, {"in": 4})
     older.close()
     newer.close()
 
 
-def test_a_copied_log_is_read_and_a_damaged_one_is_told(tmp_path: Path) -> None:
-    log = KeptFollowingLog(tmp_path)
-    log.over(0, 1, 1, {"in": 1})
-    log.begun(0, 1, 2, {"in": 2})
+@LOGS
+def test_what_another_driver_has_written_is_read_until_the_log_is_taken(tmp_path: Path, log: Log) -> None:
+    older, newer = log(tmp_path), log(tmp_path)
+    older.take({**DRIVER, "pid": 1})
+    for txid in (2, 3):
+        now = Followed(0, 1, txid, {}, None)
+        older.over(now)
+        older.ended(now)
+        assert newer.read(None) == now
+    older.close()
+    newer.close()
+
+
+def test_batches_that_follow_make_one_file_each_and_leave_one(tmp_path: Path) -> None:
+    log, files = linked(tmp_path), LinkedFiles(tmp_path / "trident")
+    log.take(DRIVER)
+    for txid in range(1, 30):
+        log.over(Followed(0, 1, txid, {}, None))
+        log.begun(Followed(0, 1, txid, {}, {}))
+        log.begun(Followed(0, 1, txid, {}, {}))  # another attempt
+    log.ended(Followed(0, 1, 30, {}, None))
+    log.ended(Followed(1, 31, 31, {}, None))  # nothing followed
+    assert files.names("followed") == ["31.json"]  # with the one that took it
+
+
+def test_a_journal_that_was_copied_into_hdfs_or_s3_is_read_until_a_batch_follows_there(tmp_path: Path) -> None:
+    log = JournalFollowingLog(tmp_path)
+    last = Followed(0, 1, 1, {"in": 1}, {"in": 2})
+    log.over(last._replace(begun=None))
+    log.begun(last)
     log.close()
     text = (tmp_path / FILE).read_text()
-    copied = FollowingLog.copied(text, "hdfs://far/journal")
-    assert copied.read(None) == Followed(0, 1, 1, {"in": 1}, {"in": 2})
-    assert FollowingLog.copied(None, "").read(None) is None
-    with pytest.raises(SpoutError, match="hdfs://far/journal is damaged"):
-        FollowingLog.copied(text[3:], "hdfs://far/journal")
+    store = VersionedMetadataStore(LinkedFiles(tmp_path / "trident"))
+    copied = VersionedFollowingLog(store, "hdfs://far", text)
+    assert copied.read(None) == last
+    copied.take(DRIVER)
+    assert copied.read(None) == last
+    now = Followed(0, 1, 2, {"in": 2}, {"in": 3})
+    copied.begun(now)
+    assert copied.read(None) == VersionedFollowingLog(store, "hdfs://far", text).read(None) == now
+    assert copied_journal(None, "") is None
+    with pytest.raises(SpoutError, match="hdfs://far/trident/following/journal is damaged"):
+        copied_journal(text[3:], "hdfs://far")

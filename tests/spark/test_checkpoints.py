@@ -37,8 +37,8 @@ def test_a_topology_goes_on_from_a_checkpoint_that_is_on_no_machine(
     checkpoint = checkpoint_of(spark, remote.uri, NAME, "numbers")
     assert checkpoint.last_batch() == 4
     own = HadoopFolder(spark, f"{checkpoint.where}/trident")
-    assert sorted(own.names()) == ["component", "driver", "given"]
-    assert [len(own.names(path)) for path in own.names()] == [1, 1, 1]  # what is old is deleted
+    assert sorted(own.names()) == ["component", "driver", "followed", "given"]
+    assert [len(own.names(path)) for path in own.names()] == [1, 1, 1, 1]  # what is old is deleted
 
 
 def test_a_second_driver_takes_a_checkpoint_over_and_the_first_is_told(

@@ -1,50 +1,15 @@
 """Metadata stores: small, JSON, durable."""
 
-import os
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
+from linked_files import LinkedFiles
 
 from trident_py.errors import SpoutError, ZombieError
 from trident_py.spouts import FileMetadataStore, MemoryMetadataStore
 from trident_py.spouts.journal import JournalMetadataStore
 from trident_py.spouts.versions import VersionedMetadataStore
-
-
-class LinkedFiles:
-    """A folder of this machine that makes a file as HDFS and S3 do: not if it exists."""
-
-    def __init__(self, folder):
-        self.where = str(folder)
-        self.folder = Path(folder)
-
-    def names(self, folder=""):
-        return [file.name for file in (self.folder / folder).glob("[!.]*")]
-
-    def read(self, name):
-        try:
-            return (self.folder / name).read_text()
-        except FileNotFoundError:
-            return None
-
-    def create(self, name, text):
-        file = self.folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        scratch = file.parent / f".{uuid.uuid4().hex}"
-        scratch.write_text(text)
-        try:
-            os.link(scratch, file)
-        except FileExistsError:
-            return False
-        finally:
-            scratch.unlink()
-        return True
-
-    def delete(self, name):
-        (self.folder / name).unlink(missing_ok=True)
 
 
 def in_hadoop(kind, request):

@@ -18,7 +18,7 @@ from ..errors import LineageError
 from ..run.opening import SETTLED
 from ..spouts.journal import JOURNAL, JournalMetadataStore, write_journal
 from ..spouts.metadata import DRIVER, FileMetadataStore, SharedMetadataStore, occupied, sync_folder
-from .following import FILE, KeptFollowingLog, first_txid
+from .following import FILE, FollowingLog, JournalFollowingLog, first_txid
 from .holding import Holding
 from .kinds import CLUSTERS, LOCAL, NEW, SPARKS, kind_of
 from .local import BATCHES, BEGUN
@@ -111,7 +111,7 @@ def _take(folder: Path) -> None:
     holding.take()
     store.close()
     if (folder / FILE).exists():
-        following = KeptFollowingLog(folder)
+        following = JournalFollowingLog(folder)
         following.take(holding.driver)
         following.close()
 
@@ -149,7 +149,8 @@ def _read_spark(folder: Path) -> Content:
     store = FileMetadataStore(folder / "trident")
     entries = {path: store.entries(path) for path in store.paths("")}
     record = _record(folder, entries)
-    txid, metadata, begun = _reached(folder, record["base"])
+    following = JournalFollowingLog(folder) if (folder / FILE).exists() else None
+    txid, metadata, begun = _reached(folder, record["base"], following)
     if begun == {}:
         raise LineageError(
             f"the checkpoint {folder} cannot be converted now: its first batch is an empty one, and has only begun. "
@@ -159,13 +160,12 @@ def _read_spark(folder: Path) -> Content:
     return Content(record, txid, metadata, begun, order, _without(entries, OF_SPARK))
 
 
-def _reached(folder: Path, base: int) -> tuple[int, dict | None, dict | None]:
+def _reached(folder: Path, base: int, following: FollowingLog | None) -> tuple[int, dict | None, dict | None]:
     """The last txid that is over in a checkpoint of Spark, its metadata, and those of the next one."""
     last, followed = last_batch(folder), None
-    if (folder / FILE).exists():
-        log = KeptFollowingLog(folder)
-        followed = log.read(last)
-        log.close()
+    if following is not None:
+        followed = following.read(last)
+        following.close()
     batch = 0 if last is None else last + 1
     if followed is not None and followed.micro_batch == batch:
         return followed.txid, followed.metadata, followed.begun

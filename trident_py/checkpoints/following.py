@@ -1,22 +1,25 @@
-"""The batches that follow another one in the same micro-batch of Spark (`trident_py.spark.following`), in a journal.
+"""The batches that follow another one in the same micro-batch of Spark (`trident_py.spark.following`), in a log.
 
 Spark's offset log knows the first batch of a micro-batch, and its commit log that the micro-batch is over. In between,
 this log says which batch is over and which has begun, with their metadata: what the journal of `LocalCluster` says of
-all its batches. Only where a checkpoint is in a local folder may batches follow.
+all its batches. In a local folder it is such a journal; in HDFS and S3 it is a small file for each batch that follows.
 """
 
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import LineageError
 from ..spouts.journal import JOURNAL, JournalMetadataStore, entries_of
 from ..spouts.metadata import DRIVER, MemoryMetadataStore
+from ..spouts.versions import VersionedMetadataStore
 
 FOLDER = "following"  # in the folder 'trident' of the checkpoint
 FILE = f"trident/{FOLDER}/{JOURNAL}"
+FOLLOWED = "followed"  # the path of the log in HDFS and S3, in the checkpoint's store
 BEGUN, OVER = "begun", "over"
 
 
@@ -31,81 +34,157 @@ class Followed(NamedTuple):
     begun: dict | None
 
 
-class FollowingLog:
-    """The log of a checkpoint that is in no local folder: what a copied one brought. Nothing is added to it."""
+class FollowingLog(ABC):
+    """The log of one component's checkpoint. Called by its driver. ``where`` names the checkpoint in messages.
 
-    may_follow = False
+    What is written after another driver's `take` raises ZombieError.
+    """
 
-    def __init__(self, store: MemoryMetadataStore, where: str) -> None:
-        self._store = store
+    def __init__(self, where: str) -> None:
         self._where = where
 
-    @classmethod
-    def copied(cls, text: str | None, where: str) -> FollowingLog:
-        """``text``: the journal's, if there is one."""
-        store = MemoryMetadataStore()
-        for path, values in entries_of((text or "").encode(), where).items():
-            for txid, value in values.items():
-                store.put(path, txid, value)
-        return cls(store, where)
-
+    @abstractmethod
     def take(self, driver: dict[str, Any]) -> None:
         """From now on an older driver writes nothing more here, so what is read after it stays as it is."""
 
-    def begun(self, micro_batch: int, first: int, txid: int, metadata: dict) -> None:
-        """Called before a following batch is emitted. Durable when it returns, with everything before it."""
-        record = {"batch": micro_batch, "first": first, "txid": txid, "metadata": metadata}
-        if self._store.get(BEGUN, txid) != record:
-            self._store.put(BEGUN, txid, record)
-            self._store.cleanup_before(BEGUN, txid)
+    @abstractmethod
+    def begun(self, now: Followed) -> None:
+        """Called before a following batch is emitted: ``now.begun``. Durable when it returns, with all before it."""
 
-    def over(self, micro_batch: int, first: int, txid: int, metadata: dict) -> None:
-        """Called after a batch. Durable with the next `begun`: without it, the batch is repeated as it was."""
-        self._store.note(OVER, txid, {"batch": micro_batch, "first": first, "txid": txid, "metadata": metadata})
-        self._store.cleanup_before(OVER, txid)
+    @abstractmethod
+    def over(self, now: Followed) -> None:
+        """Called after a batch. Durable with the next `begun` or `ended`: without it, the batch is repeated as it was.
+        """
+
+    @abstractmethod
+    def ended(self, now: Followed) -> None:
+        """Called when no batch follows any more, before Spark commits the micro-batch."""
 
     def read(self, committed: int | None) -> Followed | None:
         """What is known of the newest micro-batch that is in the log. ``committed``: the last one in Spark's commit
         log; what had begun in it is over. Raises LineageError if the log is ahead of Spark's."""
-        last, done = self._store.previous(OVER, sys.maxsize), -1 if committed is None else committed
+        last, done = self._newest(), -1 if committed is None else committed
         if last is None:
             return None
-        begun = self._store.get(BEGUN, last["txid"] + 1)
-        if begun is not None and begun["batch"] <= done:
-            last, begun = begun, None
-        if last["batch"] > done + 1:
+        if last.begun is not None and last.micro_batch <= done:
+            last = last._replace(txid=last.txid + 1, metadata=last.begun, begun=None)
+        if last.micro_batch > done + 1:
             raise LineageError(
-                f"the checkpoint {self._where} was restored in parts: {FILE} tells of batch {last['batch']}, Spark's "
-                f"logs end with {done}. Restore all of it from one copy"
+                f"the checkpoint {self._where} was restored in parts: the log of batches that follow tells of batch "
+                f"{last.micro_batch}, Spark's logs end with {done}. Restore all of it from one copy"
             )
-        now = None if begun is None else begun["metadata"]
-        return Followed(last["batch"], last["first"], last["txid"], last["metadata"], now)
+        return last
 
+    @abstractmethod
     def close(self) -> None:
         """Called when the component ends."""
 
+    @abstractmethod
+    def _newest(self) -> Followed | None:
+        """The last record."""
 
-class KeptFollowingLog(FollowingLog):
-    """The log in a local folder. Raises ZombieError for a write after another driver's."""
 
-    may_follow = True
+class JournalFollowingLog(FollowingLog):
+    """The log in a local folder: one line more for each batch that follows, and one for its end."""
 
     def __init__(self, checkpoint: Path) -> None:
+        super().__init__(str(checkpoint))
         self._journal = JournalMetadataStore((checkpoint / FILE).parent)
         self._taken = False
-        super().__init__(self._journal, str(checkpoint))
-
-    def read(self, committed: int | None) -> Followed | None:
-        if not self._taken:  # after that, what another driver writes must not count as read
-            self._journal.reread("")
-        return super().read(committed)
 
     def take(self, driver: dict[str, Any]) -> None:
         self._journal.seize(DRIVER, lambda entries: (0, {"driver": driver}))
         self._taken = True
 
+    def begun(self, now: Followed) -> None:
+        txid = now.txid + 1
+        record = {"batch": now.micro_batch, "first": now.first, "txid": txid, "metadata": now.begun}
+        if self._journal.get(BEGUN, txid) != record:
+            self._journal.put(BEGUN, txid, record)
+            self._journal.cleanup_before(BEGUN, txid)
+
+    def over(self, now: Followed) -> None:
+        record = {"batch": now.micro_batch, "first": now.first, "txid": now.txid, "metadata": now.metadata}
+        self._journal.note(OVER, now.txid, record)
+        self._journal.cleanup_before(OVER, now.txid)
+
+    def ended(self, now: Followed) -> None:
+        """Nothing: `over` has written it, and what a power loss takes of it is over when Spark has committed."""
+
     def close(self) -> None:
         self._journal.close()
+
+    def _newest(self) -> Followed | None:
+        if not self._taken:  # after that, what another driver writes must not count as read
+            self._journal.reread("")
+        return _of_journal(self._journal)
+
+
+class VersionedFollowingLog(FollowingLog):
+    """The log in HDFS or S3, in the checkpoint's ``store``: one file for each batch that follows, and one more for a
+    micro-batch that had such. The end of a batch is in the file of the next.
+
+    ``copied``: the text of the journal, if the checkpoint was copied from a local folder.
+    """
+
+    def __init__(self, store: VersionedMetadataStore, where: str, copied: str | None = None) -> None:
+        super().__init__(where)
+        self._store = store
+        self._copied = copied
+        self._taken = False
+
+    def take(self, driver: dict[str, Any]) -> None:
+        def taken(entries: dict[int, Any]) -> tuple[int, Any]:
+            txid = max(entries, default=0)
+            return txid, {**entries.get(txid, {}), "driver": driver}
+
+        self._store.seize(FOLLOWED, taken)
+        self._taken = True
+
+    def begun(self, now: Followed) -> None:
+        self._put(now)
+
+    def over(self, now: Followed) -> None:
+        """Nothing: the next file has it."""
+
+    def ended(self, now: Followed) -> None:
+        """Without it, a driver that has taken the checkpoint in the meantime would not know of the last batch, which
+        Spark might commit after that."""
+        if now.txid > now.first:
+            self._put(now)
+
+    def close(self) -> None:
+        """Nothing: the store is the checkpoint's."""
+
+    def _put(self, now: Followed) -> None:
+        if self._newest() != now:
+            self._store.put(FOLLOWED, now.txid, now._asdict())
+            self._store.cleanup_before(FOLLOWED, now.txid)
+
+    def _newest(self) -> Followed | None:
+        if not self._taken:
+            self._store.reread(FOLLOWED)
+        record = self._store.previous(FOLLOWED, sys.maxsize) or {}
+        if "first" in record:
+            return Followed(*(record[name] for name in Followed._fields))
+        return copied_journal(self._copied, self._where)
+
+
+def copied_journal(text: str | None, where: str) -> Followed | None:
+    """What a copied journal says last; None without one. Raises SpoutError if it is damaged."""
+    store = MemoryMetadataStore()
+    for path, values in entries_of((text or "").encode(), f"{where}/{FILE}").items():
+        for txid, value in values.items():
+            store.put(path, txid, value)
+    return _of_journal(store)
+
+
+def _of_journal(store: MemoryMetadataStore) -> Followed | None:
+    last = store.previous(OVER, sys.maxsize)
+    if last is None:
+        return None
+    begun = store.get(BEGUN, last["txid"] + 1)
+    return Followed(last["batch"], last["first"], last["txid"], last["metadata"], begun and begun["metadata"])
 
 
 def first_txid(micro_batch: int, base: int, followed: Followed | None) -> int:

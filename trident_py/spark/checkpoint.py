@@ -2,7 +2,8 @@
 
     <checkpoints>/<topology name>/<component>/          metadata, offsets, commits (Spark's)
     <checkpoints>/<topology name>/<component>/trident/  lineage and txid base, spout metadata that came with a commit
-                                                        following/: batches that shared a micro-batch of Spark
+                                                        following/, or followed/ in HDFS and S3: batches that shared
+                                                        a micro-batch of Spark
 
 The second is inside the first, so that a checkpoint is copied, moved and deleted as one folder. Only the driver reads
 and writes it.
@@ -18,7 +19,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from ..checkpoints.following import FILE, FollowingLog, KeptFollowingLog, first_txid
+from ..checkpoints.following import FILE, Followed, FollowingLog, JournalFollowingLog, VersionedFollowingLog, first_txid
 from ..checkpoints.holding import Holding
 from ..checkpoints.kinds import LOCAL, inside, other_kind
 from ..checkpoints.orders import ORDER, order_of_workers, seeded
@@ -85,7 +86,7 @@ def checkpoint_of(spark: SparkSession, root: str, topology: str, component: str)
     if (local := local_folder(root)) is not None:
         folder = Path(local).absolute() / name
         store = FileMetadataStore(folder / "trident")
-        return Checkpoint(LocalFolder(folder), store, f"file://{folder}", LOCAL_CHECKPOINT, KeptFollowingLog(folder))
+        return Checkpoint(LocalFolder(folder), store, f"file://{folder}", LOCAL_CHECKPOINT, JournalFollowingLog(folder))
     place = HadoopFolder(spark, f"{root.rstrip('/')}/{name}")
     place.names()  # whether it can be read at all
     if not place.exclusive:
@@ -94,8 +95,8 @@ def checkpoint_of(spark: SparkSession, root: str, topology: str, component: str)
             "drivers that run on it at once may not notice each other. See to it that only one is started", place.where,
         )  # fmt: skip
     versioned = VersionedMetadataStore(HadoopFolder(spark, f"{place.where}/trident"))
-    copied = FollowingLog.copied(place.read(FILE), f"{place.where}/{FILE}")
-    return Checkpoint(place, versioned, place.where, place.query_settings, copied)
+    following = VersionedFollowingLog(versioned, place.where, place.read(FILE))
+    return Checkpoint(place, versioned, place.where, place.query_settings, following)
 
 
 def local_folder(root: str) -> str | None:
@@ -173,12 +174,22 @@ class Checkpoint:
 
     def _reached(self, base: int) -> tuple[int, bool]:
         """The last txid that is over, and whether the next one has begun."""
-        last = self.last_batch()
+        last, followed = self._read_logs()
         batch = 0 if last is None else last + 1
-        followed = self.following.read(last)
         if followed is not None and followed.micro_batch == batch:
             return followed.txid, followed.begun is not None
         return first_txid(batch, base, followed) - 1, self._place.exists(f"offsets/{batch}")
+
+    def _read_logs(self) -> tuple[int | None, Followed | None]:
+        """Both logs as of one moment: a driver at work may write between the two readings."""
+        last = self.last_batch()
+        while True:
+            try:
+                return last, self.following.read(last)
+            except LineageError:
+                before, last = last, self.last_batch()
+                if last == before:
+                    raise
 
     def take(self) -> None:
         """Called once by a driver that is about to open its states: see `Holding`. Corrects offsets that an older

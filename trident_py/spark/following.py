@@ -49,7 +49,7 @@ class Following:
         self._loop = loop
         self._planner = planner
         self._inline = inline
-        self._seconds = seconds if log.may_follow and inline.is_possible else 0.0
+        self._seconds = seconds if inline.is_possible else 0.0
         self._base = base
         self._last = log.read(committed)
         self._micro_batch, self._first = -1, 0
@@ -82,6 +82,8 @@ class Following:
             self._planner.check()
             self._planner.begun(last.txid + 1)
             self._over(last.txid + 1, self._loop.run(last.txid + 1, execute, last.metadata))
+        if last is not None:
+            self._log.ended(last)
 
     def _follows(self, txid: int, until: float) -> bool:
         """Whether another batch follows."""
@@ -91,10 +93,10 @@ class Following:
 
     def _begun(self, txid: int, metadata: dict) -> None:
         """Records what an attempt will emit. Spark has done that for the first batch."""
-        if txid > self._first:
-            self._log.begun(self._micro_batch, self._first, txid, metadata)
+        if txid > self._first and self._last is not None:
+            self._log.begun(self._last._replace(begun=metadata))
 
     def _over(self, txid: int, metadata: dict) -> None:
-        self._log.over(self._micro_batch, self._first, txid, metadata)
         self._last = Followed(self._micro_batch, self._first, txid, metadata, None)
+        self._log.over(self._last)
         self._planner.past(txid, metadata)
