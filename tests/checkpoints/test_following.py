@@ -21,8 +21,8 @@ from trident_py.checkpoints.following import (
     copied_journal,
     first_txid,
 )
-from trident_py.checkpoints.sparklogs import last_batch, offset_of
-from trident_py.errors import LineageError, SpoutError, ZombieError
+from trident_py.checkpoints.sparklogs import last_batch, offset_of, txid_of
+from trident_py.errors import SpoutError, ZombieError
 from trident_py.spouts.versions import VersionedMetadataStore
 
 BASE = 7
@@ -84,7 +84,8 @@ class History:
                 now = Followed(number, first, txid, metadata(txid), None)
                 self.log.over(now)
                 yield "over"
-            self.log.ended(now)
+            if followers:
+                self.log.ended(now)
             yield "ended"
             write(self.folder, f"commits/{number}", "v1\n{}")
             yield "committed"
@@ -109,6 +110,16 @@ def deaths(tmp_path: Path, log: Log) -> Iterator[tuple[History, str]]:
             shutil.rmtree(tmp_path / "c")
             steps += 1
         shutil.rmtree(tmp_path / "c")
+
+
+def found(folder: Path, log: Log) -> tuple[int, Followed | None]:
+    """What a newer driver reads: the last micro-batch that Spark has committed, and what followed."""
+    newer, committed = log(folder), last_batch(folder)
+    done = -1 if committed is None else committed
+    offsets = folder / "offsets" / str(done + 1)
+    followed = newer.read(committed, txid_of(offsets.read_text() if offsets.exists() else None))
+    newer.close()
+    return done, followed
 
 
 def killed(history: History) -> None:
@@ -145,11 +156,7 @@ def test_a_driver_that_dies_anywhere_leaves_what_is_over_and_what_has_begun(
 @LOGS
 def test_the_next_micro_batch_has_the_txid_behind_all_that_came_before(tmp_path: Path, log: Log) -> None:
     for history, _ in deaths(tmp_path, log):
-        committed = last_batch(history.folder)
-        again = log(history.folder)
-        followed = again.read(committed)
-        again.close()
-        done = -1 if committed is None else committed
+        done, followed = found(history.folder, log)
         if followed is None or followed.micro_batch <= done:
             assert first_txid(done + 1, BASE, followed) == BASE + done + 2 + sum(history.sizes[: done + 1])
         else:
@@ -165,12 +172,8 @@ def test_a_micro_batch_that_the_older_driver_commits_after_the_newer_one_has_rea
     seen = 0
     for history, step in deaths(tmp_path, log):
         if step == "ended":
-            newer, committed = log(history.folder), last_batch(history.folder)
-            newer.take({**DRIVER, "pid": 4712})
-            followed = newer.read(committed)
-            newer.close()
-            number = 0 if committed is None else committed + 1  # what Spark finds committed when it begins
-            assert first_txid(number + 1, BASE, followed) == history.over + 1
+            done, followed = found(history.folder, log)
+            assert first_txid(done + 2, BASE, followed) == history.over + 1  # Spark begins behind what it then finds
             seen += 1
     assert seen == 3 * len(SIZES)
 
@@ -181,16 +184,48 @@ def test_micro_batches_of_one_batch_are_counted_on_behind_those_of_several() -> 
     assert [first_txid(number, 10, None) for number in (0, 4)] == [11, 15]
 
 
+def test_what_spark_has_not_synced_may_be_lost_with_the_power(tmp_path: Path) -> None:
+    """Of Spark's logs any number of the last files: the journal still has all but the last batch."""
+    seen = 0
+    for history, _ in deaths(tmp_path, JournalFollowingLog):
+        files = sorted(history.folder.glob("[oc]*/*"), key=lambda file: (int(file.name), file.parent.name == "commits"))
+        for file in [*reversed(files)]:
+            file.unlink()
+            txid, last, begun = _reached(history.folder, BASE, JournalFollowingLog(history.folder))
+            if txid == BASE and begun is None:
+                continue  # it was Spark's offset alone that had the first batch
+            assert history.over - txid in (0, 1)
+            assert last == (metadata(txid) if txid > BASE else None)
+            done, followed = found(history.folder, JournalFollowingLog)
+            assert followed is not None
+            if followed.micro_batch == done + 1:
+                assert (history.folder / "offsets" / str(done + 1)).exists()
+            else:
+                assert first_txid(done + 1, BASE, followed) == txid + 1
+            seen += 1
+    assert seen > 1000
+
+
 @LOGS
-def test_a_log_that_is_ahead_of_sparks_was_restored_from_another_copy(tmp_path: Path, log: Log) -> None:
-    ahead, now = log(tmp_path), Followed(4, 5, 6, {}, None)
-    ahead.take(DRIVER)
-    ahead.over(now)
-    ahead.ended(now)
-    assert ahead.read(3) == now
-    with pytest.raises(LineageError, match=r"restored in parts: .* tells of batch 4, Spark's logs end with 2"):
-        ahead.read(2)
-    ahead.close()
+def test_a_replay_with_other_metadata_than_spark_has_logged_is_what_counts(tmp_path: Path, log: Log) -> None:
+    """The first batch of a micro-batch, killed behind each step."""
+    one, other = log(tmp_path), {"other": 8}
+    one.take(DRIVER)
+    for number, txid, last in ((0, 8, None), (1, 9, other)):
+        write(tmp_path, f"offsets/{number}", f"v1\n{{}}\n{json.dumps(offset_of(txid, metadata(txid)))}")
+        before = Followed(number, txid, txid - 1, last or {}, other)
+        one.begun(before)
+        assert found(tmp_path, log) == (number - 1, before._replace(micro_batch=number - 1))
+        assert first_txid(number, BASE, found(tmp_path, log)[1]) == txid
+        assert _reached(tmp_path, BASE, log(tmp_path)) == (txid - 1, last, other)
+        first = Followed(number, txid, txid, other, None)
+        one.over(first)
+        one.ended(first)
+        assert found(tmp_path, log) == (number - 1, first)
+        write(tmp_path, f"commits/{number}", "v1\n{}")
+        assert found(tmp_path, log) == (number, first)
+        assert _reached(tmp_path, BASE, log(tmp_path)) == (txid, other, None)
+    one.close()
 
 
 @LOGS
@@ -201,14 +236,15 @@ def test_an_older_driver_writes_nothing_after_a_newer_one_has_taken_the_log(tmp_
     older.over(has._replace(begun=None))
     older.begun(has)
     newer.take(DRIVER)
+    offset = 1  # the first txid, in Spark's log
     refused = r"process 4711 on host mill has taken it over|it has changed .*/followed/"
     for write in (older.begun, older.ended if log is linked else older.over):
         with pytest.raises(ZombieError, match=refused):
             write(Followed(0, 1, 3, {"in": 3}, None))
-    assert newer.read(None) == has
+    assert newer.read(None, offset) == has
     newer.over(Followed(0, 1, 3, {"in": 3}, None))
     newer.begun(Followed(0, 1, 3, {"in": 3}, {"in": 4}))
-    assert newer.read(None) == Followed(0, 1, 3, {"in": 3}, {"in": 4})
+    assert newer.read(None, offset) == Followed(0, 1, 3, {"in": 3}, {"in": 4})
     older.close()
     newer.close()
 
@@ -221,7 +257,7 @@ def test_what_another_driver_has_written_is_read_until_the_log_is_taken(tmp_path
         now = Followed(0, 1, txid, {}, None)
         older.over(now)
         older.ended(now)
-        assert newer.read(None) == now
+        assert newer.read(None, 1) == now
     older.close()
     newer.close()
 
@@ -234,7 +270,6 @@ def test_batches_that_follow_make_one_file_each_and_leave_one(tmp_path: Path) ->
         log.begun(Followed(0, 1, txid, {}, {}))
         log.begun(Followed(0, 1, txid, {}, {}))  # another attempt
     log.ended(Followed(0, 1, 30, {}, None))
-    log.ended(Followed(1, 31, 31, {}, None))  # nothing followed
     assert files.names("followed") == ["31.json"]  # with the one that took it
 
 
@@ -247,12 +282,12 @@ def test_a_journal_that_was_copied_into_hdfs_or_s3_is_read_until_a_batch_follows
     text = (tmp_path / FILE).read_text()
     store = VersionedMetadataStore(LinkedFiles(tmp_path / "trident"))
     copied = VersionedFollowingLog(store, "hdfs://far", text)
-    assert copied.read(None) == last
+    assert copied.read(None, 1) == last
     copied.take(DRIVER)
-    assert copied.read(None) == last
+    assert copied.read(None, 1) == last
     now = Followed(0, 1, 2, {"in": 2}, {"in": 3})
     copied.begun(now)
-    assert copied.read(None) == VersionedFollowingLog(store, "hdfs://far", text).read(None) == now
+    assert copied.read(None, 1) == VersionedFollowingLog(store, "hdfs://far", text).read(None, 1) == now
     assert copied_journal(None, "") is None
     with pytest.raises(SpoutError, match="hdfs://far/trident/following/journal is damaged"):
         copied_journal(text[3:], "hdfs://far")

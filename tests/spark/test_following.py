@@ -12,19 +12,26 @@ from typing import Any
 
 import pytest
 
-from states.sql import SqlMapState
+from states.sql import BatchState, RowUpdater, SqlMapState
 from trident_py import Config, Fields, TopologyError, TridentTopology
+from trident_py.checkpoints.following import FILE
 from trident_py.errors import ZombieError
 from trident_py.operations.builtin import Count
 from trident_py.spark.inline import HERE
 from trident_py.spouts import FeederBatchSpout
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 
+from .driving import exact
+from .folder import copy_topology, numbers, written
 from .test_inline import inline, places
 
 pytestmark = pytest.mark.spark
 Cluster = Callable[..., Any]
 LONG, NONE = ({Config.TOPOLOGY_INLINE_FOLLOW_MILLIS: millis} for millis in (60_000, 0))
+
+
+class Broken(Exception):
+    """What a function raises."""
 
 
 def micro_batches(checkpoints: Path) -> list[int]:
@@ -132,15 +139,8 @@ def in_full_run(cluster: Any, conf: dict[str, Any], topology: Any) -> Any:
     return running
 
 
-@pytest.mark.parametrize("conf", [LONG, NONE], ids=["following", "not following"])
-def test_each_driver_takes_the_checkpoint_from_the_one_before_in_full_run(
-    spark_cluster: Cluster, tmp_path: Path, conf: dict[str, Any]
-) -> None:
-    """The stores are ahead of what the newer one reads of the checkpoint."""
-    state = SqlMapState.opaque(f"sqlite:///{tmp_path}/counts.db", "counts", "value bigint", "count bigint")
-    spout, topology = FixedBatchSpout(Fields("value bigint"), 2, *([n] for n in range(20))), TridentTopology()
-    topology.newStream("in", spout.setCycle(True)).groupBy("value").persistentAggregate(state, Count(), "count")
-    endless, checkpoints = topology.build(), str(tmp_path / "checkpoints")
+def one_after_the_other(spark_cluster: Cluster, checkpoints: str, conf: dict[str, Any], endless: Any) -> Any:
+    """Three drivers that each take the checkpoint from the one before in full run; returns the last, stopped."""
     older = in_full_run(spark_cluster(checkpoints), inline(10) | conf, endless)
     for _ in range(3):
         newer = in_full_run(spark_cluster(checkpoints), inline(10) | conf, endless)
@@ -150,4 +150,66 @@ def test_each_driver_takes_the_checkpoint_from_the_one_before_in_full_run(
         older = newer
     older.stop()
     assert older.awaitTermination(60)
-    assert sum(value.curr for value in state.stored().values()) == 2 * older.txid
+    return older
+
+
+@pytest.mark.parametrize("conf", [LONG, NONE], ids=["following", "not following"])
+def test_each_driver_takes_the_checkpoint_from_the_one_before_in_full_run(
+    spark_cluster: Cluster, tmp_path: Path, conf: dict[str, Any]
+) -> None:
+    """The stores are ahead of what the newer one reads of the checkpoint."""
+    state = SqlMapState.opaque(f"sqlite:///{tmp_path}/counts.db", "counts", "value bigint", "count bigint")
+    spout, topology = FixedBatchSpout(Fields("value bigint"), 2, *([n] for n in range(20))), TridentTopology()
+    topology.newStream("in", spout.setCycle(True)).groupBy("value").persistentAggregate(state, Count(), "count")
+    last = one_after_the_other(spark_cluster, str(tmp_path / "checkpoints"), conf, topology.build())
+    assert sum(value.curr for value in state.stored().values()) == 2 * last.txid
+
+
+def test_so_does_each_driver_whose_state_decides_batches(spark_cluster: Cluster, tmp_path: Path) -> None:
+    """The older one decides a batch between two readings of the checkpoint."""
+    state, topology = BatchState(f"sqlite:///{tmp_path}/rows.db", "rows", "value bigint"), TridentTopology()
+    spout = FixedBatchSpout(Fields("value bigint"), 2, *([n] for n in range(20))).setCycle(True)
+    topology.newStream("in", spout).partitionPersist(state, "value", RowUpdater())
+    last = one_after_the_other(spark_cluster, str(tmp_path / "checkpoints"), LONG, topology.build())
+    assert sum(state.stored().values()) == 2 * last.txid
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["a batch has begun", "none has begun"])
+def test_offsets_that_spark_had_not_synced_when_the_power_failed_are_not_missed(
+    spark_cluster: Cluster, tmp_path: Path, begun: bool
+) -> None:
+    """The journal is synced and has the batches that followed; the files of Spark's micro-batch are lost."""
+
+    def breaks(n: int) -> list[int]:
+        if n == 6 and not (tmp_path / "well").exists():
+            raise Broken
+        return [n]
+
+    def run(batches: int, conf: dict[str, Any]) -> Any:
+        topology = copy_topology(tmp_path / "out", numbers(2 * batches), breaks)
+        return spark_cluster(str(tmp_path / "checkpoints")).submitTopology("t", inline(10) | conf, topology)
+
+    with pytest.raises(TopologyError, match="Broken"):
+        run(6, LONG).awaitTermination(60)
+    (tmp_path / "well").touch()
+    (folder,) = (tmp_path / "checkpoints").glob("*/*")
+    (folder / "offsets" / "0").unlink()
+    if not begun:
+        journal = folder / FILE
+        lines = journal.read_bytes().splitlines(keepends=True)
+        journal.write_bytes(b"".join(line for line in lines if b'"begun",4' not in line))
+    for batches, conf in ((6, LONG), (8, NONE), (9, LONG)):
+        running = run(batches, conf)
+        assert running.awaitTermination(100)
+        assert running.txid == batches
+    assert written(tmp_path / "out") == exact(9)
+
+
+def test_a_run_that_does_not_wait_for_more_ends_when_nothing_is_there(spark_cluster: Cluster, tmp_path: Path) -> None:
+    feeder, topology = FeederBatchSpout(Fields("value")), TridentTopology()
+    topology.newStream("in", feeder).each("value", lambda n: [n], Fields("same"))
+    for n in range(3):
+        feeder.feed([[n]], wait=False)
+    running = spark_cluster(str(tmp_path)).submitTopology("now", inline(10) | LONG, topology.build(), availableNow=True)
+    assert running.awaitTermination(30)  # batches may follow for a minute
+    assert running.txid >= 3

@@ -57,6 +57,22 @@ def test_a_batch_that_needs_no_job_is_explained_too(spark_cluster: Any) -> None:
 
 
 @pytest.mark.spark
+def test_a_batch_has_sparks_report_of_its_own_micro_batch_where_others_followed_before(spark_cluster: Any) -> None:
+    """Without a profile the first run's batches share one; txids are ahead of Spark's batch ids from then on."""
+    cluster, made = spark_cluster(), topology()
+    before = cluster.submitTopology("again", {**INLINE, "topology.profile": False}, made)
+    while (before.txid or 0) < 10 and not before.awaitTermination(0.1):
+        pass
+    before.stop()
+    assert before.awaitTermination(60)
+    (profile,) = measured(cluster.submitTopology("again", INLINE, made), 4, 2)
+    first = profile.batches[0].txid
+    assert first > before.txid + 2
+    assert [batch.txid for batch in profile.batches] == list(range(first, first + 4))
+    assert all(sum(batch.seconds.values()) == pytest.approx(batch.whole) for batch in profile.batches)
+
+
+@pytest.mark.spark
 def test_every_task_of_every_level_reports_its_phases(spark_cluster: Any) -> None:
     running = spark_cluster().submitTopology("reported", AS_JOBS, topology())
     measured(running, 2, 1)

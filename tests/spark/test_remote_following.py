@@ -10,7 +10,7 @@ from remotes import Remote
 
 from states.sql import SqlMapState
 from trident_py import Fields, TopologyError, TridentTopology
-from trident_py.errors import ZombieError
+from trident_py.errors import LineageError
 from trident_py.operations.builtin import Count
 from trident_py.spark.checkpoint import Checkpoint, checkpoint_of
 from trident_py.spark.hadoop_folder import HadoopFolder
@@ -19,7 +19,7 @@ from trident_py.testing import FixedBatchSpout
 
 from .driving import Start, exact, kill, until
 from .folder import attempts, copy_topology, numbers, written
-from .test_following import LONG, in_full_run
+from .test_following import LONG, Broken, one_after_the_other
 from .test_inline import inline, places
 
 pytestmark = pytest.mark.spark
@@ -50,10 +50,6 @@ def test_batches_share_a_micro_batch_and_the_next_start_goes_on_behind_them(
     assert len(HadoopFolder(spark, f"{checkpoint.where}/trident").names("followed")) == 1
 
 
-class Broken(Exception):
-    """What a function raises."""
-
-
 @pytest.mark.parametrize("remote", [pytest.param("hdfs"), pytest.param("s3", marks=WHOLE)], indirect=True)
 def test_a_local_checkpoint_goes_on_where_it_was_copied_to(
     remote: Remote, spark: Any, spark_cluster: Any, tmp_path: Path
@@ -80,6 +76,16 @@ def test_a_local_checkpoint_goes_on_where_it_was_copied_to(
     assert micro_batches(checkpoint_of(spark, remote.uri, "t", "numbers")) == 2
 
 
+def test_a_checkpoint_that_was_copied_back_is_refused(spark_cluster: Any, tmp_path: Path) -> None:
+    """Its old local files are beside the newer ones."""
+    assert run(spark_cluster(str(tmp_path)), tmp_path / "out", 2).txid == 2
+    newer = tmp_path / "t" / "numbers" / "trident" / "driver" / "3.json"
+    newer.parent.mkdir()
+    newer.write_text("{}")
+    with pytest.raises(LineageError, match=r"was copied from HDFS or S3.*Go on there"):
+        run(spark_cluster(str(tmp_path)), tmp_path / "out", 3)
+
+
 @pytest.mark.parametrize("remote", [pytest.param("hdfs"), pytest.param("s3", marks=WHOLE)], indirect=True)
 def test_a_driver_killed_in_full_run_loses_and_changes_nothing(
     remote: Remote, spark_cluster: Any, start: Start, tmp_path: Path
@@ -102,14 +108,5 @@ def test_each_driver_takes_the_checkpoint_from_the_one_before_in_full_run(
     state = SqlMapState.opaque(f"sqlite:///{tmp_path}/counts.db", "counts", "value bigint", "count bigint")
     spout, topology = FixedBatchSpout(Fields("value bigint"), 2, *([n] for n in range(20))), TridentTopology()
     topology.newStream("in", spout.setCycle(True)).groupBy("value").persistentAggregate(state, Count(), "count")
-    endless = topology.build()
-    older = in_full_run(spark_cluster(remote.uri), inline(10) | LONG, endless)
-    for _ in range(3):
-        newer = in_full_run(spark_cluster(remote.uri), inline(10) | LONG, endless)
-        with pytest.raises(TopologyError) as caught:
-            older.awaitTermination(60)
-        assert isinstance(caught.value.__cause__, ZombieError)
-        older = newer
-    older.stop()
-    assert older.awaitTermination(60)
-    assert sum(value.curr for value in state.stored().values()) == 2 * older.txid
+    last = one_after_the_other(spark_cluster, remote.uri, LONG, topology.build())
+    assert sum(value.curr for value in state.stored().values()) == 2 * last.txid

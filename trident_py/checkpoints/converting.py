@@ -23,7 +23,7 @@ from .holding import Holding
 from .kinds import CLUSTERS, LOCAL, NEW, SPARKS, kind_of
 from .local import BATCHES, BEGUN
 from .orders import ORDER, order_of_workers
-from .sparklogs import last_batch, logged, write_logs
+from .sparklogs import last_batch, logged, txid_of, write_logs
 
 SPARK_ONLY = "SparkSpout"
 OF_LOCAL, OF_SPARK = {SETTLED, BATCHES, BEGUN, ORDER, DRIVER}, {SETTLED, ORDER, DRIVER}
@@ -163,12 +163,13 @@ def _read_spark(folder: Path) -> Content:
 def _reached(folder: Path, base: int, following: FollowingLog | None) -> tuple[int, dict | None, dict | None]:
     """The last txid that is over in a checkpoint of Spark, its metadata, and those of the next one."""
     last, followed = last_batch(folder), None
-    if following is not None:
-        followed = following.read(last)
-        following.close()
     batch = 0 if last is None else last + 1
-    if followed is not None and followed.micro_batch == batch:
-        return followed.txid, followed.metadata, followed.begun
+    if following is not None:
+        file = folder / "offsets" / str(batch)
+        followed = following.read(last, txid_of(file.read_text() if file.exists() else None))
+        following.close()
+    if followed is not None and (followed.micro_batch == batch or followed.begun is not None):
+        return followed.txid, followed.metadata if followed.txid > base else None, followed.begun
     txid = first_txid(batch, base, followed) - 1
     begun = logged(folder, batch, txid + 1)
     if followed is not None and followed.txid == txid:

@@ -12,7 +12,6 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import LineageError
 from ..spouts.journal import JOURNAL, JournalMetadataStore, entries_of
 from ..spouts.metadata import DRIVER, MemoryMetadataStore
 from ..spouts.versions import VersionedMetadataStore
@@ -25,7 +24,8 @@ BEGUN, OVER = "begun", "over"
 
 class Followed(NamedTuple):
     """How far a micro-batch got. ``first``: its first txid; ``txid``: the last that is over, and its ``metadata``;
-    ``begun``: the metadata of the one after it, if it has begun."""
+    ``begun``: the metadata of the one after it, if it has begun. That is the first itself, if a replay gave it other
+    metadata than Spark's offset log has."""
 
     micro_batch: int
     first: int
@@ -49,7 +49,8 @@ class FollowingLog(ABC):
 
     @abstractmethod
     def begun(self, now: Followed) -> None:
-        """Called before a following batch is emitted: ``now.begun``. Durable when it returns, with all before it."""
+        """Called before a batch is emitted that Spark does not log: ``now.begun``. Durable when it returns, with all
+        before it."""
 
     @abstractmethod
     def over(self, now: Followed) -> None:
@@ -58,21 +59,23 @@ class FollowingLog(ABC):
 
     @abstractmethod
     def ended(self, now: Followed) -> None:
-        """Called when no batch follows any more, before Spark commits the micro-batch."""
+        """Called before Spark commits a micro-batch of which this log knows more than Spark's."""
 
-    def read(self, committed: int | None) -> Followed | None:
-        """What is known of the newest micro-batch that is in the log. ``committed``: the last one in Spark's commit
-        log; what had begun in it is over. Raises LineageError if the log is ahead of Spark's."""
+    def read(self, committed: int | None, logged: int | None) -> Followed | None:
+        """How far the newest micro-batch got that is in the log, as one that Spark's logs have.
+
+        ``committed``: the last micro-batch in Spark's commit log; what had begun in it is over. ``logged``: the txid of
+        the next one in Spark's offset log, None if it is not there. Spark does not sync these logs, so after a power
+        loss they may end earlier than this one. Then the next micro-batch begins behind this log's end.
+        """
         last, done = self._newest(), -1 if committed is None else committed
         if last is None:
             return None
-        if last.begun is not None and last.micro_batch <= done:
-            last = last._replace(txid=last.txid + 1, metadata=last.begun, begun=None)
-        if last.micro_batch > done + 1:
-            raise LineageError(
-                f"the checkpoint {self._where} was restored in parts: the log of batches that follow tells of batch "
-                f"{last.micro_batch}, Spark's logs end with {done}. Restore all of it from one copy"
-            )
+        if last.micro_batch > done:
+            is_over = logged is not None and logged <= last.txid
+            return last._replace(micro_batch=done + 1 if is_over else done)
+        if last.begun is not None:
+            return last._replace(txid=last.txid + 1, metadata=last.begun, begun=None)
         return last
 
     @abstractmethod
@@ -100,13 +103,15 @@ class JournalFollowingLog(FollowingLog):
         txid = now.txid + 1
         record = {"batch": now.micro_batch, "first": now.first, "txid": txid, "metadata": now.begun}
         if self._journal.get(BEGUN, txid) != record:
+            self.over(now)  # of the micro-batch before, if this is the first batch of its own
             self._journal.put(BEGUN, txid, record)
             self._journal.cleanup_before(BEGUN, txid)
 
     def over(self, now: Followed) -> None:
         record = {"batch": now.micro_batch, "first": now.first, "txid": now.txid, "metadata": now.metadata}
-        self._journal.note(OVER, now.txid, record)
-        self._journal.cleanup_before(OVER, now.txid)
+        if self._journal.get(OVER, now.txid) != record:
+            self._journal.note(OVER, now.txid, record)
+            self._journal.cleanup_before(OVER, now.txid)
 
     def ended(self, now: Followed) -> None:
         """Nothing: `over` has written it, and what a power loss takes of it is over when Spark has committed."""
@@ -121,8 +126,8 @@ class JournalFollowingLog(FollowingLog):
 
 
 class VersionedFollowingLog(FollowingLog):
-    """The log in HDFS or S3, in the checkpoint's ``store``: one file for each batch that follows, and one more for a
-    micro-batch that had such. The end of a batch is in the file of the next.
+    """The log in HDFS or S3, in the checkpoint's ``store``: one file for each batch that follows, and one for the end
+    of a micro-batch that had such. The end of a batch is in the file of the next.
 
     ``copied``: the text of the journal, if the checkpoint was copied from a local folder.
     """
@@ -150,8 +155,7 @@ class VersionedFollowingLog(FollowingLog):
     def ended(self, now: Followed) -> None:
         """Without it, a driver that has taken the checkpoint in the meantime would not know of the last batch, which
         Spark might commit after that."""
-        if now.txid > now.first:
-            self._put(now)
+        self._put(now)
 
     def close(self) -> None:
         """Nothing: the store is the checkpoint's."""

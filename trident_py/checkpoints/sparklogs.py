@@ -42,6 +42,15 @@ def last_batch(folder: Path) -> int | None:
     return max((int(file.name) for file in (folder / "commits").glob("*") if file.name.isdigit()), default=None)
 
 
+def txid_of(offsets: str | None) -> int | None:
+    """The txid in a file of Spark's offset log. None without a file, or if its first source is not ours."""
+    try:
+        offset = json.loads((offsets or "").splitlines()[2])
+        return int(offset["txid"])
+    except (ValueError, IndexError, KeyError, TypeError):
+        return None
+
+
 def logged(folder: Path, batch: int, txid: int) -> dict | None:
     """The spouts' metadata of a batch; None if Spark has not begun it. Raises LineageError if a source is not ours.
 

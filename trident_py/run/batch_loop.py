@@ -73,8 +73,8 @@ class _Batch:
 class BatchLoop:
     """Runs the batches of one component, each until one of its attempts commits.
 
-    ``begun(txid, metadata)`` records a batch's metadata before its first tuple is emitted. On Spark the offset log
-    does this.
+    ``begun(txid, metadata)`` records a batch's metadata before its first tuple is emitted. Not called for an attempt
+    that is ``carried``: Spark's offset log has its metadata.
     """
 
     def __init__(self, program: Program, coordination: Coordination, running: RunningTopology, run: str) -> None:
@@ -327,7 +327,7 @@ class BatchLoop:
             return False
         batch = BatchInfo(txid, decision["attempt"], self.lineage, self.generations or {}, self.run_id)
         watch = Stopwatch()
-        if not carried:
+        if not carried or decision["metadata"] != self.metadata:  # a later attempt than the one that Spark has logged
             self.metadata = self._initialized_again(batch, previous, decision["metadata"])
         try:
             self.publisher.insist(batch, decision["receipts"])

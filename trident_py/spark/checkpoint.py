@@ -19,10 +19,19 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from ..checkpoints.following import FILE, Followed, FollowingLog, JournalFollowingLog, VersionedFollowingLog, first_txid
+from ..checkpoints.following import (
+    FILE,
+    FOLLOWED,
+    Followed,
+    FollowingLog,
+    JournalFollowingLog,
+    VersionedFollowingLog,
+    first_txid,
+)
 from ..checkpoints.holding import Holding
 from ..checkpoints.kinds import LOCAL, inside, other_kind
 from ..checkpoints.orders import ORDER, order_of_workers, seeded
+from ..checkpoints.sparklogs import txid_of
 from ..errors import LineageError
 from ..run.agreement import BASE, Standing
 from ..run.deciding import DECIDED
@@ -85,6 +94,7 @@ def checkpoint_of(spark: SparkSession, root: str, topology: str, component: str)
     name = inside(topology, component)
     if (local := local_folder(root)) is not None:
         folder = Path(local).absolute() / name
+        _check_local(folder)
         store = FileMetadataStore(folder / "trident")
         return Checkpoint(LocalFolder(folder), store, f"file://{folder}", LOCAL_CHECKPOINT, JournalFollowingLog(folder))
     place = HadoopFolder(spark, f"{root.rstrip('/')}/{name}")
@@ -97,6 +107,15 @@ def checkpoint_of(spark: SparkSession, root: str, topology: str, component: str)
     versioned = VersionedMetadataStore(HadoopFolder(spark, f"{place.where}/trident"))
     following = VersionedFollowingLog(versioned, place.where, place.read(FILE))
     return Checkpoint(place, versioned, place.where, place.query_settings, following)
+
+
+def _check_local(folder: Path) -> None:
+    """Raises LineageError if the checkpoint has been in HDFS or S3: what was local before that is old now."""
+    if (folder / "trident" / DRIVER).is_dir():
+        raise LineageError(
+            f"the checkpoint {folder} was copied from HDFS or S3, where its files have other names. Go on there, or "
+            f'move it away and continue in a new one with {BASE} = "continue"'
+        )
 
 
 def local_folder(root: str) -> str | None:
@@ -155,6 +174,7 @@ class Checkpoint:
         one of LocalCluster."""
         self._holding.begin()
         self.require_kind()
+        self.store.reread_but(DRIVER, FOLLOWED)  # until this driver has the checkpoint, another one may write
         topology = program.conf["topology.name"]
         record = self.store.get(SETTLED, 0)
         if record is None:
@@ -174,22 +194,17 @@ class Checkpoint:
 
     def _reached(self, base: int) -> tuple[int, bool]:
         """The last txid that is over, and whether the next one has begun."""
-        last, followed = self._read_logs()
-        batch = 0 if last is None else last + 1
-        if followed is not None and followed.micro_batch == batch:
+        last = self.last_batch()
+        batch, followed = 0 if last is None else last + 1, self.followed(last)
+        if followed is not None and (followed.micro_batch == batch or followed.begun is not None):
             return followed.txid, followed.begun is not None
         return first_txid(batch, base, followed) - 1, self._place.exists(f"offsets/{batch}")
 
-    def _read_logs(self) -> tuple[int | None, Followed | None]:
-        """Both logs as of one moment: a driver at work may write between the two readings."""
-        last = self.last_batch()
-        while True:
-            try:
-                return last, self.following.read(last)
-            except LineageError:
-                before, last = last, self.last_batch()
-                if last == before:
-                    raise
+    def followed(self, committed: int | None) -> Followed | None:
+        """How far the newest micro-batch got in which batches followed. ``committed``: the last one that Spark has
+        committed."""
+        number = 0 if committed is None else committed + 1
+        return self.following.read(committed, txid_of(self._place.read(f"offsets/{number}")))
 
     def take(self) -> None:
         """Called once by a driver that is about to open its states: see `Holding`. Corrects offsets that an older

@@ -121,7 +121,7 @@ class SparkComponent:
 
     def phases_of(self, seen: Sequence[Seen]) -> list[BatchPhases]:
         """Where the time of these batches went. Empty without ``topology.profile``."""
-        return [] if self.profiler is None else self.profiler.batches(self.spark, self.base, seen)
+        return [] if self.profiler is None else self.profiler.batches(self.spark, seen)
 
     def wake(self) -> None:
         """Called when the run is being stopped."""
@@ -172,18 +172,20 @@ class SparkComponent:
     def _has_moved(self, since: Standing) -> bool:
         """Whether another driver has recorded something in the checkpoint."""
         now = self.checkpoint.standing(self.program)
-        return (now.record, now.committed, now.begun) != (since.record, since.committed, since.begun)
+        known, read = ((each.record, each.committed, each.begun, each.decided) for each in (since, now))
+        return read != known
 
     def _following(self) -> Following:
         """Made when this driver has the checkpoint: from now on an older one records no batch."""
-        seconds, log = follow_seconds(self.program.conf), self.checkpoint.following
-        committed = self.checkpoint.last_batch()
-        return Following(log, self.loop, self.planner, self.inline, seconds, self.base, committed)
+        log, last = self.checkpoint.following, self.checkpoint.followed(self.checkpoint.last_batch())
+        how = follow_seconds(self.program.conf), not self.available_now
+        return Following(log, self.loop, self.planner, self.inline, self.base, last, *how)
 
     def _one_query(self) -> BaseException | None:
         """Runs a query to its end and returns the error that ended it, if any. A query that could not start because its
         planner process died counts as ended."""
         try:
+            self.planner.forget()
             self.query = self._start()
         except Exception as error:
             texts = failures.chain_of(error)
@@ -340,6 +342,8 @@ class SparkComponent:
         """Runs the batch that Spark's offset log has, and those that follow it."""
         self._begun.wait()
         txid, execute = self.following.begin(batch_id), self._executor(frame)
+        if self.profiler is not None:
+            self.profiler.begun(txid, batch_id)
         with phase("checkpoint"):
             self.checkpoint.begin(batch_id, lambda: logged_offsets(self.spark, self.query, batch_id))
         if not self.following.is_first_over:
@@ -347,7 +351,7 @@ class SparkComponent:
                 python = self._has_python_spouts(txid, batch_id)
             self.loop.coordination = self.coordination if python else self.nobody
             self.planner.begun(txid)
-            self.loop.run(txid, execute, carried=True)
+            self.following.run_first(execute)
             if not python:
                 return
         self.loop.coordination = self.coordination
@@ -359,7 +363,7 @@ class SparkComponent:
         This process did not plan a batch that began before the restart; its offsets are in Spark's log. A batch without
         Python spouts ends at the offset where it starts. Raises LineageError if the log has another txid.
         """
-        if self.coordination.remembered(txid)[1] is None and python_spouts(self.program):
+        if not self.planner.has_planned(txid) and python_spouts(self.program):
             end = first_source_offset(self.query, batch_id)
             start = first_source_offset(self.query, batch_id - 1) or self.planner.initial()
             if end is not None and end["txid"] != start["txid"]:

@@ -31,8 +31,9 @@ def follow_seconds(conf: Mapping[str, Any]) -> float:
 class Following:
     """The batches of one component that follow others. Made after the checkpoint was taken.
 
-    ``base``: the txid before the first batch of the checkpoint; ``committed``: the last micro-batch in Spark's commit
-    log; ``seconds``: how long batches may follow in one call, 0 for none.
+    ``base``: the txid before the first batch of the checkpoint; ``last``: what the log says of the newest micro-batch;
+    ``seconds``: how long batches may follow in one call, 0 for none; ``waits``: whether the run goes on when no spout
+    has tuples.
     """
 
     def __init__(
@@ -41,25 +42,27 @@ class Following:
         loop: BatchLoop,
         planner: BatchPlanner,
         inline: Inline,
-        seconds: float,
         base: int,
-        committed: int | None,
+        last: Followed | None,
+        seconds: float,
+        waits: bool,
     ) -> None:
         self._log = log
         self._loop = loop
         self._planner = planner
         self._inline = inline
-        self._seconds = seconds if inline.is_possible else 0.0
         self._base = base
-        self._last = log.read(committed)
+        self._last = last
+        self._seconds = seconds if inline.is_possible else 0.0
+        self._waits = waits
         self._micro_batch, self._first = -1, 0
+        self._logged: tuple[dict | None, dict] = None, {}
+        self._changed = False
         loop.begun = self._begun
-        if self._last is not None:
-            micro_batch, _, txid, metadata, now = self._last
-            if committed is not None and micro_batch <= committed:
-                planner.past(txid, metadata)
-            else:
-                planner.resume(txid, metadata, now)
+        if last is not None and last.begun is None:
+            planner.past(last.txid, last.metadata)
+        elif last is not None:
+            planner.resume(last.txid, last.metadata, last.begun)
 
     def begin(self, micro_batch: int) -> int:
         """Called first in a foreachBatch call. Returns the txid of the batch that Spark's offset log has."""
@@ -71,29 +74,42 @@ class Following:
         """Whether an earlier driver has run the first batch of this micro-batch, and Spark has not committed it."""
         return self._last is not None and self._last.micro_batch == self._micro_batch
 
+    def run_first(self, execute: Execute) -> None:
+        """Runs the batch that Spark's offset log has. Its metadata goes into this log too if a replay changes it."""
+        previous, metadata = self._loop.coordination.remembered(self._first)
+        self._logged = previous, self._planner.logged(self._first)
+        self._changed = self._last is not None and self._last.begun is not None
+        self._begun(self._first, metadata or {})
+        self._loop.run(self._first, execute, carried=True)
+
     def run(self, execute: Execute) -> None:
         """Called when the first batch is over and the spouts had a part in it. Runs what follows it."""
         until = time.monotonic() + self._seconds
         if not self.is_first_over:
-            if not self._seconds:
+            if not (self._seconds or self._changed or self._loop.metadata != self._logged[1]):
                 return
             self._over(self._first, self._loop.metadata)
         while (last := self._last) is not None and (last.begun is not None or self._follows(last.txid + 1, until)):
             self._planner.check()
             self._planner.begun(last.txid + 1)
             self._over(last.txid + 1, self._loop.run(last.txid + 1, execute, last.metadata))
-        if last is not None:
+        if last is not None and (last.txid > last.first or last.metadata != self._logged[1] or self._changed):
             self._log.ended(last)
 
     def _follows(self, txid: int, until: float) -> bool:
         """Whether another batch follows."""
         if not self._inline.ran_last or time.monotonic() >= until:
             return False
-        return self._planner.awaits(txid, until)
+        return self._planner.awaits(txid, until, self._waits)
 
     def _begun(self, txid: int, metadata: dict) -> None:
-        """Records what an attempt will emit. Spark has done that for the first batch."""
-        if txid > self._first and self._last is not None:
+        """Records what an attempt will emit, unless Spark's offset log says it."""
+        if txid == self._first:
+            previous, logged = self._logged
+            if self._changed or metadata != logged:
+                self._changed = True
+                self._log.begun(Followed(self._micro_batch, txid, txid - 1, previous or {}, metadata))
+        elif self._last is not None:
             self._log.begun(self._last._replace(begun=metadata))
 
     def _over(self, txid: int, metadata: dict) -> None:

@@ -56,6 +56,8 @@ class BatchPlanner:
         self._base = base
         self._last = last
         self._past: tuple[int, dict] | None = None
+        self._begun: tuple[int, dict | None] = 0, None
+        self._logged: tuple[int, dict] = 0, {}
         self._restored = False
         self._planned = Planned(0, [], None)
         self._again: Planned | None = None
@@ -78,15 +80,22 @@ class BatchPlanner:
         """As `past`, before the first batch, in the middle of a micro-batch. ``begun``: the metadata of the next batch,
         if it has begun."""
         self.past(txid, metadata)
+        self._begun = txid + 1, begun
         self._coordination.restore(txid, metadata, begun)
         self._restored = True
 
-    def awaits(self, txid: int, until: float) -> bool:
-        """Waits for a spout to be ready. False if none is at that time, none ever will be, or the run is stopped."""
+    def forget(self) -> None:
+        """Called before another query: what Spark's offset log has of a batch is what counts, not what was planned."""
+        with self._lock:
+            self._planned, self._again = Planned(0, [], None), None
+
+    def awaits(self, txid: int, until: float, for_more: bool) -> bool:
+        """Waits for a spout to be ready. False if none is at that time, none ever will be, or the run is stopped.
+        ``for_more``: also if no spout expects tuples."""
         while not self._stopping.is_set() and not self._coordination.exhausted(txid):
             if self._coordination.ready(txid):
                 return True
-            if time.monotonic() >= until:
+            if time.monotonic() >= until or not (for_more or self._coordination.pending()):
                 return False
             time.sleep(READY_PAUSE)
         return False
@@ -108,6 +117,7 @@ class BatchPlanner:
                 self._not_described(txid, error)
                 return [], start
             self._refusals = 0
+            self._logged = txid, metadata
             self._planned = self._described(txid, metadata)
             return self._planned.rows, offset_of(txid, metadata, self._coordination.backlog())
 
@@ -133,6 +143,7 @@ class BatchPlanner:
                 return []
             if self._again is None or self._again.txid != txid:
                 self._restore(start)
+                self._logged = txid, metadata_of(end)
                 self._again = self._describe_again(txid, self._before(start)[1], metadata_of(end))
             return self._again.rows
 
@@ -141,12 +152,24 @@ class BatchPlanner:
         with self._lock:
             return self._planned if self._planned.txid == txid else None
 
+    def logged(self, txid: int) -> dict:
+        """The metadata that Spark's offset log has of this batch. Empty if no Python spout has a part in it."""
+        with self._lock:
+            return self._logged[1] if self._logged[0] == txid else {}
+
+    def has_planned(self, txid: int) -> bool:
+        """Whether this process knows this batch as the query that runs has it."""
+        return self.planned(txid) is not None or self.planned_again(txid) is not None
+
     def planned_again(self, txid: int) -> Planned | None:
         """What `again` gave for this batch; None for a batch that this process has planned."""
         with self._lock:
             return self._again if self._again is not None and self._again.txid == txid else None
 
     def _describe_again(self, txid: int, previous: dict, current: dict) -> Planned:
+        begun, metadata = self._begun
+        if begun == txid and metadata is not None:  # a replay had other metadata than Spark has logged
+            current = metadata
         try:
             metadata = self._coordination.initialize(txid, 0, previous, current)
         except BaseException as error:

@@ -71,6 +71,7 @@ class Profiler:
         self.described: dict[int, list[Taken]] = {}
         self.planned: dict[int, float] = {}
         self.asked: dict[int, float] = {}
+        self.batch_ids: dict[int, int] = {}
         self.query: StreamingQuery | None = None
 
     def watched(self, planner: BatchPlanner) -> TimedPlanner:
@@ -88,14 +89,18 @@ class Profiler:
         _keep(self.planned, batch_id, planned_seconds(frame))
         _keep(self.asked, batch_id, time.perf_counter() - before)
 
-    def batches(self, spark: SparkSession, base: int, seen: Sequence[Seen]) -> list[BatchPhases]:
+    def begun(self, txid: int, batch_id: int) -> None:
+        """Called when Spark has logged a batch."""
+        _keep(self.batch_ids, txid, batch_id)
+
+    def batches(self, spark: SparkSession, seen: Sequence[Seen]) -> list[BatchPhases]:
         """Where the time of these batches went. Left out are replayed ones, and those of which Spark
         has forgotten something."""
         reports = self._reports()
         jobs = {job["description"]: job for job in jobs_of(spark, [self._job(each) for each in seen])}
         found = []
         for each in seen:
-            number = each.txid - base - 1
+            number = self.batch_ids.get(each.txid, -1)
             job, report, inline = jobs.get(self._job(each)), reports.get(number), (HERE, "") in each.taken.seconds
             if each.attempt or report is None or number not in self.planned or not (inline or job):
                 continue

@@ -36,6 +36,8 @@ class MetadataStore(Protocol):
     def put(self, path: str, txid: int, value: Any) -> None:
         """Writes the value. It is durable when the call returns (if the store is durable)."""
 
+    def seize(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None: ...
+
     def has_later(self, path: str, txid: int) -> bool: ...
 
     def remove(self, path: str, txid: int) -> None: ...
@@ -106,6 +108,11 @@ class MemoryMetadataStore:
         """As `put`. A store may make it durable later; see `trident_py.spouts.journal`."""
         self.put(path, txid, value)
 
+    def seize(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None:
+        """Writes the txid and value that ``change`` makes of the path's newest entries, also over another driver's."""
+        with self._lock:
+            self.put(path, *change(dict(self._read(path))))
+
     def has_later(self, path: str, txid: int) -> bool:
         with self._lock:
             return any(stored > txid for stored in self._read(path))
@@ -154,6 +161,12 @@ class SharedMetadataStore(MemoryMetadataStore):
         with self._lock:
             self._entries.pop(path, None)
 
+    def reread_but(self, *kept: str) -> None:
+        """`reread` for all paths but these."""
+        with self._lock:
+            for path in self._entries.keys() - set(kept):
+                self.reread(path)
+
     def changed(self, path: str) -> bool:
         """Whether another driver has written the path since this store read or wrote it."""
         with self._lock:
@@ -166,14 +179,10 @@ class SharedMetadataStore(MemoryMetadataStore):
         return self.previous(path, sys.maxsize)
 
     def seize(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None:
-        """Writes the txid and value that ``change`` makes of the path's newest entries, also over another driver's.
-
-        Raises ZombieError if another driver writes the path at the same moment.
-        """
+        """Raises ZombieError if another driver writes the path at the same moment."""
         for last in reversed(range(TRIES)):
             try:
-                with self._lock:
-                    self.put(path, *change(dict(self._read(path))))
+                super().seize(path, change)
                 return
             except ZombieError:
                 if not last:
