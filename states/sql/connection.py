@@ -1,20 +1,45 @@
-"""One form of connection for every database: `execute` and `executemany` with ``?`` as the placeholder."""
+"""One form of connection for every database: `execute`, `executemany` and `together` with ``?`` as the placeholder."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy.engine import Engine
 
+Statement = tuple[str, Sequence[Any]]
+"""A statement and its parameters."""
+
 
 class Connection(Protocol):
-    """A connection in autocommit until a dialect's `begin`. (sqlite3's own connection is one.)"""
+    """A connection in autocommit until a dialect's `begin`. (sqlite3's own connection is one, but for `together`.)"""
 
     def execute(self, text: str, parameters: Sequence[Any] = ...) -> Any: ...
     def executemany(self, text: str, rows: Iterable[Sequence[Any]]) -> Any: ...
     def close(self) -> None: ...
+
+    def together(self, statements: Sequence[Statement]) -> list[Any]:
+        """Executes the statements in their order, as one request to a server. Returns an answer for each, with
+        ``fetchone``, ``fetchall`` and ``rowcount``.
+
+        Raises the driver's error of the first that fails; those behind it are not executed. What those before it did
+        is the transaction's.
+        """
+        ...
+
+
+class Answer(NamedTuple):
+    """What a server answered to one of several statements."""
+
+    rows: Sequence[tuple]
+    rowcount: int
+
+    def fetchone(self) -> tuple | None:
+        return self.rows[0] if self.rows else None
+
+    def fetchall(self) -> Sequence[tuple]:
+        return self.rows
 
 
 class FormatConnection:
@@ -27,8 +52,11 @@ class FormatConnection:
     stages: bool = True
     wait: int = 0
 
-    def __init__(self, raw: Any) -> None:
+    def __init__(self, raw: Any, quoting: Callable[[Any], Any] | None = None) -> None:
+        """``quoting``: makes the driver's cursor that puts quoted values into the text (``mogrify``); None if the
+        server takes no more than one statement in a request."""
         self.raw = raw
+        self.quoting = quoting
 
     def execute(self, text: str, parameters: Sequence[Any] = ()) -> Any:
         cursor = self.raw.cursor()
@@ -40,8 +68,35 @@ class FormatConnection:
         cursor.executemany(translated(text), list(rows))
         return cursor
 
+    def together(self, statements: Sequence[Statement]) -> list[Any]:
+        if self.quoting is None or len(statements) < 2:
+            return [self.execute(text, parameters) for text, parameters in statements]
+        cursor = self.quoting(self.raw)
+        cursor.execute(";\n".join(_quoted(cursor, text, parameters) for text, parameters in statements))
+        answers = list(_answers(cursor))
+        if len(answers) != len(statements):
+            raise RuntimeError(f"the server gave {len(answers)} answers to {len(statements)} statements")
+        return answers
+
     def close(self) -> None:
         self.raw.close()
+
+
+def _quoted(cursor: Any, text: str, parameters: Sequence[Any]) -> str:
+    """The statement with each value in it, escaped and quoted by the database driver for this connection."""
+    if len(parameters) == 0:
+        return text
+    quoted: str = cursor.mogrify(translated(text), tuple(parameters))
+    return quoted
+
+
+def _answers(cursor: Any) -> Iterator[Answer]:
+    """All answers: none may stay unread on the connection. Raises the error of the statement that failed."""
+    while True:
+        rows = cursor.fetchall() if cursor.description else ()
+        yield Answer(rows, cursor.rowcount)
+        if not cursor.nextset():
+            return
 
 
 @functools.lru_cache(maxsize=1024)
@@ -59,14 +114,16 @@ def bound(connection: Connection, parts: Sequence[str], parameters: Sequence[Any
     return cursor
 
 
-def pinned(raw: Any, pin: Callable[[Any], None]) -> FormatConnection:
+def pinned(
+    raw: Any, pin: Callable[[Any], None], quoting: Callable[[Any], Any] | None
+) -> FormatConnection:
     """Pins the session's settings of a new connection; closes it if that fails."""
     try:
         pin(raw)
     except BaseException:
         raw.close()
         raise
-    return FormatConnection(raw)
+    return FormatConnection(raw, quoting)
 
 
 def driver_connection(engine: Engine, **more: Any) -> Any:

@@ -19,6 +19,7 @@ _TOKENS = re.compile(
     | :: | :(?P<name>[A-Za-z_]\w*) | (?P<mark>\?) | (?P<end>;)""",
     re.VERBOSE | re.DOTALL,
 )
+_CODE = re.compile(r"/\*M?!")
 _READS = re.compile(r"\s*(select|with|values|\()", re.IGNORECASE)
 
 
@@ -59,6 +60,8 @@ class Select:
 def _checked(text: str) -> str:
     if not isinstance(text, str) or not _READS.match(text):
         raise DefinitionError(f"SqlQuery takes a query that begins with SELECT or WITH, got {str(text)[:60]!r}")
+    if _CODE.search(text):
+        raise DefinitionError("SqlQuery: /*! is no comment to MySQL, which may find a second statement in it")
     if "\\'" in text:
         raise DefinitionError("SqlQuery: write '' for a quote within a text, since \\' is not SQL")
     return text.strip().removesuffix(";")

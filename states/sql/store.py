@@ -17,6 +17,7 @@ from trident_py.patience import again_for
 from trident_py.sessions import driver_of, pin_engine
 from trident_py.state import Needs
 
+from .connection import Statement
 from .dialects.base import Dialect
 from .dialects.registry import dialect_of
 
@@ -56,8 +57,7 @@ class Store:
     def take(self) -> Any:
         """Returns a connection for the caller's exclusive use, until `give` or `drop`."""
         while True:
-            with self._lock:
-                idle = self._idle.pop() if self._idle else None
+            idle = self._pop()
             if idle is None:
                 with self.errors("open"):
                     return self.dialect.connect(self.engine)
@@ -65,6 +65,31 @@ class Store:
                 return idle
             self.drop(idle)
             self.ready.clear()  # the database may have been replaced
+
+    def begun(self, *first: Statement, doing: str = "lock") -> tuple[Any, list[Any]]:
+        """Begins a transaction on a connection for the caller's exclusive use, with its ``first`` statements; returns
+        both the connection and their answers.
+
+        A server is not asked before whether an idle connection still reaches it: one that does not is replaced, and
+        the transaction begins again. So the statements must be such that twice is the same as once.
+        """
+        while True:
+            idle = self._pop() if self.dialect.served else None
+            connection = self.take() if idle is None else idle
+            try:
+                return connection, self.begin(connection, *first, doing=doing)
+            except ConnectionLost:
+                self.drop(connection)
+                if idle is None:
+                    raise
+            except BaseException:
+                self.drop(connection)
+                raise
+
+    def _pop(self) -> Any:
+        """An idle connection, which may have lost its server; None if there is none."""
+        with self._lock:
+            return self._idle.pop() if self._idle else None
 
     def give(self, connection: Any) -> None:
         with self._lock:
@@ -88,9 +113,8 @@ class Store:
     @contextlib.contextmanager
     def writing(self) -> Iterator[Any]:
         """A separate transaction: committed at the end, rolled back on an exception."""
-        connection = self.take()
+        connection, _ = self.begun()
         try:
-            self.begin(connection)
             yield connection
             connection.execute("COMMIT")
         except BaseException:
@@ -98,10 +122,18 @@ class Store:
             raise
         self.give(connection)
 
-    def begin(self, connection: Any) -> None:
-        """Begins a transaction that may write. Raises FailedException (the batch is replayed) if it stays locked."""
-        with self.errors("lock"):
-            self.dialect.begin(connection, LOCK_SECONDS)
+    def at_once(self, *statements: Statement) -> list[Any]:
+        """Executes and commits them in a separate transaction, which is one request to a server; returns their answers.
+        Twice must be the same as once, see `begun`."""
+        connection, answers = self.begun(*statements, ("COMMIT", ()), doing="write")
+        self.give(connection)
+        return answers
+
+    def begin(self, connection: Any, *first: Statement, doing: str = "lock") -> list[Any]:
+        """Begins a transaction that may write, with its ``first`` statements; returns their answers. Raises
+        FailedException (the batch is replayed) if it stays locked."""
+        with self.errors(doing):
+            return self.dialect.begin(connection, LOCK_SECONDS, first)
 
     @contextlib.contextmanager
     def errors(self, doing: str) -> Iterator[None]:

@@ -10,7 +10,7 @@
     described   the batch is described, the checkpoint has not got it
     recorded    the checkpoint has the description, nothing is emitted
     over        the batch is over, the checkpoint has not got it
-    statement   before the n-th statement of a partition's transaction, or of `publish` (partition -1)
+    statement   before the n-th request of a partition's transaction, or of `publish` (partition -1)
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from states.sql.store import Store
+from states.sql.connection import FormatConnection
+from states.sql.dialects.sqlite.table import FileConnection
 from trident_py.operations import deterministic
 from trident_py.state import StateFactory, StateUpdater
 from trident_py.state.participants import participant_of
 
 STEPS = ("begin", "begun", "half", "written", "committed", "publish", "published")
 DRIVER = -1
+ONE_BY_ONE = ("execute", "executemany")  # SQLite has no requests: each statement counts
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Hook:
                 return
 
     def statement(self) -> None:
-        """Before each statement to a database."""
+        """Before each request to a database."""
         self.statements += 1
         for fault in self.faults:
             here = (fault.state, fault.partition, fault.txid, fault.number)
@@ -87,10 +89,9 @@ def use(hook: Hook) -> None:
     """Makes this process live through the hook's fault."""
     global HOOK
     HOOK = hook
-    take = Store.take
-    Store.take = lambda store: Counted(take(store))  # type: ignore[method-assign, return-value]
-    alive = Store.give
-    Store.give = lambda store, counted: alive(store, getattr(counted, "inner", counted))  # type: ignore[method-assign]
+    for owner, requests in ((FormatConnection, ("execute", "executemany", "together")), (FileConnection, ONE_BY_ONE)):
+        for name in requests:
+            setattr(owner, name, counted(getattr(owner, name)))
 
 
 class DriverSteps:
@@ -101,22 +102,14 @@ class DriverSteps:
             HOOK.at(step, "", DRIVER, txid)
 
 
-class Counted:
-    """A connection that tells the hook of every statement."""
+def counted(request: Any) -> Any:
+    """A method of a connection that tells the hook first."""
 
-    def __init__(self, inner: Any) -> None:
-        self.inner = inner
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
-
-    def execute(self, *arguments: Any) -> Any:
+    def telling(*arguments: Any) -> Any:
         HOOK.statement()
-        return self.inner.execute(*arguments)
+        return request(*arguments)
 
-    def executemany(self, *arguments: Any) -> Any:
-        HOOK.statement()
-        return self.inner.executemany(*arguments)
+    return telling
 
 
 @dataclass(frozen=True)

@@ -139,20 +139,27 @@ def test_other_content_of_a_batch_that_is_shown_changes_nothing(factory: BatchSt
 
 @contextmanager
 def losing(when: Callable[[str], bool], after: bool) -> Iterator[list[str]]:
-    """The next statement that ``when`` names loses its connection: before it is sent, or its answer."""
+    """The next request with a statement that ``when`` names loses its connection: before it is sent, or its answer."""
     lost: list[str] = []
-    real = FormatConnection.execute
+    execute, together = FormatConnection.execute, FormatConnection.together
 
-    def execute(self: Any, text: str, parameters: Any = ()) -> Any:
-        if lost or not when(text):
-            return real(self, text, parameters)
-        lost.append(text)
+    def cut(connection: Any, statements: Any, send: Callable[[], Any]) -> Any:
+        found = [] if lost else [text for text, _ in statements if when(text)]
+        if not found:
+            return send()
+        lost.extend(found)
         if after:
-            real(self, text, parameters)
-        self.close()
+            send()
+        connection.close()
         raise OSError("the line is cut")
 
-    with mock.patch.object(FormatConnection, "execute", execute):
+    def one(self: Any, text: str, parameters: Any = ()) -> Any:
+        return cut(self, [(text, parameters)], lambda: execute(self, text, parameters))
+
+    def several(self: Any, statements: Any) -> Any:
+        return cut(self, statements, lambda: together(self, statements))
+
+    with mock.patch.multiple(FormatConnection, execute=one, together=several):
         yield lost
 
 
@@ -178,10 +185,12 @@ def test_a_store_that_stays_away_fails_the_batch_and_says_so(factory: BatchState
     driver = Driver(factory, RowUpdater())
     receipts = driver.run(rows(("a", 1)), 1)
 
-    def gone(self: Store) -> Any:
+    def gone(self: Store, *_: Any, **__: Any) -> Any:
         raise ConnectionLost("no way there")
 
-    with mock.patch("states.sql.rows.batch._SETTLE_SECONDS", 0.3), mock.patch.object(Store, "take", gone):
+    with mock.patch("states.sql.rows.batch._SETTLE_SECONDS", 0.3), mock.patch.multiple(
+        Store, take=gone, begun=gone
+    ):
         with pytest.raises(FailedException, match="no way there"):
             driver.publish(1, 0, receipts)
         driver.participant.abort(1, 0)  # which cannot sweep, and does not mind

@@ -152,6 +152,8 @@ def sqlite(folder: Path) -> str:
         ("SELECT 1 WHERE :id = 1", IDS, "1 parameters for the input fields"),
         ("DELETE FROM users", [], "begins with SELECT or WITH"),
         ("SELECT 1; DELETE FROM users", [], "has several statements"),
+        ("SELECT 1 /*! ; DELETE FROM users */", [], r"/\*! is no comment"),
+        ("SELECT 1 /*M!100 ; DELETE FROM users */", [], r"/\*! is no comment"),
         (None, [], "begins with SELECT or WITH"),
         (r"SELECT 'it\'s'", [], "write '' for a quote"),
         ("SELECT 1 WHERE :id = 1", "id nosuchtype", "unknown type 'nosuchtype'"),

@@ -12,7 +12,7 @@ from trident_py.state import Needs
 
 from ...columns.keyed import KeyedRows
 from ...columns.values import Column
-from ..connection import Connection
+from ..connection import Connection, Statement
 from ..maps.combining import PartialResults, Recipe
 
 
@@ -85,8 +85,9 @@ class Dialect(Protocol):
         """Whether an idle connection still reaches its server, or the file now at its path."""
         ...
 
-    def begin(self, connection: Connection, seconds: float) -> None:
-        """Opens a transaction that may write. Raises the driver's error if it stays locked out for so many seconds."""
+    def begin(self, connection: Connection, seconds: float, first: Sequence[Statement] = ()) -> list[Any]:
+        """Opens a transaction that may write, and executes its ``first`` statements in the same request; returns their
+        answers, see `Connection.together`. Raises the driver's error if it stays locked out for so many seconds."""
         ...
 
     # -- errors

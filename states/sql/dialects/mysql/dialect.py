@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy.engine import URL, Engine
@@ -10,10 +11,11 @@ from trident_py.errors import DefinitionError
 from trident_py.sessions import pin_mysql
 from trident_py.sqlcodes import lost_a_lock_on_mysql, mysql_code_of, mysql_is_away
 
-from ...connection import Connection, driver_connection, pinned
+from ...connection import Connection, Statement, driver_connection, pinned
 from .maps import MySqlMaps
 
 _DUPLICATES = {1050, 1062, 1586}
+_SEVERAL = 1 << 16  # CLIENT_MULTI_STATEMENTS: a request may have several statements
 
 
 class MySql(MySqlMaps):
@@ -36,10 +38,15 @@ class MySql(MySqlMaps):
         return url
 
     def connect(self, engine: Engine) -> Connection:
-        raw = driver_connection(engine, autocommit=True, charset="utf8mb4", local_infile=True, defer_connect=True)
+        _, options = engine.dialect.create_connect_args(engine.url)
+        flags = options.get("client_flag", 0) | _SEVERAL
+        raw = driver_connection(
+            engine, autocommit=True, charset="utf8mb4", local_infile=True, defer_connect=True, client_flag=flags
+        )
         raw._local_infile = False  # only MySqlBulk.load may answer a request for a file
         raw.connect()
-        connection: Any = pinned(raw, pin_mysql)
+        takes_several = raw.server_capabilities & _SEVERAL
+        connection: Any = pinned(raw, pin_mysql, _cursor if takes_several else None)
         limits = connection.execute("SELECT @@max_allowed_packet, @@local_infile").fetchone()
         connection.packet, connection.takes_files = limits
         return connection
@@ -51,12 +58,14 @@ class MySql(MySqlMaps):
             return False
         return True
 
-    def begin(self, connection: Any, seconds: float) -> None:
+    def begin(self, connection: Any, seconds: float, first: Sequence[Statement] = ()) -> list[Any]:
         wait = max(int(seconds), 1)  # for row and table locks: the server's default for tables is a day
+        before: list[Statement] = []
         if connection.wait != wait:
-            connection.execute(f"SET SESSION innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}")
-            connection.wait = wait
-        connection.execute("START TRANSACTION")
+            before = [(f"SET SESSION innodb_lock_wait_timeout = {wait}, lock_wait_timeout = {wait}", ())]
+        answers = connection.together([*before, ("START TRANSACTION", ()), *first])
+        connection.wait = wait
+        return list(answers[len(before) + 1 :])
 
     def is_lock(self, error: BaseException) -> bool:
         return lost_a_lock_on_mysql(mysql_code_of(error))
@@ -68,6 +77,10 @@ class MySql(MySqlMaps):
 
     def is_duplicate(self, error: BaseException) -> bool:
         return mysql_code_of(error) in _DUPLICATES
+
+
+def _cursor(raw: Any) -> Any:
+    return raw.cursor()
 
 
 MYSQL = MySql()

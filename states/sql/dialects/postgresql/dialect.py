@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy.engine import URL, Engine
 
@@ -10,7 +12,7 @@ from trident_py.errors import DefinitionError
 from trident_py.sessions import local_postgresql, pin_postgresql
 from trident_py.sqlcodes import lost_a_lock_on_postgresql, postgresql_has_it, postgresql_is_away, sqlstate_of
 
-from ...connection import Connection, driver_connection, pinned
+from ...connection import Connection, Statement, driver_connection, pinned
 from .maps import PostgreSqlMaps
 
 _PASSING = re.compile(
@@ -43,11 +45,12 @@ class PostgreSql(PostgreSqlMaps):
         return url
 
     def connect(self, engine: Engine) -> Connection:
+        from psycopg import ClientCursor
         from psycopg.types.string import TextLoader
 
         raw = driver_connection(engine, autocommit=True, prepare_threshold=None)  # poolers keep no prepared statements
         raw.adapters.register_loader("json", TextLoader)  # JSON columns unparsed, like texts
-        return pinned(raw, pin_postgresql)
+        return pinned(raw, pin_postgresql, ClientCursor)
 
     def alive(self, connection: Connection) -> bool:
         try:
@@ -56,10 +59,15 @@ class PostgreSql(PostgreSqlMaps):
             return False
         return True
 
-    def begin(self, connection: Connection, seconds: float) -> None:
-        """Asks the server once."""
+    def begin(self, connection: Any, seconds: float, first: Sequence[Statement] = ()) -> list[Any]:
+        """Asks the server once, or twice if a value is not plain ASCII: the server reads all of a request in the
+        encoding of the session, which is pinned only when the first request is over."""
         pinning = local_postgresql(max(int(seconds * 1000), 1))
-        connection.execute(f"BEGIN ISOLATION LEVEL READ COMMITTED; {pinning}")
+        opening: list[Statement] = [("BEGIN ISOLATION LEVEL READ COMMITTED", ()), (pinning, ())]
+        if all(str(value).isascii() for _, parameters in first for value in parameters):
+            return list(connection.together([*opening, *first])[len(opening) :])
+        connection.together(opening)
+        return list(connection.together(first))
 
     def is_lock(self, error: BaseException) -> bool:
         return lost_a_lock_on_postgresql(sqlstate_of(error))

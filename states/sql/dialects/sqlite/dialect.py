@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from trident_py.patience import again_for
 from trident_py.sqlcodes import lost_a_lock_on_sqlite, sqlite_code_of
 from trident_py.state import Needs
 
-from ...connection import Connection, driver_connection
+from ...connection import Connection, Statement, driver_connection
 from .maps import SqliteMaps
 from .table import FileConnection, unopenable
 
@@ -71,13 +72,14 @@ class Sqlite(SqliteMaps):
     def alive(self, connection: Any) -> bool:
         return connection.is_current()
 
-    def begin(self, connection: Any, seconds: float) -> None:
+    def begin(self, connection: Any, seconds: float, first: Sequence[Statement] = ()) -> list[Any]:
         """Takes the write lock at once; retries every millisecond, since SQLite's own pauses last up to 100."""
         connection.execute("PRAGMA busy_timeout = 0")
         try:
             again_for(seconds, 0.001, self.is_lock, partial(connection.execute, "BEGIN IMMEDIATE"))
         finally:
             connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+        return list(connection.together(first))
 
     def is_lock(self, error: BaseException) -> bool:
         return lost_a_lock_on_sqlite(sqlite_code_of(error))

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.types import UserDefinedType
 
 from ....columns.values import DECODERS, Column, Refused
-from ...connection import Connection
+from ...connection import Answer, Connection, Statement
 
 # date, timestamp, decimal and json are stored as text: any other affinity would turn them into floats
 _STORAGE = {
@@ -45,6 +45,10 @@ class FileConnection(sqlite3.Connection):
     def opened(self, path: str) -> None:
         """Called once the file exists; remembers it."""
         self._path, self._file = path, _file_at(path)
+
+    def together(self, statements: Sequence[Statement]) -> list[Any]:
+        cursors = (self.execute(text, parameters) for text, parameters in statements)
+        return [Answer(cursor.fetchall(), cursor.rowcount) for cursor in cursors]
 
     def is_current(self) -> bool:
         """Whether the path still names the open file."""

@@ -1,0 +1,117 @@
+"""What a batch asks a server: how often, and what becomes of a request with several statements of which one fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from contracts.asking import MARIADB, POSTGRES, run
+from semantics.support import Batches
+from semantics.support import run as run_to_its_end
+
+from states.sql import SqlMapState
+from states.sql.dialects.mysql import dialect as mysql
+from states.sql.dialects.mysql.dialect import MYSQL
+from states.sql.store import ConnectionLost, Store, close_stores, parsed, store_of
+from trident_py import LocalCluster, TridentTopology
+from trident_py.errors import StateError
+from trident_py.operations.builtin import Count
+
+SERVERS = pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+FEW, MANY = 4, 14
+ODD = r"""it's 100% "odd" \' ?; DROP TABLE trident_fence; -- %s é"""
+
+
+def counts(url: str, batches: int) -> dict[tuple, Any]:
+    """A word count of batches of one word into a new table."""
+    topology, factory = TridentTopology(), SqlMapState.opaque(url, f"counts{batches}", "word string", "count bigint")
+    stream = topology.newStream("s", Batches("word string", [[(f"w{n % 2}",)] for n in range(batches)]))
+    stream.groupBy("word").persistentAggregate(factory, Count(), "count").parallelismHint(1)
+    with LocalCluster() as cluster:
+        assert run_to_its_end(cluster, topology).exception is None
+    close_stores()  # so that the next one, too, opens connections of its own
+    return {key: value.curr for key, value in factory.stored().items()}
+
+
+@MARIADB
+def test_a_server_that_takes_one_statement_at_a_time_gets_them_so(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mysql, "_SEVERAL", 0)
+    assert counts(database, FEW) == {("w0",): 2, ("w1",): 2}
+    with store_of(parsed(database)).reading() as connection, pytest.raises(Exception, match="1064"):
+        connection.raw.query("SELECT 1; SELECT 2")
+
+
+# -- several statements in one request
+
+
+@contextmanager
+def begun(database: str) -> Iterator[tuple[Store, Any]]:
+    """A transaction on the table t with the key a."""
+    run(database, "CREATE TABLE t (a BIGINT PRIMARY KEY)")
+    store = store_of(parsed(database))
+    connection, _ = store.begun()
+    try:
+        yield store, connection
+    finally:
+        store.drop(connection)
+
+
+def inserted(*values: int) -> list[tuple[str, tuple]]:
+    return [("INSERT INTO t (a) VALUES (?)", (value,)) for value in values]
+
+
+def test_each_statement_has_its_own_answer(database: str) -> None:
+    asked = [*inserted(1, 2), ("SELECT a FROM t ORDER BY a", ()), ("UPDATE t SET a = a + ?", (10,))]
+    with begun(database) as (_, connection):
+        found = connection.together([*asked, ("SELECT max(a) FROM t", ())])
+        assert [answer.rowcount for answer in (*found[:2], found[3])] == [1, 1, 2]
+        assert list(found[2].fetchall()) == [(1,), (2,)] and found[4].fetchone() == (12,)
+        assert connection.together(inserted(1))[0].rowcount == 1
+        assert connection.together([]) == []
+
+
+def test_an_error_in_a_statement_behind_the_first_is_that_statements_own(database: str) -> None:
+    with begun(database) as (store, connection):
+        with pytest.raises(Exception) as caught:
+            connection.together(inserted(1, 1, 2))
+        assert store.dialect.is_duplicate(caught.value) and store.dialect.refuses(caught.value)
+        assert not store.dialect.is_lost(caught.value) and not store.dialect.is_lock(caught.value)
+        connection.execute("ROLLBACK")
+        assert connection.execute("SELECT 7").fetchone() == (7,)  # no answer was left unread
+        assert connection.execute("SELECT * FROM t").fetchall() in ([], ())
+
+
+def test_no_statement_behind_the_one_that_fails_is_executed(database: str) -> None:
+    """Least of all COMMIT."""
+    with begun(database) as (store, connection), pytest.raises(Exception, match=r"1062|unique|UNIQUE"):
+        connection.together([*inserted(6, 6), ("COMMIT", ())])
+    with pytest.raises(StateError, match=r"could not write: .*(1062|unique|UNIQUE)"):
+        store.at_once(*inserted(5, 5))
+    assert run(database, "SELECT * FROM t") == []
+
+
+@SERVERS
+def test_a_connection_lost_between_two_statements_is_a_lost_connection(database: str) -> None:
+    with begun(database) as (store, connection):
+        end = "KILL CONNECTION_ID()" if store.dialect is MYSQL else "SELECT pg_terminate_backend(pg_backend_pid())"
+        with pytest.raises(ConnectionLost), store.errors("write"):
+            connection.together([*inserted(1), (end, ()), *inserted(2), ("COMMIT", ())])
+    assert run(database, "SELECT * FROM t") == []
+
+
+@POSTGRES
+def test_a_name_that_is_not_ascii_waits_for_the_sessions_encoding(database: str) -> None:
+    """A pooler may have changed the session: a request is read in its encoding, which the first request pins."""
+    with begun(database) as (store, connection):
+        sent: list[int] = []
+        together = connection.together
+        connection.together = lambda statements: (sent.append(len(statements)), together(statements))[1]
+        for name, requests in (("plain", [3]), ("zähler", [2, 1])):
+            sent.clear()
+            connection.execute("ROLLBACK")
+            (answer,) = store.begin(connection, ("SELECT ?::text", (name,)))
+            assert answer.fetchone() == (name,) and sent == requests
