@@ -6,13 +6,14 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
 from sqlalchemy import NullPool, create_engine, make_url
 from sqlalchemy.exc import DBAPIError
 
+from states.sql.store import ConnectionLost, parsed, store_of
 from trident_py.errors import DefinitionError
 from trident_py.testing.servers.proxy import CuttingProxy, commit_of
 
@@ -108,6 +109,20 @@ def test_cut_after_commit_the_client_sees_success_and_then_a_dead_connection(dat
             with pytest.raises(DBAPIError):
                 connection.exec_driver_sql("SELECT 1")
             connection.invalidate()
+
+
+@on_servers
+@pytest.mark.parametrize("when", ["before", "during", "lost", "after", "held"])
+def test_a_commit_that_is_sent_with_other_statements_is_cut_as_a_whole(database: str, when: str) -> None:
+    with proxied(database) as (proxy, _):
+        store = store_of(parsed(proxy.through(database)))
+        proxy.cut_on(commit_of(database), when)
+        with nullcontext() if when == "after" else pytest.raises(ConnectionLost):
+            store.at_once(*((f"INSERT INTO t VALUES ({n})", ()) for n in range(300)))
+        if when == "held":
+            assert rows(database) == [] and proxy.held == proxy.deliver() == 1
+        assert soon(database, [] if when == "before" else [*range(300)]) and proxy.wait(1)
+        store.close()
 
 
 @on_servers

@@ -19,22 +19,35 @@ DELIVER = "deliver"
 _READ = 1 << 18
 _RESET = struct.pack("ii", 1, 0)  # linger for no time: close sends RST
 _IN = select.POLLIN | select.POLLHUP | select.POLLERR
+_COM_QUERY = b"\x03"  # the first byte of a request to MySQL
+_MORE_RESULTS = 8
+_SIZES = {0xFC: 3, 0xFD: 4, 0xFE: 9}  # bytes of MySQL's numbers, by the first of them; else one
 
 
 @dataclass
 class _Rule:
-    pattern: bytes
+    patterns: tuple[bytes, ...]
     when: str
     skip: int
     times: int
 
+    def found(self, tail: bytes, data: bytes) -> bool:
+        """Whether a pattern is in the data, or ends there."""
+        both = tail + data
+        return any(both.find(each, max(0, len(tail) - len(each) + 1)) >= 0 for each in self.patterns)
 
-def commit_of(url: str) -> bytes:
-    """Returns the bytes that a client of this database sends to commit, and in no other statement.
+    @property
+    def of_mysql(self) -> bool:
+        return self.patterns[0][:1] == _COM_QUERY
+
+
+def commit_of(url: str) -> tuple[bytes, ...]:
+    """Returns the bytes that a client of this database sends to commit, and in no other statement: alone, or as the
+    last statement of a request.
 
     (``b"COMMIT"`` alone also occurs in ``SET AUTOCOMMIT = 0``, which PyMySQL sends when it connects.)
     """
-    return b"COMMIT\0" if url.startswith("postgresql") else b"\x03COMMIT"
+    return (b"COMMIT\0",) if url.startswith("postgresql") else (_COM_QUERY + b"COMMIT", b";\nCOMMIT")
 
 
 def end_txn_of(transactional_id: str) -> bytes:
@@ -56,6 +69,8 @@ class CuttingProxy:
         """If set, new connections are reset at once."""
         self.cuts = 0
         """The number of connections cut so far."""
+        self.requests = 0
+        """The number of requests so far: whatever a client sends between two answers counts as one."""
         self._lines: set[_Line] = set()
         self._rules: list[_Rule] = []
         self._changed = threading.Condition()
@@ -77,8 +92,10 @@ class CuttingProxy:
             lines = list(self._lines)
         return sum(line.cut() for line in lines)
 
-    def cut_on(self, pattern: bytes, when: str = "before", times: int = 1, skip: int = 0) -> None:
-        """Cuts the connection whose client sends exactly these bytes; see `commit_of`.
+    def cut_on(
+        self, pattern: bytes | tuple[bytes, ...], when: str = "before", times: int = 1, skip: int = 0
+    ) -> None:
+        """Cuts the connection whose client sends exactly these bytes, or one of several such; see `commit_of`.
 
         ``before``: the server never gets them. ``during``: the server gets them and the client is cut at once, while
         the server may still be working. ``lost``: the server has answered, and the answer is dropped. ``after``: the
@@ -89,7 +106,7 @@ class CuttingProxy:
         if when not in WHEN:
             raise DefinitionError(f"when={when!r}: it is one of {', '.join(WHEN)}")
         with self._changed:
-            self._rules.append(_Rule(pattern, when, skip, times))
+            self._rules.append(_Rule(pattern if isinstance(pattern, tuple) else (pattern,), when, skip, times))
 
     def deliver(self, seconds: float = 30) -> int:
         """Sends the held messages to the server and waits for its answers. Returns their number."""
@@ -106,7 +123,7 @@ class CuttingProxy:
     def deliver_on(self, pattern: bytes) -> None:
         """Delivers once, when a client sends these bytes; the server gets them after it has answered."""
         with self._changed:
-            self._rules.append(_Rule(pattern, DELIVER, 0, 1))
+            self._rules.append(_Rule((pattern,), DELIVER, 0, 1))
 
     def wait(self, cuts: int = 1, seconds: float = 30) -> bool:
         """Waits until ``cuts`` connections were cut in total; returns False after ``seconds``."""
@@ -148,11 +165,11 @@ class CuttingProxy:
                 self._lines.add(line)
             line.start()
 
-    def _rule(self, tail: bytes, data: bytes) -> str | None:
-        """Returns when to cut if the client's data (after the tail of earlier data) matches a rule; uses it up."""
+    def _rule(self, tail: bytes, data: bytes) -> _Rule | None:
+        """Returns the rule that the client's data (after the tail of earlier data) matches; uses it up."""
         with self._changed:
             for rule in self._rules:
-                if (tail + data).find(rule.pattern, max(0, len(tail) - len(rule.pattern) + 1)) < 0:
+                if not rule.found(tail, data):
                     continue
                 rule.skip -= 1
                 if rule.skip >= 0:
@@ -160,8 +177,12 @@ class CuttingProxy:
                 rule.times -= 1
                 if rule.times <= 0:
                     self._rules.remove(rule)
-                return rule.when
+                return rule
         return None
+
+    def _was_asked(self) -> None:
+        with self._changed:
+            self.requests += 1
 
     def _was_cut(self) -> None:
         with self._changed:
@@ -171,7 +192,7 @@ class CuttingProxy:
     def _tail(self, sent: bytes) -> bytes:
         """Returns the end of the data, which may be the beginning of a pattern."""
         with self._changed:
-            longest = max((len(rule.pattern) for rule in self._rules), default=1)
+            longest = max((len(each) for rule in self._rules for each in rule.patterns), default=1)
         return sent[len(sent) - longest + 1 :] if len(sent) >= longest else sent
 
     def _forget(self, line: _Line) -> None:
@@ -186,9 +207,11 @@ class _Line:
         self.proxy = proxy
         self.client = client
         self.server = server
-        self.ending: str | None = None
+        self.ending: _Rule | None = None
         self.mute = False
         self.held = b""
+        self.waits = False
+        """Whether the client has sent something since the last answer."""
         self._answered = threading.Event()
         self._wake = _Wake()
         self._ended = threading.Lock()
@@ -228,7 +251,11 @@ class _Line:
         """Forwards client to server, and looks for the patterns."""
         tail = b""
         while data := self._read(self.client):
-            when = self.proxy._rule(tail, data)
+            if not self.waits:
+                self.waits = True
+                self.proxy._was_asked()
+            rule = self.proxy._rule(tail, data)
+            when = None if rule is None else rule.when
             tail = self.proxy._tail(tail + data)
             if when == "before":
                 self.cut()
@@ -237,29 +264,33 @@ class _Line:
                 self._leave(data)
                 return
             if when == "held":
+                self.ending = rule
                 self._hold(data)
                 return
             if when == DELIVER:
                 self.proxy.deliver()
-                when = None
-            self.ending = when or self.ending
+                rule = None
+            self.ending = rule or self.ending
             if not self._send(self.server, data):
                 break
         self._client_is_done()
 
     def _down(self) -> None:
         """Forwards server to client."""
+        answer = b""
         while data := self._read(self.server):
+            self.waits = False
             ending = self.ending  # for the data that the client sent before this answer
-            if ending == "lost":
-                self.cut()
-                return
+            answer += data if ending is not None else b""
+            is_whole = ending is not None and not (ending.of_mysql and _goes_on(answer))
+            when = "" if ending is None else ending.when
             if self.mute:
-                self._answered.set()
-            elif not self._send(self.client, data):
+                if ending is None or is_whole:
+                    self._answered.set()
+            elif when != "lost" and not self._send(self.client, data):
                 break
-            if ending == "after":
-                self.cut(orderly=True)
+            elif is_whole:
+                self.cut(orderly=when == "after")
                 return
         if not self.mute:
             self.end(orderly=True)
@@ -305,6 +336,18 @@ class _Line:
             while view and self._wake.or_ready(end, select.POLLOUT):
                 view = view[end.send(view) :]
         return not view
+
+
+def _goes_on(answer: bytes) -> bool:
+    """Whether MySQL has more to say to a request: its last OK packet tells whether another statement follows."""
+    at = last = 0
+    while at < len(answer):
+        last, at = at + 4, at + 4 + int.from_bytes(answer[at : at + 3], "little")
+    if at > len(answer) or answer[last:at][:1] != b"\0":
+        return at > len(answer)
+    for _ in ("the rows", "the last number"):
+        last += _SIZES.get(answer[last + 1], 1)
+    return bool(answer[last + 1] & _MORE_RESULTS)
 
 
 class _Wake:
