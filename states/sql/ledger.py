@@ -29,8 +29,8 @@ from ..columns.values import Column, recordable
 from ..fences import Fence, FenceRow
 from ..owners import Tenure
 from . import kinds, owner
-from .connection import Connection
-from .dialects.base import Dialect
+from .connection import Connection, Statement
+from .dialects.base import Dialect, insert_text
 from .store import Store, patiently
 
 _PART_KEY = [
@@ -66,9 +66,16 @@ def tables(options: dict[str, Any]) -> list[sa.Table]:
 
 
 def read(connection: Connection, topology: str, state: str, lock: str = "") -> FenceRow | None:
-    row = connection.execute(
-        f"SELECT generation, lineage, txid, started, attempt FROM trident_fence {_OWN}{lock}", (topology, state)
-    ).fetchone()
+    return found_in(connection.execute(*asking(topology, state, lock)))
+
+
+def asking(topology: str, state: str, lock: str = "") -> Statement:
+    return f"SELECT generation, lineage, txid, started, attempt FROM trident_fence {_OWN}{lock}", (topology, state)
+
+
+def found_in(answer: Any) -> FenceRow | None:
+    """The row in the answer to `asking`."""
+    row = answer.fetchone()
     return None if row is None else FenceRow(*row)
 
 
@@ -97,21 +104,30 @@ class SqlFence(Fence):
     def row(self, connection: Connection, lock: str = "") -> FenceRow:
         """Returns the state's row; ``lock`` is the SQL that locks it until the transaction ends. Raises ZombieError if
         a newer driver has taken over, StateError if the row is gone."""
-        return self.newest(read(connection, *self.own, lock))
+        return self.found(connection.execute(*self.question(lock)))
 
-    def check(self, connection: Connection, txid: int | None, lock: str = "") -> FenceRow:
-        """Called first in the transaction that writes. Raises ZombieError for an older driver, batch or attempt, and
+    def question(self, lock: str = "") -> Statement:
+        """The statement that begins every transaction that writes; its answer goes to `check`."""
+        return asking(*self.own, lock)
+
+    def found(self, answer: Any) -> FenceRow:
+        return self.newest(found_in(answer))
+
+    def check(self, answer: Any, txid: int | None) -> FenceRow:
+        """Called before the transaction writes. Raises ZombieError for an older driver, batch or attempt, and
         StateError for another lineage; nothing is written then."""
-        return self.admits(self.row(connection, lock), txid)
+        return self.admits(self.found(answer), txid)
 
-    def wrote(self, connection: Connection, txid: int | None, part: int, token: str, dialect: Dialect) -> None:
-        """Called last in the transaction; writes the partition's mark for the batch.
+    def marks(self, txid: int | None, part: int, token: str, dialect: Dialect) -> list[Statement]:
+        """What the transaction executes last, right before COMMIT: it writes the partition's mark for the batch.
 
         If two tasks run the same partition at once, the second waits here until the first one has ended.
         """
-        if txid is not None:
-            row = (*self.own, txid, part, self.attempt, 0, token)
-            dialect.write(connection, "trident_part", _PART_KEY, _PART_REST, [row])
+        if txid is None:
+            return []
+        keys, others = ([column.name for column in columns] for columns in (_PART_KEY, _PART_REST))
+        text = insert_text("trident_part", [*_PART_KEY, *_PART_REST]) + dialect.instead(keys, others)
+        return [(text, (*self.own, txid, part, self.attempt, 0, token))]
 
     def has(self, connection: Connection, txid: int, part: int, token: str) -> bool:
         """Whether the transaction with this token has written this partition of the batch."""
@@ -129,13 +145,26 @@ class SqlFence(Fence):
 
     def complete(self, connection: Connection, txid: int) -> None:
         """Moves the last complete txid inside this transaction. Raises ZombieError if a newer driver has taken over."""
-        moved = connection.execute(
-            f"UPDATE trident_fence SET txid = ?, time = ? {_OWN} AND generation = ? AND txid <= ?",
-            (txid, _now(), *self.own, self.generation, txid),
-        )
+        moved, _ = connection.together(self._completing(txid))
         if moved.rowcount == 0:
-            self.check(connection, txid)
-        connection.execute(f"DELETE FROM trident_part {_OWN} AND txid <= ?", (*self.own, txid))
+            self.check(connection.execute(*self.question()), txid)
+
+    def complete_at_once(self, store: Store, txid: int) -> None:
+        """`complete` in a transaction of its own; called again it changes nothing."""
+        moved, *_ = store.at_once(*self._completing(txid))
+        if moved.rowcount == 0:
+            with store.reading() as connection:
+                self.check(connection.execute(*self.question()), txid)
+
+    def _completing(self, txid: int) -> list[Statement]:
+        """The second changes a row only if the first did: neither does if a newer driver has taken over."""
+        moved = f"EXISTS (SELECT 1 FROM trident_fence {_OWN} AND generation = ? AND txid = ?)"
+        return [
+            (f"UPDATE trident_fence SET txid = ?, time = ? {_OWN} AND generation = ? AND txid <= ?",
+             (txid, _now(), *self.own, self.generation, txid)),
+            (f"DELETE FROM trident_part {_OWN} AND txid <= ? AND {moved}",
+             (*self.own, txid, *self.own, self.generation, txid)),
+        ]  # fmt: skip
 
     def belongs(self, connection: Connection, txid: int, forget: bool, dialect: Dialect) -> None:
         """Called before the first batch of a run; hands the store to this checkpoint, which has committed ``txid``.
@@ -256,8 +285,8 @@ class Ledger(BatchParticipant):
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Moves the last complete txid. Raises ZombieError if a newer driver has taken over."""
         for store in self._opened:
-            with store.errors("end the batch in the ledger"), store.writing() as connection:
-                self.fence.complete(connection, txid)
+            with store.errors("end the batch in the ledger"):
+                self.fence.complete_at_once(store, txid)
 
     def published(self, txid: int) -> bool:
         """Whether the ledger has the batch as complete; waits for a transaction that may still complete it."""

@@ -20,9 +20,9 @@ from trident_py.state import Location, Remembered
 
 from ..fences import FenceRow
 from ..spread import Spread, check_whole
-from .connection import Connection
+from .connection import Connection, Statement
 from .dialects.base import Dialect
-from .ledger import LAYOUT_PART, Ledger, SqlFence, read
+from .ledger import LAYOUT_PART, Ledger, SqlFence, found_in, read
 from .store import Store
 
 _OPEN = ""
@@ -50,10 +50,11 @@ class Claim(SqlFence):
             self._refuse(txid)
         return bool(mark[0] == _OPEN)
 
-    def wrote(self, connection: Connection, txid: int | None, part: int, token: str, dialect: Dialect) -> None:
-        if self.tally[0] > 0:
-            text = f"UPDATE trident_part SET token = ?, partitions = ? {_PART}"
-            connection.execute(text, (token, self.tally[0], *self.own, txid, part))
+    def marks(self, txid: int | None, part: int, token: str, dialect: Dialect) -> list[Statement]:
+        if self.tally[0] == 0:
+            return []
+        text = f"UPDATE trident_part SET token = ?, partitions = ? {_PART}"
+        return [(text, (token, self.tally[0], *self.own, txid, part))]
 
     def spread(self, connection: Connection, txid: int) -> Spread | None:
         """The spread under which the batch was begun; None if it was not begun."""
@@ -106,8 +107,8 @@ class Unfenced(Claim):
         self._insert(connection, txid, [(part, 0, _OPEN)])
         return True
 
-    def row(self, connection: Connection, lock: str = "") -> FenceRow:
-        return read(connection, *self.own, lock) or FenceRow(0, "", 0, 0, 0)
+    def found(self, answer: Any) -> FenceRow:
+        return found_in(answer) or FenceRow(0, "", 0, 0, 0)
 
 
 def claim_of(conf: dict, table: str) -> Claim:

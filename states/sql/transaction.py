@@ -60,17 +60,19 @@ class Transaction:
     def touch(self, files: list[int]) -> None:
         """Begins the transaction in these files. Raises ZombieError, FailedException if a file stays locked."""
         for index in sorted(set(files) - self._open.keys()):
-            store = self.stores[index]
-            connection = store.take()
-            try:
-                store.begin(connection)
-                if self.fence is not None:
-                    with store.errors("read the ledger"):
-                        self.fence.check(connection, self.txid, store.dialect.shared)
-            except BaseException:
-                store.drop(connection)
-                raise
-            self._open[index] = connection
+            self._open[index] = self._begun(self.stores[index])
+
+    def _begun(self, store: Store) -> Connection:
+        """A connection in a transaction that holds the fence."""
+        if self.fence is None:
+            return store.begun()[0]
+        connection, (found,) = store.begun(self.fence.question(store.dialect.shared), doing="read the ledger")
+        try:
+            self.fence.check(found, self.txid)
+        except BaseException:
+            store.drop(connection)
+            raise
+        return connection
 
     def settled(
         self, table: str, columns: Sequence[Column], batch: Sequence[Any] | None = None
@@ -118,9 +120,6 @@ class Transaction:
         """Commits durably. Raises FailedException if the outcome is unknown; the replay finds out."""
         for index in sorted(self._open):
             store, connection = self.stores[index], self._open[index]
-            with store.errors("commit"):
-                if self.fence is not None:
-                    self.fence.wrote(connection, self.txid, self.partition, self._token, store.dialect)
             answered = self._committed(store, connection)
             del self._open[index]
             if answered:
@@ -130,10 +129,13 @@ class Transaction:
         self.active = False
 
     def _committed(self, store: Store, connection: Connection) -> bool:
-        """Sends COMMIT; False if no answer came but the ledger proves the commit. Raises without an answer or proof."""
+        """Sends the partition's mark and COMMIT; False if no answer came but the ledger proves the commit. Raises
+        without an answer or proof."""
         try:
             with store.errors("commit"):
-                connection.execute("COMMIT")
+                fence, own = self.fence, (self.txid, self.partition, self._token)
+                marks = [] if fence is None else fence.marks(*own, store.dialect)
+                connection.together([*marks, ("COMMIT", ())])
         except ConnectionLost:
             if not self._happened(store):
                 raise

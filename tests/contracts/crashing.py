@@ -31,8 +31,9 @@ POINTS = [
 ]  # fmt: skip
 
 
-INSIDE: dict[str, tuple[type, str]] = {}
-"""The method at whose end a driver dies "inside publish", by the name of the factory's class; others: the fence's."""
+INSIDE: dict[str, tuple[type, str]] = dict.fromkeys(("AppendState", "BatchState"), (SqlFence, "complete"))
+"""The method at whose end a driver dies "inside publish", by the name of the factory's class. Others publish with one
+request: they die behind it."""
 
 
 @dataclass
@@ -66,7 +67,7 @@ class Driver:
     def batch(self, rows: list, txid: int, of: int = 2, attempt: int = 0, point: str = "") -> None:
         """One whole attempt."""
         receipts = self.run(rows, txid, of, attempt, point=point)
-        inside = INSIDE.get(type(self.factory).__name__, (SqlFence, "complete"))
+        inside = INSIDE.get(type(self.factory).__name__, (SqlFence, "complete_at_once"))
         with dying_in(*inside) if point == "inside publish" else _nothing():
             self.publish(txid, attempt, receipts)
         die_if(point == "after publish")
@@ -133,7 +134,7 @@ def die_if(now: bool) -> None:
 
 @contextmanager
 def dying_in(owner: type, name: str) -> Iterator[None]:
-    """Kills this process at the end of a method: inside the transaction that called it."""
+    """Kills this process at the end of a method: inside the transaction that called it, if one did."""
     method = getattr(owner, name)
 
     def last(*args: Any) -> None:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from contracts.asking import MARIADB, POSTGRES, run
+from contracts.crashing import Driver
 from semantics.support import Batches
 from semantics.support import run as run_to_its_end
 
 from states.sql import SqlMapState
+from states.sql import store as stores
 from states.sql.dialects.mysql import dialect as mysql
 from states.sql.dialects.mysql.dialect import MYSQL
 from states.sql.store import ConnectionLost, Store, close_stores, parsed, store_of
 from trident_py import LocalCluster, TridentTopology
-from trident_py.errors import StateError
+from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.operations.builtin import Count
+from trident_py.state import MapCombinerAggStateUpdater
+from trident_py.tuples import TridentTuple
 
 SERVERS = pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
 FEW, MANY = 4, 14
@@ -101,6 +106,101 @@ def test_a_connection_lost_between_two_statements_is_a_lost_connection(database:
         with pytest.raises(ConnectionLost), store.errors("write"):
             connection.together([*inserted(1), (end, ()), *inserted(2), ("COMMIT", ())])
     assert run(database, "SELECT * FROM t") == []
+
+
+@SERVERS
+def test_a_fence_that_another_holds_is_waited_for_and_fails_the_batch(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = counting(database)
+    monkeypatch.setattr(stores, "LOCK_SECONDS", 1.0)
+    with store_of(parsed(database)).writing() as other:
+        other.execute("UPDATE trident_fence SET attempt = 0")
+        with pytest.raises(FailedException, match="Another process holds a lock"):
+            count(driver, 2, "a")
+        with pytest.raises(FailedException, match="Another process holds a lock"):
+            driver.publish(2, 0, [])
+    count(driver, 2, "a")
+    assert counted(driver) == {("a",): 2}
+
+
+def test_a_ledger_that_is_gone_is_named(database: str) -> None:
+    driver = counting(database)
+    run(database, "DROP TABLE trident_fence")
+    with pytest.raises(StateError, match=r"could not read the ledger: .*trident_fence"):
+        count(driver, 2, "a")
+
+
+def test_no_name_is_taken_for_sql(database: str) -> None:
+    driver = counting(database, **{"topology.name": ODD})
+    count(driver, 2, "a", ODD)
+    assert counted(driver) == {("a",): 2, (ODD,): 1}
+    assert run(database, "SELECT topology, txid FROM trident_fence") == [(ODD, 2)]
+    assert run(database, "SELECT count(*) FROM trident_part") == [(0,)]
+
+
+# -- the ledger's entry
+
+
+def counting(database: str, **conf: Any) -> Driver:
+    """A driver of a word count that has written the word a once."""
+    factory = SqlMapState.opaque(database, "t", "word string", "count bigint")
+    driver = Driver(factory, MapCombinerAggStateUpdater(Count(), "word", "n"), **conf)
+    count(driver, 1, "a")
+    return driver
+
+
+def count(driver: Driver, txid: int, *words: str) -> None:
+    driver.batch(once(*words), txid, of=1)
+
+
+def once(*words: str) -> list[TridentTuple]:
+    return [TridentTuple.of(["word", "n"], [word, 1]) for word in words]
+
+
+def counted(driver: Driver) -> dict[tuple, int]:
+    return {key: value.curr for key, value in driver.factory.stored().items()}
+
+
+def test_an_older_driver_moves_no_ledger_and_deletes_no_mark(database: str) -> None:
+    older = counting(database)
+    receipts = older.run(once("a"), 2, 1)
+    newer = Driver(older.factory, older.updater)
+    newer.run(once("a"), 2, 1)
+    before = run(database, "SELECT txid, part FROM trident_part")
+    with pytest.raises(ZombieError):
+        older.publish(2, 0, receipts)
+    assert run(database, "SELECT txid FROM trident_fence") == [(1,)]
+    assert run(database, "SELECT txid, part FROM trident_part") == before == [(2, 0)]
+    newer.publish(2, 0, [])
+    assert run(database, "SELECT count(*) FROM trident_part") == [(0,)] and counted(newer) == {("a",): 2}
+
+
+@SERVERS
+def test_idle_connections_that_are_gone_fail_no_batch(database: str) -> None:
+    """In the tasks as well as in the driver: a new one begins the transaction."""
+    driver = counting(database)
+    ended = itertools.count()
+
+    def end_all() -> None:
+        store = store_of(parsed(database))
+        idle = [store.take(), store.take()]
+        mine = "SELECT connection_id()" if store.dialect is MYSQL else "SELECT pg_backend_pid()"
+        numbers = [connection.execute(mine).fetchone()[0] for connection in idle]
+        other = store.dialect.connect(store.engine)
+        for number in numbers:
+            other.execute(f"KILL {number}" if store.dialect is MYSQL else f"SELECT pg_terminate_backend({number})")
+            next(ended)
+        other.close()
+        for connection in idle:
+            store.give(connection)
+
+    end_all()
+    receipts = driver.run(once("a"), 2, 1)
+    end_all()
+    driver.publish(2, 0, receipts)
+    assert next(ended) == 4 and counted(driver) == {("a",): 2}
+    assert run(database, "SELECT txid FROM trident_fence") == [(2,)]
 
 
 @POSTGRES
