@@ -51,6 +51,8 @@ class FormatConnection:
     takes_files: bool = False
     stages: bool = True
     wait: int = 0
+    saved: bool = False
+    """PostgreSQL only: whether the transaction has a savepoint that is no longer needed."""
 
     def __init__(self, raw: Any, quoting: Callable[[Any], Any] | None = None) -> None:
         """``quoting``: makes the driver's cursor that puts quoted values into the text (``mogrify``); None if the

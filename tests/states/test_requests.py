@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,18 +11,27 @@ from typing import Any
 import pytest
 from contracts.asking import MARIADB, POSTGRES, run
 from contracts.crashing import Driver
+from contracts.dialect import ALIKE, EDGES
 from semantics.support import Batches
 from semantics.support import run as run_to_its_end
+from sqlalchemy import make_url
 
+from states.columns.arrow import refusals
+from states.columns.values import Column
 from states.sql import SqlMapState
 from states.sql import store as stores
 from states.sql.dialects.mysql import dialect as mysql
 from states.sql.dialects.mysql.dialect import MYSQL
+from states.sql.dialects.sqlite.table import FileConnection
+from states.sql.maps.combining import PartialResults, Recipe
 from states.sql.store import ConnectionLost, Store, close_stores, parsed, store_of
+from states.sql.table import Shape, TablePlace, prepare
 from trident_py import LocalCluster, TridentTopology
 from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.operations.builtin import Count
-from trident_py.state import MapCombinerAggStateUpdater
+from trident_py.state import CombinerValueUpdater, MapCombinerAggStateUpdater, StateType
+from trident_py.state.updates import Combines
+from trident_py.testing.servers.proxy import CuttingProxy
 from trident_py.tuples import TridentTuple
 
 SERVERS = pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
@@ -38,6 +48,38 @@ def counts(url: str, batches: int) -> dict[tuple, Any]:
         assert run_to_its_end(cluster, topology).exception is None
     close_stores()  # so that the next one, too, opens connections of its own
     return {key: value.curr for key, value in factory.stored().items()}
+
+
+@SERVERS
+def test_a_batch_of_one_tuple_asks_a_server_four_times(database: str) -> None:
+    """Fence, row, mark with COMMIT; then the ledger's entry."""
+    where, asked = make_url(database), []
+    with CuttingProxy(str(where.host), int(where.port or 0)) as proxy:
+        for batches in (1, FEW, MANY):  # the first creates the ledger
+            before = proxy.requests
+            assert sum(counts(proxy.through(database), batches).values()) == batches
+            asked.append(proxy.requests - before)
+    assert asked[2] - asked[1] == 4 * (MANY - FEW)
+
+
+def test_a_batch_of_one_tuple_is_fifteen_statements_on_sqlite(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[str] = []
+    monkeypatch.setattr(FileConnection, "execute", noting(texts, FileConnection.execute), raising=False)
+    monkeypatch.setattr(FileConnection, "executemany", noting(texts, FileConnection.executemany), raising=False)
+    found = []
+    for batches in (1, FEW, MANY):  # the first creates the ledger
+        texts.clear()
+        counts(f"sqlite:///{tmp_path}/s.db", batches)
+        found.append(len(texts))
+    assert found[2] - found[1] == 15 * (MANY - FEW)
+
+
+def noting(texts: list[str], method: Any) -> Any:
+    def noted(self: Any, text: str, *more: Any) -> Any:
+        texts.append(text)
+        return method(self, text, *more)
+
+    return noted
 
 
 @MARIADB
@@ -201,6 +243,68 @@ def test_idle_connections_that_are_gone_fail_no_batch(database: str) -> None:
     driver.publish(2, 0, receipts)
     assert next(ended) == 4 and counted(driver) == {("a",): 2}
     assert run(database, "SELECT txid FROM trident_fence") == [(2,)]
+
+
+# -- a few rows without a savepoint
+
+
+@pytest.mark.parametrize("listed", [0, sys.maxsize])
+def test_refused_rows_leave_the_transaction_as_it_was(
+    database: str, listed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those written before stay, those behind them come, in the same transaction; also if it happens again."""
+    monkeypatch.setattr("states.sql.dialects.mysql.maps._BLOCK_BYTES", 1)  # many rows: each in a statement of its own
+    store = store_of(parsed(database))
+    monkeypatch.setattr(type(store.dialect), "listed", listed if store.dialect.served else sys.maxsize)
+    shape = prepare(TablePlace(database, "t"), Shape((Column("k", "bigint", True), Column("n", "bigint"))))
+    recipe = Recipe("t", tuple(shape.keys), shape.others[0], StateType.NON_TRANSACTIONAL, Count().sql or "")
+    with store.writing() as connection:
+        for _ in range(2):
+            added = [results(store, recipe, keys, n) for keys, n in (([1, 2], 5), ([3, 2], 2**63 - 1), ([2, 4], 6))]
+            assert [store.dialect.combine(connection, recipe, one, False) for one in added] == [[], None, []]
+    assert run(database, "SELECT k, n FROM t ORDER BY k") == [(1, 10), (2, 22), (4, 12)]
+
+
+def results(store: Store, recipe: Recipe, keys: list[int], number: int) -> PartialResults:
+    made = PartialResults(None, [keys, [number] * len(keys)], lambda: [*range(len(keys))])
+    return made if len(keys) <= store.dialect.listed else made.in_arrow(recipe.columns)
+
+
+@SERVERS
+@pytest.mark.parametrize("ddl", [ddl for ddl in EDGES if ddl not in ("json", "string")] + ["varchar(20)"])
+def test_a_few_rows_are_stored_as_many_are(database: str, ddl: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    column, edges = Column("k", ddl, True, ("infinity", "NUL")), EDGES.get(ddl, ALIKE)
+    keys = [(value,) for value in edges if value not in (None, bytes(range(256))) and not refusals(column, [value])]
+    found = []
+    for name, listed in (("few", len(keys)), ("many", 0)):
+        monkeypatch.setattr(type(store_of(parsed(database)).dialect), "listed", listed)
+        factory = SqlMapState.opaque(database, name, f"k {ddl}", "n bigint")
+        state = factory.makeState({}, None, 0, 1)
+        for txid in (1, 2):
+            state.beginCommit(txid)
+            news = state.multiUpdate(keys, Combines(Count(), [1] * len(keys)))
+            assert list(news) == [txid] * len(keys)
+            state.commit(txid)
+        found.append(factory.stored())
+    assert len(found[0]) == len(keys) > 1 and found[0] == found[1]
+
+
+@SERVERS
+def test_a_batch_refused_by_the_database_is_combined_by_the_map_in_the_same_transaction(database: str) -> None:
+    """The row of a fits the type int, the one of b does not: the map names it, and nothing is written."""
+    factory = SqlMapState.opaque(database, "t", "word string", "count int")
+    state = factory.makeState({}, None, 0, 1)
+    for txid, a, b, match in ((1, 1, 2**31 - 1, ""), (2, 1, 1, "b"), (2, 1, -1, "")):
+        state.beginCommit(txid)
+        updaters = [CombinerValueUpdater(Count(), a), CombinerValueUpdater(Count(), b)]
+        if match:
+            with pytest.raises(StateError, match=match):
+                state.multiUpdate([("a",), ("b",)], updaters)
+            state.rollback(txid)
+        else:
+            state.multiUpdate([("a",), ("b",)], updaters)
+            state.commit(txid)
+    assert {key[0]: value.curr for key, value in factory.stored().items()} == {"a": 2, "b": 2**31 - 2}
 
 
 @POSTGRES

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
 from sqlalchemy.engine import URL, Engine
@@ -14,6 +14,8 @@ from ...columns.keyed import KeyedRows
 from ...columns.values import Column
 from ..connection import Connection, Statement
 from ..maps.combining import PartialResults, Recipe
+
+T = TypeVar("T")
 
 
 class Dialect(Protocol):
@@ -45,8 +47,8 @@ class Dialect(Protocol):
     """Format of a text that is compared byte by byte."""
     stage_order: str
     """The end of a SELECT from a temporary table so that rows keep the order in which they were written."""
-    columnar: bool
-    """Whether `combine` takes its batch as Arrow arrays; otherwise as lists."""
+    listed: int
+    """The most rows that `combine` takes as lists; more rows come as Arrow arrays."""
     selects: int
     """How many SELECTs a statement may have; where a server could take more, what was measured to cost nothing."""
 
@@ -229,10 +231,20 @@ class Dialect(Protocol):
     def combine(self, connection: Connection, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
         """Combines every row of the batch with the stored row of its key, under the rules of `combining.Recipe`.
 
-        Returns the new values in the order of the batch, or an empty list unless they are ``wanted``. Returns None if a
-        row may not be changed or a result does not fit: the caller rolls back to its savepoint.
+        Returns the new values in the order of the batch, or an empty list unless they are ``wanted``. Returns None, and
+        leaves the transaction as it was, if a row may not be changed or a result does not fit.
         """
         ...
+
+
+def undoing(connection: Connection, work: Callable[[], T | None]) -> T | None:
+    """The result of the work. If that is None, what it has written is undone."""
+    connection.execute("SAVEPOINT trident")
+    result = work()
+    if result is None:
+        connection.execute("ROLLBACK TO SAVEPOINT trident")
+    connection.execute("RELEASE SAVEPOINT trident")
+    return result
 
 
 def names(columns: Sequence[Column | str]) -> str:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from ...columns.values import Column
 
+FEW = 20  # up to so many rows, lists are faster than Arrow arrays
 BLOCK_BYTES = 1 << 20
 _ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
 _QUOTES = (("\\", "\\\\"), ("'", "''"), ("\0", "\\0"))

@@ -122,16 +122,17 @@ class SqlBackingMap(BackingMap):
             return None
         news: list[Any] = [None] * len(keys) if combination.wanted else []
         self.transaction.touch(list(batches))
-        self._in_files(batches, "SAVEPOINT trident")
+        several = batches if len(batches) > 1 else ()  # a single file needs no savepoint here: `combine` undoes
+        self._in_files(several, "SAVEPOINT trident_files")
         for index, batch in batches.items():
             with self.transaction.using(index) as connection:
                 values = self.dialect.combine(connection, recipe, batch, combination.wanted)
             if values is None:
-                self._in_files(batches, "ROLLBACK TO SAVEPOINT trident", "RELEASE SAVEPOINT trident")
+                self._in_files(several, "ROLLBACK TO SAVEPOINT trident_files", "RELEASE SAVEPOINT trident_files")
                 return None
             for position, new in zip(batch.positions() if combination.wanted else (), values, strict=True):
                 news[position] = new
-        self._in_files(batches, "RELEASE SAVEPOINT trident")
+        self._in_files(several, "RELEASE SAVEPOINT trident_files")
         self.written += len(keys)
         return news
 
@@ -150,7 +151,7 @@ class SqlBackingMap(BackingMap):
         self, recipe: Recipe, txid: int | None, keys: Sequence[Sequence[Any]], amounts: Any
     ) -> dict[int, PartialResults] | None:
         """The partial results of each file, in the order of its tree; None if a key occurs twice."""
-        if self.dialect.columnar:
+        if len(keys) > self.dialect.listed:
             typed = self._key_columns(keys, decides=True, takes=True)
             arrays = [self._encode(c, v, keys, encoded) for c, v in typed]
             results = KeyedRows(recipe.columns, [*arrays, arrow_array(recipe.value, amounts)])

@@ -6,7 +6,7 @@ This module has the rules of the three kinds of map in SQL; a dialect's `combine
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from trident_py.errors import DefinitionError
 from trident_py.state import StateType
 
-from ...columns.arrow import between
+from ...columns.arrow import arrow_array, between
 from ...columns.values import Column, Refused
 
 _KINDS: dict[str, type] = {"integer": int, "double": float}
@@ -126,8 +126,8 @@ class Recipe:
 class PartialResults:
     """Partial results in the order of the table's tree: a column for each key column, then the numbers.
 
-    The columns are Arrow arrays for a ``columnar`` dialect, else lists. ``positions`` returns the rows' positions in
-    the batch.
+    The columns are lists, or Arrow arrays if there are more rows than the dialect has ``listed``. ``positions`` returns
+    the rows' positions in the batch.
     """
 
     txid: int | None
@@ -136,3 +136,7 @@ class PartialResults:
 
     def __len__(self) -> int:
         return len(self.columns[0])
+
+    def in_arrow(self, columns: Sequence[Column]) -> PartialResults:
+        """The same, as Arrow arrays."""
+        return replace(self, columns=[arrow_array(c, v) for c, v in zip(columns, self.columns, strict=True)])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,10 +20,11 @@ from ....columns.arrow import arrow_array
 from ....columns.values import Column, transposed
 from ...connection import Connection
 from ...maps.combining import PartialResults, Recipe
-from ..base import insert_text, names
-from ..bulk import blocks, insertions
+from ..base import insert_text, marks, names, undoing
+from ..bulk import FEW, blocks, insertions
 from .bulk import NO_STAGE, ROOM, MySqlBulk, temporary_like
 
+T = TypeVar("T")
 _KEYS_PER_READ = 1_000
 _STAGED = "trident_staged"
 _ROWS_TO_STAGE = 2_000  # from so many rows on, staging is faster
@@ -39,7 +41,7 @@ class NotStaged(Exception):
 class MySqlMaps(MySqlBulk):
     """The methods of `MySql` for map states."""
 
-    columnar = True
+    listed = FEW
 
     def read(
         self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
@@ -62,17 +64,10 @@ class MySqlMaps(MySqlBulk):
     def combine(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
         if recipe.value.family == "double" and _has_negative_zero(batch.columns[-1]):
             return None
-        try:
-            if len(batch) >= _ROWS_TO_STAGE and connection.stages:
-                try:
-                    return self._combine_staged(connection, recipe, batch, wanted)
-                except NotStaged as error:
-                    connection.stages = error.__cause__ is None  # a bad row does not mean that the server cannot stage
-            return self._combine_rows(connection, recipe, batch, wanted)
-        except Exception as error:
-            if self.refuses(error) or mysql_code_of(error) == _DIVISION_BY_ZERO:
-                return None
-            raise
+        if len(batch) <= self.listed and _size(batch) < connection.packet - ROOM:
+            return self._combine_few(connection, recipe, batch, wanted)
+        work = partial(self._combine_many, connection, recipe, batch.in_arrow(recipe.columns), wanted)
+        return undoing(connection, partial(self._unless_refused, work))
 
     def write(
         self, connection: Any, table: str, keys: Sequence[Column], columns: Sequence[Column], rows: Sequence[tuple]
@@ -93,7 +88,33 @@ class MySqlMaps(MySqlBulk):
                 connection.stages = error.__cause__ is None  # a bad row does not mean that the server cannot stage
         self._insert(connection, table, every, arrays, tail)
 
-    def _combine_staged(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
+    def _unless_refused(self, work: Callable[[], T]) -> T | None:
+        try:
+            return work()
+        except Exception as error:
+            if self.refuses(error) or mysql_code_of(error) == _DIVISION_BY_ZERO:
+                return None
+            raise
+
+    def _combine_few(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
+        """Combines with one statement, of which the server undoes everything if it refuses a row: no savepoint."""
+        rows: Any = zip(*batch.columns, strict=True)
+        if recipe.kind is not StateType.NON_TRANSACTIONAL:
+            rows = ((*row, batch.txid) for row in rows)
+        insert = _few_text(recipe, len(batch)), list(chain.from_iterable(rows))
+        if self._unless_refused(partial(connection.execute, *insert)) is None:
+            return None
+        return self._combined(connection, recipe, batch.columns[:-1]) if wanted else []
+
+    def _combine_many(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any]:
+        if len(batch) >= _ROWS_TO_STAGE and connection.stages:
+            try:
+                return self._combine_staged(connection, recipe, batch, wanted)
+            except NotStaged as error:
+                connection.stages = error.__cause__ is None  # a bad row does not mean that the server cannot stage
+        return self._combine_rows(connection, recipe, batch, wanted)
+
+    def _combine_staged(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any]:
         """Combines with one load and one statement. The rows are loaded in key order and read in that order."""
         columns, arrays = recipe.columns, list(batch.columns)
         if wanted:
@@ -113,10 +134,11 @@ class MySqlMaps(MySqlBulk):
             columns = [*columns, Column("txid", "bigint")]
             arrays.append(pa.repeat(pa.scalar(batch.txid, pa.int64()), len(batch)))
         self._insert(connection, recipe.table, columns, arrays, _changes(recipe))
-        if not wanted:
-            return []
-        keys = zip(*(array.to_pylist() for array in batch.columns[:-1]), strict=True)
-        rows = self.read(connection, recipe.table, recipe.keys, [recipe.value], list(keys))
+        return self._combined(connection, recipe, [array.to_pylist() for array in batch.columns[:-1]]) if wanted else []
+
+    def _combined(self, connection: Any, recipe: Recipe, keys: Sequence[list[Any]]) -> list[Any]:
+        """The new values of the keys, given as columns."""
+        rows = self.read(connection, recipe.table, recipe.keys, [recipe.value], list(zip(*keys, strict=True)))
         return [row[0] for row in rows if row is not None]
 
     def _insert(
@@ -198,7 +220,25 @@ def _changes(recipe: Recipe) -> str:
     return " ON DUPLICATE KEY UPDATE " + ", ".join(f'"{name}" = {change}' for name, change in changes.items())
 
 
-def _has_negative_zero(numbers: pa.Array) -> bool:
+@lru_cache(maxsize=256)
+def _few_text(recipe: Recipe, count: int) -> str:
+    """The statement; its parameters are the keys, the partial result and the txid of each row, if the table has one."""
+    columns: list[Any] = [*recipe.columns]
+    if recipe.kind is not StateType.NON_TRANSACTIONAL:
+        columns.append("txid")
+    rows = ", ".join([f"({marks(len(columns))})"] * count)
+    return f'INSERT INTO "{recipe.table}" ({names(columns)}) VALUES {rows}{_changes(recipe)}'
+
+
+def _size(batch: PartialResults) -> int:
+    """At least the bytes of the rows in a statement: four for each sign of a text, a hundred for anything else."""
+    values = chain.from_iterable(batch.columns)
+    return sum(100 + (4 * len(value) if isinstance(value, str | bytes) else 0) for value in values)
+
+
+def _has_negative_zero(numbers: Any) -> bool:
+    if isinstance(numbers, list):
+        return any(number == 0 and math.copysign(1, number) < 0 for number in numbers)
     return bool(pc.any(pc.equal(pc.divide(1.0, numbers), float("-inf"))).as_py())
 
 

@@ -64,6 +64,7 @@ class PostgreSql(PostgreSqlMaps):
         encoding of the session, which is pinned only when the first request is over."""
         pinning = local_postgresql(max(int(seconds * 1000), 1))
         opening: list[Statement] = [("BEGIN ISOLATION LEVEL READ COMMITTED", ()), (pinning, ())]
+        connection.saved = False
         if all(str(value).isascii() for _, parameters in first for value in parameters):
             return list(connection.together([*opening, *first])[len(opening) :])
         connection.together(opening)

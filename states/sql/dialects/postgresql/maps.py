@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -14,10 +14,10 @@ from trident_py.state import StateType
 
 from ....columns.arrow import arrow_array
 from ....columns.values import Column, transposed
-from ...connection import Connection
+from ...connection import Connection, Statement
 from ...maps.combining import PartialResults, Recipe
-from ..base import names, upsert_text
-from ..bulk import blocks
+from ..base import names, undoing, upsert_text
+from ..bulk import FEW, blocks
 from .bulk import PostgreSqlBulk
 
 _CASTS = {
@@ -32,7 +32,7 @@ _ROWS_TO_WRITE_STAGED = 200
 class PostgreSqlMaps(PostgreSqlBulk):
     """The methods of `PostgreSql` for map states."""
 
-    columnar = True
+    listed = FEW
 
     def read(
         self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
@@ -52,22 +52,17 @@ class PostgreSqlMaps(PostgreSqlBulk):
         return [None if row[0] is None else row[1:] for row in rows]
 
     def combine(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
-        try:
-            if len(batch) < _ROWS_TO_STAGE:
-                written = self._combine_rows(connection, recipe, batch)
-            else:
-                with self._staged(connection, recipe.table, recipe.columns, batch.columns) as staged:
-                    written = connection.execute(_text(recipe, staged), _txid(recipe, batch)).rowcount
-        except Exception as error:
-            if sqlstate_of(error)[:2] in ("22", "23"):
-                return None
-            raise
-        if written != len(batch):
+        few = len(batch) <= self.listed
+        if few:
+            written = self._combine_few(connection, recipe, batch)
+        else:
+            written = undoing(connection, partial(self._combine_many, connection, recipe, batch))
+        if written is None:
             return None
         if not wanted:
             return []
-        keys = zip(*(array.to_pylist() for array in batch.columns[:-1]), strict=True)
-        rows = self.read(connection, recipe.table, recipe.keys, [recipe.value], list(keys))
+        keys = batch.columns[:-1] if few else [array.to_pylist() for array in batch.columns[:-1]]
+        rows = self.read(connection, recipe.table, recipe.keys, [recipe.value], list(zip(*keys, strict=True)))
         return [row[0] for row in rows if row is not None]
 
     def write(
@@ -85,11 +80,28 @@ class PostgreSqlMaps(PostgreSqlBulk):
             text = f'INSERT INTO "{table}" ({names(every)}) SELECT {names(every)} FROM {staged}{tail}'
             connection.execute(text)
 
-    def _combine_rows(self, connection: Any, recipe: Recipe, batch: PartialResults) -> int:
-        arrays = ", ".join(f"?::{_CASTS[column.family]}" for column in recipe.columns)
-        source = f"unnest({arrays}) AS q({names(recipe.columns)})"
+    def _combine_few(self, connection: Any, recipe: Recipe, batch: PartialResults) -> int | None:
+        """Sends the savepoint, without which a refused row would end the transaction, with the statement. It is
+        released with the next one, or by COMMIT."""
+        before: list[Statement] = [("RELEASE SAVEPOINT trident", ())] if connection.saved else []
+        insert = _rows_text(recipe), (*_txid(recipe, batch), *batch.columns)
+        work = partial(connection.together, [*before, ("SAVEPOINT trident", ()), insert])
+        written = _unless_refused(len(batch), lambda: work()[-1].rowcount)
+        connection.saved = written is not None
+        if written is None:
+            connection.together([("ROLLBACK TO SAVEPOINT trident", ()), ("RELEASE SAVEPOINT trident", ())])
+        return written
+
+    def _combine_many(self, connection: Any, recipe: Recipe, batch: PartialResults) -> int | None:
+        if len(batch) >= _ROWS_TO_STAGE:
+            return _unless_refused(len(batch), partial(self._combine_staged, connection, recipe, batch))
         values = [_texts(array).to_pylist() for array in batch.columns]
-        return int(connection.execute(_text(recipe, source), (*_txid(recipe, batch), *values)).rowcount)
+        insert = _rows_text(recipe), (*_txid(recipe, batch), *values)
+        return _unless_refused(len(batch), lambda: connection.execute(*insert).rowcount)
+
+    def _combine_staged(self, connection: Any, recipe: Recipe, batch: PartialResults) -> int:
+        with self._staged(connection, recipe.table, recipe.columns, batch.columns) as staged:
+            return int(connection.execute(_text(recipe, staged), _txid(recipe, batch)).rowcount)
 
     @contextlib.contextmanager
     def _staged(
@@ -102,6 +114,22 @@ class PostgreSqlMaps(PostgreSqlBulk):
         self.load(connection, _STAGED, columns, blocks(columns, arrays), temporary=True)
         yield f"{self.aside}{_STAGED}"
         connection.execute(f"DROP TABLE {self.aside}{_STAGED}")
+
+
+def _unless_refused(rows: int, work: Callable[[], int]) -> int | None:
+    """How many rows were written, if all were."""
+    try:
+        written = work()
+    except Exception as error:
+        if sqlstate_of(error)[:2] in ("22", "23"):
+            return None
+        raise
+    return written if written == rows else None
+
+
+def _rows_text(recipe: Recipe) -> str:
+    arrays = ", ".join(f"?::{_CASTS[column.family]}" for column in recipe.columns)
+    return _text(recipe, f"unnest({arrays}) AS q({names(recipe.columns)})")
 
 
 def _txid(recipe: Recipe, batch: PartialResults) -> tuple:

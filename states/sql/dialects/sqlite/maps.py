@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -14,7 +15,7 @@ from trident_py.state import StateType
 from ....columns.values import Column
 from ...connection import Connection
 from ...maps.combining import PartialResults, Recipe
-from ..base import insert_text, names, upsert_text
+from ..base import insert_text, names, undoing, upsert_text
 from .bulk import SqliteBulk
 
 _KEYS_PER_READ = 400
@@ -25,7 +26,7 @@ _SIZES = (100, 10, 1)
 class SqliteMaps(SqliteBulk):
     """The methods of `Sqlite` for map states."""
 
-    columnar = False
+    listed = sys.maxsize
 
     def read(
         self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
@@ -61,6 +62,9 @@ class SqliteMaps(SqliteBulk):
         """Combines many rows in one statement; the returned rows show whether the map would get the same result."""
         if sqlite3.sqlite_version_info < (3, 35):  # no RETURNING
             return None
+        return undoing(connection, partial(self._combine, connection, recipe, batch, wanted))
+
+    def _combine(self, connection: Connection, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
         rows: list[tuple] = []
         start = 0
         while start < len(batch):
