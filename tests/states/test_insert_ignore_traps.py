@@ -322,3 +322,38 @@ def test_a_temporary_table_commits_nothing(there: Database) -> None:
         state.insert(as_tuples([("c", 1, DAY)]), tell=False)
         state.rollback(part)
         assert there.rows == []
+
+
+def test_a_text_of_another_charset_is_the_same_in_a_replay(mariadb: Any) -> None:
+    database = Database(mariadb.create_database(), "direct")
+    database.run("ALTER TABLE t DROP v, DROP d, ADD COLUMN w VARCHAR(5) CHARACTER SET latin1")
+    factory = InsertIgnoreState(database.url, "t", "k", onConflict="report")
+    for texts, conflicts in (("\u00fce", 0), ("\u00fce", 0), ("u\u20ac", 2), ("\U0001f389e", 1)):
+        rows = [TridentTuple.of(["k", "w"], row) for row in zip("ab", texts, strict=True)]
+        receipt = persist(factory.makeState({}, None, 0, 1), 1, RowUpdater(), rows, SILENT)
+        assert receipt["conflicts"] == conflicts
+    close_stores()
+
+
+@pytest.fixture
+def small_packets(mariadb: Any) -> Iterator[Database]:
+    """A database whose server takes 1 MiB at once."""
+    database = Database(mariadb.create_database(), "direct")
+    usual = database.run("SELECT @@max_allowed_packet")[0][0]
+    database.run("SET GLOBAL max_allowed_packet = 1048576")
+    close_stores()  # connections keep what was set when they were made
+    yield database
+    close_stores()
+    with store_of(parsed(database.url)).reading() as connection:
+        connection.execute(f"SET GLOBAL max_allowed_packet = {usual}")
+    close_stores()
+
+
+def test_texts_longer_than_a_packet_are_compared(small_packets: Database) -> None:
+    with store_of(parsed(small_packets.url)).reading() as connection:
+        connection.execute("ALTER TABLE t DROP v, DROP d, ADD COLUMN w LONGTEXT CHARACTER SET utf8mb4")
+    factory = InsertIgnoreState(small_packets.url, "t", "k", onConflict="report")
+    for sign, conflicts in (("x", 0), ("x", 0), ("y", 1)):
+        rows = [TridentTuple.of(["k", "w"], ("a", sign * 3_000_000))]
+        receipt = persist(factory.makeState({}, None, 0, 1), 1, RowUpdater(), rows, SILENT)
+        assert receipt["conflicts"] == conflicts

@@ -43,7 +43,7 @@ class MySqlBulk(MySqlTable):
     aside = ""
     joined = "STRAIGHT_JOIN"
     same = "{0} <=> {1}"
-    exact = "CAST({0} AS BINARY)"
+    exact = "CONVERT(CONVERT({0} USING utf8mb4) USING binary)"  # CAST would make NULL of a text longer than a packet
     stage_order = " ORDER BY trident_row"
 
     def load(
