@@ -46,10 +46,11 @@ class FormatConnection:
     """Wraps the connection of a database driver whose placeholder is ``%s``."""
 
     packet: int = 0
-    """MySQL only: how many bytes the server takes at once, whether it takes files and temporary tables, and how many
-    seconds it waits for a lock."""
+    """MySQL only: how many bytes the server takes at once, whether it takes files and temporary tables, whether it has
+    the engine Aria (None: not asked yet), and how many seconds it waits for a lock."""
     takes_files: bool = False
     stages: bool = True
+    aria: bool | None = None
     wait: int = 0
     saved: bool = False
     """PostgreSQL only: whether the transaction has a savepoint that is no longer needed."""

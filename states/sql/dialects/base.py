@@ -216,6 +216,19 @@ class Dialect(Protocol):
         nothing."""
         ...
 
+    def stage_to_read(
+        self, connection: Connection, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array], name: str
+    ) -> str | None:  # fmt: skip
+        """Creates and fills a temporary table for rows whose keys ``table`` probably has, faster than `stage` and
+        `fill` do. It can only be read, and may not accept every row. Returns the `exact` that holds for it and
+        ``table``; None if there is no faster one."""
+        ...
+
+    def cannot_stage(self, error: BaseException) -> bool:
+        """Whether it is for its temporary table that `stage_to_read` or a SELECT from it failed. The transaction is as
+        it was before."""
+        ...
+
     def unless_there(self, keys: Sequence[Column]) -> str:
         """The end of an INSERT that leaves out the rows whose key exists; "" if it would leave out other rows, too."""
         ...
@@ -281,6 +294,14 @@ class OnConflict:
 
     def other_unique(self, connection: Any, table: str, keys: Sequence[Column]) -> list[str]:
         return []  # a row refused by another unique index is an error
+
+    def stage_to_read(
+        self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array], name: str
+    ) -> str | None:  # fmt: skip
+        return None  # no temporary table is faster to fill than that of `stage`
+
+    def cannot_stage(self, error: BaseException) -> bool:
+        return False
 
     def unless_there(self, keys: Sequence[Column]) -> str:
         return f" ON CONFLICT ({names(keys)}) DO NOTHING"

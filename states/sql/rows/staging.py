@@ -3,6 +3,8 @@
 The temporary table accepts every row, so only the strict INSERT into the real table can fail. A savepoint undoes a
 failed INSERT, and halving the range finds the refused row. A key that another transaction inserts at the same moment is
 a duplicate like any other: the work since the savepoint is repeated.
+
+Rows whose keys are probably all there are first compared from a table that is faster to fill and may only be read.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trident_py.errors import FailedException
 
@@ -56,16 +59,27 @@ class Stage:
         self.connection = connection
         self.table = table
         self.rows = rows
+        self._columns = [ROW, *rows.columns]
         self._stage = f"{self.dialect.aside}{STAGE}"  # never a permanent table of that name
+        self._exact = self.dialect.exact
         self._waits = True
         self._tail = self.dialect.unless_there(self.rows.keys)
 
+    def all_known(self, compare: bool) -> Written | None:
+        """The result if the table has the key of every row; else None, and `fill` and `insert` must follow."""
+        self.drop()
+        try:
+            return self._only_read(compare)
+        except Exception as error:
+            if self.dialect.cannot_stage(error):
+                return None
+            raise
+
     def fill(self) -> None:
-        columns = [ROW, *self.rows.columns]
-        self.connection.execute(f"DROP {self.dialect.temporary} IF EXISTS {self._stage}")
-        self.dialect.stage(self.store.engine, self.connection, self.table, columns, STAGE)
-        arrays = [pa.array(range(len(self.rows))), *self.rows.arrays]
-        self.dialect.fill(self.connection, STAGE, columns, arrays, temporary=True)
+        self.drop()
+        self._exact = self.dialect.exact
+        self.dialect.stage(self.store.engine, self.connection, self.table, self._columns, STAGE)
+        self.dialect.fill(self.connection, STAGE, self._columns, self._arrays(), temporary=True)
 
     def insert(self, compare: bool, tell: bool, all_refused: bool) -> Written:
         """Inserts the rows whose key is missing. With ``all_refused``, continues after a row that the table refuses."""
@@ -80,6 +94,21 @@ class Stage:
 
     def drop(self) -> None:
         self.connection.execute(f"DROP {self.dialect.temporary} IF EXISTS {self._stage}")
+
+    def _only_read(self, compare: bool) -> Written | None:
+        arrays = self._arrays()
+        exact = self.dialect.stage_to_read(self.connection, self.table, self._columns, arrays, STAGE)
+        if exact is None:
+            return None
+        self._exact = exact
+        there, conflicts = self._there(compare)
+        if there < len(self.rows):
+            return None
+        return Written(0, [], {}, conflicts, self._examples() if conflicts else [])
+
+    def _arrays(self) -> list[pa.Array]:
+        numbers = pc.indices_nonzero(pa.repeat(True, len(self.rows)))
+        return [numbers, *self.rows.arrays]
 
     def _once(self, compare: bool, tell: bool, all_refused: bool) -> Written:
         missing, conflicts, examples = None, 0, []
@@ -161,7 +190,7 @@ class Stage:
         return " AND ".join(f't."{key.name}" = {stage}."{key.name}"' for key in self.rows.keys)
 
     def _same(self, column: Column) -> str:
-        exact = self.dialect.exact if column.family in ("text", "json") else "{0}"
+        exact = self._exact if column.family in ("text", "json") else "{0}"
         pair = [exact.format(f'{alias}."{column.name}"') for alias in "ts"]
         return self.dialect.same.format(*pair)
 

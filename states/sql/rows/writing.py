@@ -36,6 +36,7 @@ class _History:
     """What this process's last batches for a table were like. It decides which way is tried first, never the result."""
 
     surprised = False  # the last sample without a known key was of rows that were not all new
+    gaps = False  # the last sample with known keys only was of rows that were not all known
     refused = False  # the table refused a row
 
 
@@ -56,10 +57,12 @@ class TableWriter:
         known = seen or (_A_FEW if history.surprised else 0.0)
         written = None if history.refused else self._directly(connection, rows, wanted, known)
         if written is None:
-            written = self._staged(connection, rows, wanted)
+            written = self._staged(connection, rows, wanted, seen == 1 and not history.gaps)
             history.refused = bool(written.refused)
         if seen == 0:
             history.surprised = written.inserted < len(rows)
+        if seen == 1:
+            history.gaps = written.inserted + len(written.refused) > 0
         return written
 
     def _sampled(self, connection: Any, rows: KeyedRows) -> float:
@@ -80,13 +83,16 @@ class TableWriter:
             return None
         return Written(inserted, list(range(len(rows))) if wanted.tell else [], {}, 0, [])
 
-    def _staged(self, connection: Any, rows: KeyedRows, wanted: Wanted) -> Written:
+    def _staged(self, connection: Any, rows: KeyedRows, wanted: Wanted, known: bool = False) -> Written:
+        """``known``: the table probably has the key of every row."""
         ordered = pa.concat_arrays(list(rows.ordered()))
         is_first = rows.first(ordered)
         first, again = ordered.filter(is_first), ordered.filter(pc.invert(is_first))
         stage = Stage(self.store, connection, self.table, rows.take(first))
-        stage.fill()
-        done = stage.insert(wanted.compare, wanted.tell, wanted.all_refused)
+        done = stage.all_known(wanted.compare) if known else None
+        if done is None:
+            stage.fill()
+            done = stage.insert(wanted.compare, wanted.tell, wanted.all_refused)
         stage.drop()
         written = done._replace(
             new=first.take(pa.array(done.new, pa.int64())).to_pylist(),

@@ -23,7 +23,8 @@ from .table import MySqlTable, Refusing, refuse_engine, refusing
 
 _COM_QUERY = 3
 ROOM = 4096  # bytes for the text around the values
-NO_STAGE = {1044, 1142, 1148, 1227, 1286, 1785, 1786, 1787, 2068, 3748, 3750, 3948, 3950, 4166}
+_NO_ROOM = {3, 1021, 1114, 1118}  # on the disk, or in a row for one more column
+NO_STAGE = {1044, 1142, 1148, 1227, 1286, 1290, 1785, 1786, 1787, 2068, 3748, 3750, 3948, 3950, 4166}
 _KEYS = "trident_keys"
 _BOUNDLESS = {"text": "string", "binary": "binary"}
 _BYTES_OF_A_SIGN = 4
@@ -107,6 +108,26 @@ class MySqlBulk(MySqlTable):
         temporary = sa.Table(name, sa.MetaData(), *stored, prefixes=["TEMPORARY"], **options)
         connection.execute(str(CreateTable(temporary).compile(dialect=engine.dialect)))
 
+    def stage_to_read(
+        self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array], name: str
+    ) -> str | None:
+        """Fills a temporary table of Aria, without an index and with the types of the table's own columns.
+
+        Aria takes no part in the transaction: a rollback to a savepoint would not restore what is deleted there.
+        """
+        refuse_engine(connection, table)
+        if not has_aria(connection):
+            return None
+        row, *others = columns
+        temporary_like(connection, table, name, f'CAST(0 AS SIGNED) AS "{row.name}", {names(others)}')
+        self.fill(connection, name, columns, arrays, temporary=True)
+        return "CONVERT({0} USING binary)"
+
+    def cannot_stage(self, error: BaseException) -> bool:
+        """Also for an error of a SELECT: Aria writes pages that it still keeps in memory when it needs their place."""
+        refused = isinstance(error, StateError) or self.refuses(error)
+        return refused or mysql_code_of(error) in NO_STAGE | _NO_ROOM
+
     def fill(
         self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array],
         temporary: bool = False,
@@ -160,7 +181,7 @@ class MySqlBulk(MySqlTable):
                 f' WHERE t."{rows.keys[0].name}" IS NULL ORDER BY k.trident_row'
             ).fetchall()
         except Exception as error:
-            if isinstance(error, StateError) or self.refuses(error) or mysql_code_of(error) in NO_STAGE:
+            if self.cannot_stage(error):
                 return rows
             raise
         finally:
@@ -195,8 +216,16 @@ def _wide(columns: Sequence[Column]) -> list[Column]:
 def temporary_like(connection: Any, table: str, name: str, columns: str) -> None:
     """Creates an empty temporary table of these columns of ``table``. MariaDB's Aria keeps no log for it and reads
     rows in insertion order, which halves the time."""
-    engine = " ENGINE=Aria" if "mariadb" in connection.raw.get_server_info().lower() else ""
+    engine = " ENGINE=Aria TRANSACTIONAL=0" if has_aria(connection) else ""
     connection.execute(f'CREATE TEMPORARY TABLE "{name}"{engine} AS SELECT {columns} FROM "{table}" LIMIT 0')
+
+
+def has_aria(connection: Any) -> bool:
+    """Whether the server has the engine Aria. Asked once for each connection."""
+    if connection.aria is None:
+        text = "SELECT count(*) FROM information_schema.engines WHERE engine = 'Aria' AND support <> 'NO'"
+        connection.aria = connection.execute(text).fetchone()[0] > 0
+    return bool(connection.aria)
 
 
 def _insert_text(verb: str, table: str, columns: Sequence[Column]) -> bytes:
