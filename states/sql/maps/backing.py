@@ -122,19 +122,26 @@ class SqlBackingMap(BackingMap):
             return None
         news: list[Any] = [None] * len(keys) if combination.wanted else []
         self.transaction.touch(list(batches))
+        if not self._combined(recipe, batches, combination.wanted, news):
+            return None
+        self.written += len(keys)
+        return news
+
+    def _combined(self, recipe: Recipe, batches: dict[int, PartialResults], wanted: bool, news: list[Any]) -> bool:
+        """Combines in each file; puts the new values into ``news`` if they are wanted. Returns False, and has written
+        nothing, if a file refuses."""
         several = batches if len(batches) > 1 else ()  # a single file needs no savepoint here: `combine` undoes
         self._in_files(several, "SAVEPOINT trident_files")
         for index, batch in batches.items():
             with self.transaction.using(index) as connection:
-                values = self.dialect.combine(connection, recipe, batch, combination.wanted)
+                values = self.dialect.combine(connection, recipe, batch, wanted)
             if values is None:
                 self._in_files(several, "ROLLBACK TO SAVEPOINT trident_files", "RELEASE SAVEPOINT trident_files")
-                return None
-            for position, new in zip(batch.positions() if combination.wanted else (), values, strict=True):
+                return False
+            for position, new in zip(batch.positions() if wanted else (), values, strict=True):
                 news[position] = new
         self._in_files(several, "RELEASE SAVEPOINT trident_files")
-        self.written += len(keys)
-        return news
+        return True
 
     def _in_files(self, files: Iterable[int], *statements: str) -> None:
         for index in files:

@@ -251,9 +251,7 @@ class _Line:
         """Forwards client to server, and looks for the patterns."""
         tail = b""
         while data := self._read(self.client):
-            if not self.waits:
-                self.waits = True
-                self.proxy._was_asked()
+            self._ask()
             rule = self.proxy._rule(tail, data)
             when = None if rule is None else rule.when
             tail = self.proxy._tail(tail + data)
@@ -274,6 +272,12 @@ class _Line:
             if not self._send(self.server, data):
                 break
         self._client_is_done()
+
+    def _ask(self) -> None:
+        """The client has sent something: the first after an answer is a new request."""
+        if not self.waits:
+            self.waits = True
+            self.proxy._was_asked()
 
     def _down(self) -> None:
         """Forwards server to client."""
