@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,8 @@ import pytest
 from states.columns.arrow import arrow_array
 from states.columns.values import Column
 from states.sql.dialects.bulk import blocks, insertions
+from states.sql.dialects.mysql import bulk
+from states.sql.dialects.mysql.dialect import MYSQL
 from states.sql.store import parsed, store_of
 from states.sql.table import create, data_table
 
@@ -103,6 +106,17 @@ def test_a_load_counts_what_it_left_out_and_what_it_bent(database: str) -> None:
         assert first == (2, 1, 1)
         bent = lines(columns, [["b", "too long"], [999, 1]])
         assert store.dialect.load(connection, "t", columns, bent, ignore=True) == (2, 0, 2)
+
+
+def test_no_text_is_read_into_its_column_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(bulk, "_sent", lambda raw, text, data: sent.append(text) or [0, 0, 0, 0])
+    kinds = {"k": "varchar(20)", "c": "string", "j": "json", "n": "binary", "i": "bigint"}
+    connection = SimpleNamespace(packet=1 << 20, raw=None)
+    MYSQL.load(connection, "t", [Column(*kind) for kind in kinds.items()], [])
+    assert sent[0].endswith(
+        '(@b0, @b1, @b2, @b3, "i") SET "k" = @b0, "c" = @b1, "j" = @b2, "n" = UNHEX(SUBSTRING(@b3, 3))'
+    )
 
 
 def test_blocks_are_the_lines_in_parts() -> None:

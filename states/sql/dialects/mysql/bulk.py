@@ -27,6 +27,7 @@ _NO_ROOM = {3, 1021, 1114, 1118}  # on the disk, or in a row for one more column
 NO_STAGE = {1044, 1142, 1148, 1227, 1286, 1290, 1785, 1786, 1787, 2068, 3748, 3750, 3948, 3950, 4166}
 _KEYS = "trident_keys"
 _BOUNDLESS = {"text": "string", "binary": "binary"}
+_BY_VARIABLE = {"text": "{0}", "json": "{0}", "binary": "UNHEX(SUBSTRING({0}, 3))"}
 _BYTES_OF_A_SIGN = 4
 _ROW_BYTES = 30_000  # of the 65,535 that the columns of a row may have together
 _MANY = 0.5  # from this share of known keys on, looking up the keys first is faster
@@ -55,10 +56,16 @@ class MySqlBulk(MySqlTable):
 
         LOCAL turns every refusal (not only of duplicate keys) into a warning, with or without ``ignore``, so the caller
         compares the counts. Raises the driver's error if the server allows no local files.
+
+        Texts are assigned from variables. In a TEXT column, MariaDB may otherwise keep a pointer into the buffer that
+        it reads the next field of the row into (docs/decisions.md, 2026-11-25).
         """
-        binary = {c.name: f"@b{i}" for i, c in enumerate(columns) if c.family == "binary"}
-        targets = ", ".join(binary.get(column.name, f'"{column.name}"') for column in columns)
-        turned = ", ".join(f'"{name}" = UNHEX(SUBSTRING({variable}, 3))' for name, variable in binary.items())
+        variables = {c.name: f"@b{i}" for i, c in enumerate(columns) if c.family in _BY_VARIABLE}
+        targets = ", ".join(variables.get(column.name, f'"{column.name}"') for column in columns)
+        turned = ", ".join(
+            f'"{c.name}" = ' + _BY_VARIABLE[c.family].format(variables[c.name])
+            for c in columns if c.name in variables
+        )  # fmt: skip
         text = (
             f"LOAD DATA LOCAL INFILE 'trident' {'IGNORE ' if ignore else ''}INTO TABLE \"{table}\" "
             f"CHARACTER SET utf8mb4 ({targets}){' SET ' + turned if turned else ''}"
