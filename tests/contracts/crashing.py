@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import socket
+import threading
 import traceback
 import zlib
 from collections.abc import Callable, Iterator
@@ -31,6 +33,8 @@ POINTS = [
 ]  # fmt: skip
 
 
+FORKS, LOOKUP = 5, 5.0  # tries, seconds
+ABLE = b"+"
 INSIDE: dict[str, tuple[type, str]] = dict.fromkeys(("AppendState", "BatchState"), (SqlFence, "complete"))
 """The method at whose end a driver dies "inside publish", by the name of the factory's class. Others publish with one
 request: they die behind it."""
@@ -199,12 +203,17 @@ class Child:
     """A forked process; what its work says is heard here, an error of it is raised here."""
 
     def __init__(self, work: Callable[..., None], *more: Any) -> None:
-        read, write = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            _work(work, more, write)
-        os.close(write)
-        self._said = os.fdopen(read, "rb")
+        for _ in range(FORKS):
+            read, write = os.pipe()
+            self.pid = os.fork()
+            if self.pid == 0:
+                _work(work, more, write)
+            os.close(write)
+            self._said = os.fdopen(read, "rb")
+            if self._said.read(1) == ABLE:
+                return
+            self.ended()
+        raise AssertionError(f"no child of {FORKS} can look up a name")
 
     def heard(self) -> Any:
         """The next thing it says; None if it has ended."""
@@ -226,10 +235,24 @@ class _Error:
     text: str
 
 
+def _looks_up() -> bool:
+    """Whether this process can look up names. A thread of its parent (librdkafka's) may have held glibc's lock for that
+    at the moment of the fork; then nobody ever releases it here."""
+    looking = {"target": socket.getaddrinfo, "args": ("127.0.0.1", 1), "kwargs": {"flags": socket.AI_ADDRCONFIG}}
+    thread = threading.Thread(**looking, daemon=True)  # type: ignore[arg-type]
+    thread.start()
+    thread.join(LOOKUP)
+    return not thread.is_alive()
+
+
 def _work(work: Callable[..., None], more: tuple, write: int) -> None:
     """All that a child does."""
     signal.setitimer(signal.ITIMER_REAL, 0)  # the test's own timeout is the parent's
     with os.fdopen(write, "wb") as out:
+        if not _looks_up():
+            os._exit(1)
+        out.write(ABLE)
+        out.flush()
         try:
             work(*more, *([lambda said: (pickle.dump(said, out), out.flush())] if more else []))
         except BaseException:
