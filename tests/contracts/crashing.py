@@ -277,7 +277,9 @@ class Worker:
         return self.child.heard()
 
     def close(self) -> None:
+        """Also of one that does not end by itself: what it had to say was heard."""
         os.close(self._write)
+        os.kill(self.child.pid, signal.SIGKILL)
         self.child.ended()
 
 
