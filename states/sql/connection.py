@@ -117,9 +117,7 @@ def bound(connection: Connection, parts: Sequence[str], parameters: Sequence[Any
     return cursor
 
 
-def pinned(
-    raw: Any, pin: Callable[[Any], None], quoting: Callable[[Any], Any] | None
-) -> FormatConnection:
+def pinned(raw: Any, pin: Callable[[Any], None], quoting: Callable[[Any], Any] | None) -> FormatConnection:
     """Pins the session's settings of a new connection; closes it if that fails."""
     try:
         pin(raw)

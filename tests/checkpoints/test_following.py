@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 
@@ -112,6 +113,11 @@ def deaths(tmp_path: Path, log: Log) -> Iterator[tuple[History, str]]:
         shutil.rmtree(tmp_path / "c")
 
 
+def reached(folder: Path, log: Log) -> tuple[int, dict | None, dict | None]:
+    with closing(log(folder)) as newer:
+        return _reached(folder, BASE, newer)
+
+
 def found(folder: Path, log: Log) -> tuple[int, Followed | None]:
     """What a newer driver reads: the last micro-batch that Spark has committed, and what followed."""
     newer, committed = log(folder), last_batch(folder)
@@ -141,7 +147,7 @@ def test_a_driver_that_dies_anywhere_leaves_what_is_over_and_what_has_begun(
     seen = 0
     for history, _ in deaths(tmp_path, log):
         happened(history)
-        txid, last, begun = _reached(history.folder, BASE, log(history.folder))
+        txid, last, begun = reached(history.folder, log)
         repeated = history.over - txid
         assert repeated in (0, 1)
         if repeated:
@@ -191,7 +197,7 @@ def test_what_spark_has_not_synced_may_be_lost_with_the_power(tmp_path: Path) ->
         files = sorted(history.folder.glob("[oc]*/*"), key=lambda file: (int(file.name), file.parent.name == "commits"))
         for file in [*reversed(files)]:
             file.unlink()
-            txid, last, begun = _reached(history.folder, BASE, JournalFollowingLog(history.folder))
+            txid, last, begun = reached(history.folder, JournalFollowingLog)
             if txid == BASE and begun is None:
                 continue  # it was Spark's offset alone that had the first batch
             assert history.over - txid in (0, 1)
@@ -217,14 +223,14 @@ def test_a_replay_with_other_metadata_than_spark_has_logged_is_what_counts(tmp_p
         one.begun(before)
         assert found(tmp_path, log) == (number - 1, before._replace(micro_batch=number - 1))
         assert first_txid(number, BASE, found(tmp_path, log)[1]) == txid
-        assert _reached(tmp_path, BASE, log(tmp_path)) == (txid - 1, last, other)
+        assert reached(tmp_path, log) == (txid - 1, last, other)
         first = Followed(number, txid, txid, other, None)
         one.over(first)
         one.ended(first)
         assert found(tmp_path, log) == (number - 1, first)
         write(tmp_path, f"commits/{number}", "v1\n{}")
         assert found(tmp_path, log) == (number, first)
-        assert _reached(tmp_path, BASE, log(tmp_path)) == (txid, other, None)
+        assert reached(tmp_path, log) == (txid, other, None)
     one.close()
 
 

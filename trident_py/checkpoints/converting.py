@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,10 +110,16 @@ def _take(folder: Path) -> None:
     holding = Holding(store, str(folder))
     holding.take()
     store.close()
-    if (folder / FILE).exists():
-        following = JournalFollowingLog(folder)
-        following.take(holding.driver)
-        following.close()
+    with _following(folder) as following:
+        if following is not None:
+            following.take(holding.driver)
+
+
+@contextmanager
+def _following(folder: Path) -> Iterator[FollowingLog | None]:
+    """The log of batches that follow, if there is one."""
+    with ExitStack() as stack:
+        yield stack.enter_context(closing(JournalFollowingLog(folder))) if (folder / FILE).exists() else None
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -149,8 +155,8 @@ def _read_spark(folder: Path) -> Content:
     store = FileMetadataStore(folder / "trident")
     entries = {path: store.entries(path) for path in store.paths("")}
     record = _record(folder, entries)
-    following = JournalFollowingLog(folder) if (folder / FILE).exists() else None
-    txid, metadata, begun = _reached(folder, record["base"], following)
+    with _following(folder) as following:
+        txid, metadata, begun = _reached(folder, record["base"], following)
     if begun == {}:
         raise LineageError(
             f"the checkpoint {folder} cannot be converted now: its first batch is an empty one, and has only begun. "
@@ -167,8 +173,7 @@ def _reached(folder: Path, base: int, following: FollowingLog | None) -> tuple[i
     if following is not None:
         file = folder / "offsets" / str(batch)
         followed = following.read(last, txid_of(file.read_text() if file.exists() else None))
-        following.close()
-    if followed is not None and (followed.micro_batch == batch or followed.begun is not None):
+    if followed is not None and followed.tells_of(batch):
         return followed.txid, followed.metadata if followed.txid > base else None, followed.begun
     txid = first_txid(batch, base, followed) - 1
     begun = logged(folder, batch, txid + 1)

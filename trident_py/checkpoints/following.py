@@ -33,15 +33,14 @@ class Followed(NamedTuple):
     metadata: dict
     begun: dict | None
 
+    def tells_of(self, micro_batch: int) -> bool:
+        """Whether this says how far the next micro-batch to be committed has got. Else Spark's offset log does."""
+        return self.micro_batch == micro_batch or self.begun is not None
+
 
 class FollowingLog(ABC):
-    """The log of one component's checkpoint. Called by its driver. ``where`` names the checkpoint in messages.
-
-    What is written after another driver's `take` raises ZombieError.
-    """
-
-    def __init__(self, where: str) -> None:
-        self._where = where
+    """The log of one component's checkpoint. Called by its driver. What is written after another driver's `take` raises
+    ZombieError."""
 
     @abstractmethod
     def take(self, driver: dict[str, Any]) -> None:
@@ -91,7 +90,6 @@ class JournalFollowingLog(FollowingLog):
     """The log in a local folder: one line more for each batch that follows, and one for its end."""
 
     def __init__(self, checkpoint: Path) -> None:
-        super().__init__(str(checkpoint))
         self._journal = JournalMetadataStore((checkpoint / FILE).parent)
         self._taken = False
 
@@ -101,14 +99,14 @@ class JournalFollowingLog(FollowingLog):
 
     def begun(self, now: Followed) -> None:
         txid = now.txid + 1
-        record = {"batch": now.micro_batch, "first": now.first, "txid": txid, "metadata": now.begun}
+        record = _record(now, txid, now.begun)
         if self._journal.get(BEGUN, txid) != record:
             self.over(now)  # of the micro-batch before, if this is the first batch of its own
             self._journal.put(BEGUN, txid, record)
             self._journal.cleanup_before(BEGUN, txid)
 
     def over(self, now: Followed) -> None:
-        record = {"batch": now.micro_batch, "first": now.first, "txid": now.txid, "metadata": now.metadata}
+        record = _record(now, now.txid, now.metadata)
         if self._journal.get(OVER, now.txid) != record:
             self._journal.note(OVER, now.txid, record)
             self._journal.cleanup_before(OVER, now.txid)
@@ -133,8 +131,8 @@ class VersionedFollowingLog(FollowingLog):
     """
 
     def __init__(self, store: VersionedMetadataStore, where: str, copied: str | None = None) -> None:
-        super().__init__(where)
         self._store = store
+        self._where = where
         self._copied = copied
         self._taken = False
 
@@ -181,6 +179,11 @@ def copied_journal(text: str | None, where: str) -> Followed | None:
         for txid, value in values.items():
             store.put(path, txid, value)
     return _of_journal(store)
+
+
+def _record(now: Followed, txid: int, metadata: dict | None) -> dict[str, Any]:
+    """What a journal has of a batch that has begun or is over."""
+    return {"batch": now.micro_batch, "first": now.first, "txid": txid, "metadata": metadata}
 
 
 def _of_journal(store: MemoryMetadataStore) -> Followed | None:

@@ -194,17 +194,22 @@ class Checkpoint:
 
     def _reached(self, base: int) -> tuple[int, bool]:
         """The last txid that is over, and whether the next one has begun."""
-        last = self.last_batch()
-        batch, followed = 0 if last is None else last + 1, self.followed(last)
-        if followed is not None and (followed.micro_batch == batch or followed.begun is not None):
+        batch, offsets, followed = self._logs()
+        if followed is not None and followed.tells_of(batch):
             return followed.txid, followed.begun is not None
-        return first_txid(batch, base, followed) - 1, self._place.exists(f"offsets/{batch}")
+        return first_txid(batch, base, followed) - 1, offsets is not None
 
-    def followed(self, committed: int | None) -> Followed | None:
-        """How far the newest micro-batch got in which batches followed. ``committed``: the last one that Spark has
-        committed."""
-        number = 0 if committed is None else committed + 1
-        return self.following.read(committed, txid_of(self._place.read(f"offsets/{number}")))
+    def followed(self) -> Followed | None:
+        """How far the newest micro-batch got in which batches followed."""
+        return self._logs()[2]
+
+    def _logs(self) -> tuple[int, str | None, Followed | None]:
+        """The micro-batch behind the last that Spark has committed, its offsets, and what the log of those that follow
+        says."""
+        last = self.last_batch()
+        batch = 0 if last is None else last + 1
+        offsets = self._place.read(f"offsets/{batch}")
+        return batch, offsets, self.following.read(last, txid_of(offsets))
 
     def take(self) -> None:
         """Called once by a driver that is about to open its states: see `Holding`. Corrects offsets that an older

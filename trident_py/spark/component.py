@@ -177,7 +177,7 @@ class SparkComponent:
 
     def _following(self) -> Following:
         """Made when this driver has the checkpoint: from now on an older one records no batch."""
-        log, last = self.checkpoint.following, self.checkpoint.followed(self.checkpoint.last_batch())
+        log, last = self.checkpoint.following, self.checkpoint.followed()
         how = follow_seconds(self.program.conf), not self.available_now
         return Following(log, self.loop, self.planner, self.inline, self.base, last, *how)
 

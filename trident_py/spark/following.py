@@ -86,14 +86,15 @@ class Following:
         """Called when the first batch is over and the spouts had a part in it. Runs what follows it."""
         until = time.monotonic() + self._seconds
         if not self.is_first_over:
-            if not (self._seconds or self._changed or self._loop.metadata != self._logged[1]):
+            self._changed |= self._loop.metadata != self._logged[1]
+            if not (self._seconds or self._changed):
                 return
             self._over(self._first, self._loop.metadata)
         while (last := self._last) is not None and (last.begun is not None or self._follows(last.txid + 1, until)):
             self._planner.check()
             self._planner.begun(last.txid + 1)
             self._over(last.txid + 1, self._loop.run(last.txid + 1, execute, last.metadata))
-        if last is not None and (last.txid > last.first or last.metadata != self._logged[1] or self._changed):
+        if last is not None and (last.txid > last.first or self._changed):
             self._log.ended(last)
 
     def _follows(self, txid: int, until: float) -> bool:
