@@ -24,7 +24,7 @@ from .report import Figure, at_least, machine
 GROUP = "small"
 VOCABULARY = 10_000
 TOTAL = 1_000_000
-BATCHES = {1_000: 120, 10_000: 60, 100_000: 24, 1_000_000: 8}
+BATCHES = {1_000: 1_200, 10_000: 240, 100_000: 60, 1_000_000: 16}
 IN_FLIGHT = (1, 4)
 OURS = (("SparkCluster", "function"), ("SparkCluster", "callable"), ("SparkCluster", "builtin"),
         ("LocalCluster", "function"), ("LocalCluster", "builtin"))  # fmt: skip

@@ -14,7 +14,7 @@ from trident_py.testing.servers.service import ServiceMissing
 
 HOME = Path(__file__).parent / "storm"
 PROGRAM = HOME / "WordCount.java"
-HEAP = "-Xmx2g"
+HEAP = "-Xmx8g"
 INTERVAL = 1
 """Milliseconds between two batches, at least. With LocalCluster's own 50 a small batch would only wait."""
 
