@@ -9,15 +9,18 @@ from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trident_py import Fields, TransactionAttempt, TridentError
 from trident_py.canonical import identity
-from trident_py.chunks import Chunk
+from trident_py.chunks import Chunk, to_list
 from trident_py.operations import CombinerAggregator, Filter, Function, TridentOperationContext
 from trident_py.operations.builtin import Count, MapGet, Sum
 from trident_py.processors import Aggregate, Each, Keep, Merge, NodeContext, Part, Processor, Replace, StateQuery
@@ -190,6 +193,30 @@ def test_kernels_give_exact_values_whatever_comes(feed: str, kinds: tuple) -> No
         results = [len(values) if isinstance(kind, Count) else sum(values) for kind in kinds]
         expected.append(f"({text}, {', '.join(map(repr, results))})")
     assert sorted(map(repr, rows(emitted, out))) == sorted(expected)
+
+
+COLUMNS = st.one_of(
+    st.lists(st.sampled_from(["x", "y", ""]), min_size=1),
+    st.lists(st.sampled_from([1, 2, "1", None]), min_size=1),
+    st.lists(st.sampled_from(["x", "y", None]), min_size=1).map(lambda values: pa.array(values, pa.string())),
+    st.lists(st.sampled_from([1, 2, None]), min_size=1).map(lambda values: pa.array(values, pa.int64())),
+    st.lists(st.sampled_from([1, 2, None]), min_size=1).map(lambda values: pa.array(values, pa.int32())),
+    st.lists(st.sampled_from([1.0, 0.5]), min_size=1).map(pa.array),
+)
+
+
+@given(columns=st.lists(COLUMNS, max_size=6), held=st.sampled_from([1, 40, 1 << 24]))
+def test_counts_are_exact_whatever_the_types_of_the_columns(columns: list[Any], held: int) -> None:
+    with mock.patch("trident_py.processors.counting.HELD_BYTES", held):
+        processor, emitted = made(counting(Count()), ["k", "v"], ["k", "a"])
+        assert isinstance(processor, KernelProcessor) and processor.counter is not None
+        for column in columns:
+            processor.execute(0, Chunk({"k": column, "v": [0] * len(column)}, len(column)))
+            assert processor.counter.size < held
+        processor.finish()
+    expected = Counter(repr((value,)) for column in columns for value in to_list(column))
+    found = [(repr((value,)), count) for value, count in rows(emitted, ["k", "a"])]
+    assert sorted(found) == sorted(expected.items())
 
 
 @pytest.mark.parametrize("field", ["v", "v bigint"])

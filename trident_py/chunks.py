@@ -43,7 +43,7 @@ class Chunk:
     def of_rows(cls, fields: Fields, rows: Sequence[Sequence[Any]], wanted: Iterable[str] | None = None) -> Chunk:
         """Makes the columns of emitted rows. A missing value raises only when it is read. Raises TridentError for a row
         with more values than fields; without fields the values of a row do not matter."""
-        if len(fields) and rows and max(map(len, rows)) > len(fields):
+        if len(fields) and rows and max(set(map(len, rows))) > len(fields):
             row = next(row for row in rows if len(row) > len(fields))
             shown = reprlib.repr(list(row))
             raise TridentError(f"emitted {len(row)} values for the {len(fields)} fields {fields}: {shown}")
@@ -302,6 +302,8 @@ def typed(column: Column, ddl: str, name: str) -> Column:
     wanted = arrow_type(ddl)
     if not isinstance(column, list):
         return exact_cast(column, wanted, name)
+    if wanted == pa.string() and (texts := _texts(column)) is not None:
+        return texts
     python = _kinds_of_type(wanted)
     strange = kinds_of(column) - python
     if _Missing in strange:
@@ -321,6 +323,15 @@ def typed(column: Column, ddl: str, name: str) -> Column:
     if wanted == pa.float32() and _grew(pa.array(column, pa.float64()), array):
         raise TridentError(f"field {name!r} is declared {ddl}, but a number is too large for 32 bits; declare double")
     return array
+
+
+def _texts(column: list) -> pa.Array | None:
+    """The column if Arrow itself finds that it has only texts, and None: sooner than by looking at each type first."""
+    try:
+        array = pa.array(column)
+    except (ValueError, TypeError, NotImplementedError, OverflowError):
+        return None
+    return array if array.type == pa.string() else None
 
 
 def _meant(column: list, ddl: str, name: str) -> list:

@@ -9,10 +9,9 @@ are texts or whole numbers; all others take the general way.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice, product, takewhile
+from itertools import product
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ from ..errors import TridentError
 from ..operations.base import CombinerAggregator, TridentCollector, name_of
 from ..tuples import BatchId, Fields, TransactionAttempt
 from .base import NodeContext, Processor, Spec
+from .counting import ColumnCounter
 from .folds import as_aggregator
 
 Phase = Literal["full", "partial", "merge"]
@@ -299,8 +299,8 @@ class KernelProcessor(Processor):
         self.general = general
         self.group = list(spec.group or ())
         self.outputs = [part.outputs[0] for part in spec.parts]
-        self.counting = kernels == ("count",) and spec.phase != "merge" and len(self.group) == 1
-        self.counter: Counter = Counter()
+        counting = kernels == ("count",) and spec.phase != "merge" and len(self.group) == 1
+        self.counter = ColumnCounter() if counting else None
         self.tables: list[pa.Table] = []
         self.pending = 0
         self.bound = 0
@@ -308,7 +308,8 @@ class KernelProcessor(Processor):
     def start(self, attempt: BatchId) -> None:
         self.general.emit = self.emit
         self.general.start(attempt)
-        self.counter, self.tables, self.pending, self.bound = Counter(), [], 0, 0
+        self.counter = ColumnCounter() if self.counter is not None else None
+        self.tables, self.pending, self.bound = [], 0, 0
 
     def execute(self, port: int, chunk: Chunk) -> None:
         if self.general.groups or not (self._count(chunk) or self._add(chunk)):
@@ -317,35 +318,19 @@ class KernelProcessor(Processor):
 
     def _count(self, chunk: Chunk) -> bool:
         """Counts the values of the only group column, if a count is the only aggregate. False if it cannot."""
-        if not self.counting:
+        if self.counter is None:
             return False
         column = chunk.columns[self.group[0]]
-        if isinstance(column, list):
-            return not chunk.short and self._count_list(column)
-        if not (pa.types.is_string(column.type) or pa.types.is_integer(column.type)):
+        if (isinstance(column, list) and chunk.short) or not self.counter.add(column):
             return False
-        counts = column.value_counts()
-        return self._keep(pa.table([counts.field(0), counts.field(1)], names=[self.group[0], self.outputs[0]]))
-
-    def _count_list(self, column: list) -> bool:
-        """Counts texts in one dict. A text equals only texts, so checking the types of the new keys is enough."""
-        before, counted = len(self.counter), iter(column)
-        try:
-            self.counter.update(column)
-            if set(map(type, islice(reversed(self.counter), len(self.counter) - before))) <= {str}:
-                return True
-        except TypeError:  # an unhashable value; the values before it are already counted
-            counted = takewhile(_has_hash, column)
-        self.counter.subtract(counted)
-        self.counter = +self.counter
-        return False
+        if self.counter.is_full:
+            self._settle()
+        return True
 
     def _settle(self) -> None:
-        """Moves the counts of the dict into a table."""
-        counted, self.counter = self.counter, Counter()
-        if counted:
-            columns = [pa.array(list(counted), pa.string()), pa.array(list(counted.values()), pa.int64())]
-            table = pa.table(columns, names=[self.group[0], self.outputs[0]])
+        """Moves what is counted into tables."""
+        for values, counts in [] if self.counter is None else self.counter.taken():
+            table = pa.table([values, counts], names=[self.group[0], self.outputs[0]])
             if not self._keep(table):
                 self._absorb(table)
 
@@ -413,14 +398,6 @@ class KernelProcessor(Processor):
         columns = {name: table.column(name).combine_chunks() for name in self.context.kept(self.context.fields)}
         flat = {n: c.chunk(0) if isinstance(c, pa.ChunkedArray) else c for n, c in columns.items()}
         self.emit(Chunk(flat, table.num_rows))
-
-
-def _has_hash(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
 
 
 def _groupable(chunk: Chunk, name: str) -> pa.Array | None:

@@ -22,6 +22,9 @@ from ..tuples import Fields
 from .base import NodeContext, Processor, Spec, beside, called, check_row, is_frame
 from .columns import AppendColumns, KeepColumns, ReplaceColumns
 
+CALLED_ROWS = 4_096
+"""A function is called for so many tuples before its results become columns. With more they leave the cache before."""
+
 
 def _shown(operation: Any) -> str:
     return operation.name if isinstance(operation, Columnar) else name_of(operation)
@@ -64,7 +67,7 @@ class FunctionProcessor(Processor):
 
     def execute(self, port: int, chunk: Chunk) -> None:
         if not self._vectorised(chunk):
-            for part in chunk.slices():
+            for part in chunk.slices(CALLED_ROWS):
                 self._execute(part)
 
     def _execute(self, chunk: Chunk) -> None:

@@ -1,0 +1,71 @@
+"""Counts the values of one column without a Python call for each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice, takewhile
+from typing import Any
+
+import pyarrow as pa
+
+from ..chunks import Column
+
+HELD_BYTES = 1 << 24
+
+
+class ColumnCounter:
+    """Counts texts and whole numbers: those of lists in a dict, those of Arrow columns in one hash table for many
+    columns, which are held until then."""
+
+    def __init__(self) -> None:
+        self.texts: Counter[Any] = Counter()
+        self.held: dict[pa.DataType, list[pa.Array]] = {}
+        self.size = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many columns are held that they should be counted now."""
+        return self.size >= HELD_BYTES
+
+    def add(self, column: Column) -> bool:
+        """Returns False, and counts nothing, if equal values of this column may be different groups in Storm."""
+        if isinstance(column, list):
+            return self._add_list(column)
+        if not (pa.types.is_string(column.type) or pa.types.is_integer(column.type)):
+            return False
+        self.held.setdefault(column.type, []).append(column)
+        self.size += column.nbytes
+        return True
+
+    def taken(self) -> list[tuple[pa.Array, pa.Array]]:
+        """The values and the counts of what was added, for each type; begins anew."""
+        found = []
+        for columns in self.held.values():
+            counts = pa.chunked_array(columns).value_counts()
+            found.append((counts.field(0), counts.field(1)))
+        if self.texts:
+            counted = pa.array(list(self.texts.values()), pa.int64())
+            found.append((pa.array(list(self.texts), pa.string()), counted))
+        self.texts, self.held, self.size = Counter(), {}, 0
+        return found
+
+    def _add_list(self, column: list) -> bool:
+        """Counts texts. A text equals only texts, so checking the types of the new keys is enough."""
+        before, counted = len(self.texts), iter(column)
+        try:
+            self.texts.update(column)
+            if set(map(type, islice(reversed(self.texts), len(self.texts) - before))) <= {str}:
+                return True
+        except TypeError:  # an unhashable value; the values before it are already counted
+            counted = takewhile(_has_hash, column)
+        self.texts.subtract(counted)
+        self.texts = +self.texts
+        return False
+
+
+def _has_hash(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
