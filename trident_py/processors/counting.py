@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from ..chunks import Column
 
-HELD_BYTES = 1 << 24
+HELD_BYTES = 1 << 22
+"""Of one column; its rows may have others in the same memory."""
 
 
 class ColumnCounter:
-    """Counts texts and whole numbers: those of lists in a dict, those of Arrow columns in one hash table for many
-    columns, which are held until then."""
+    """Counts the values of one column, part by part. Texts in lists are counted in a dict; Arrow columns of texts or
+    whole numbers are held, and counted together in one hash table."""
 
     def __init__(self) -> None:
         self.texts: Counter[Any] = Counter()
