@@ -234,6 +234,19 @@ def test_of_drivers_that_write_at_the_same_moment_none_loses_what_it_wrote(store
     assert 30 <= len(written) < 240  # each round has one that writes; not all of them could
 
 
+def test_a_number_that_others_have_made_and_deleted_is_that_of_another_driver(tmp_path):
+    class Late(LinkedFiles):
+        def create(self, name, text):
+            for n in range(2):
+                other.put("p", 0, n)
+            return False
+
+    other, late = VersionedMetadataStore(LinkedFiles(tmp_path)), VersionedMetadataStore(Late(tmp_path))
+    with pytest.raises(ZombieError, match="Nothing is written"):
+        late.put("p", 0, "late")
+    assert VersionedMetadataStore(LinkedFiles(tmp_path)).get("p", 0) == 1
+
+
 def test_a_damaged_file_is_named(tmp_path):
     (tmp_path / "p.json").write_text("{")
     with pytest.raises(SpoutError, match=r"p\.json is damaged"):

@@ -103,8 +103,10 @@ class VersionedMetadataStore(SharedMetadataStore):
             if self._folder.create(name, text):
                 return version
             found = self._folder.read(name)
-            if found is None:
-                continue  # two stores made it at the same moment, and this one was asked to try again
+            if found is None:  # two stores made it at the same moment, or others have made and deleted it
+                if max(self._stored(path), default=0) > version:
+                    raise taken_over(f"{self._folder.where}/{name}")
+                continue
             if found == text:
                 return version
             if f'"by": "{self._id}"' not in found:
