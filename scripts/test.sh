@@ -11,7 +11,7 @@ apart="-n ${TEST_PROCESSES:-2} --dist worksteal"
 
 step() { echo "== $1"; shift; "$@" </dev/null; }
 
-pytest() { $python -W error -m pytest -q --durations=10 "$@" </dev/null; }
+pytest() { $python -W error -m pytest -q --durations=10 --part "${PART:-1/1}" "$@" </dev/null; }
 
 # Those on Spark share one session and so one process. They run beside the others, and are shown behind them.
 tests() {

@@ -195,6 +195,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(line, red=True, bold=True)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", default="1/1", help="which tests: 2/6 are the second of six parts; a file is in one")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Who uses the session needs a JVM, whether or not it says so."""
@@ -203,7 +207,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.spark)
     tiers.leave_out(items)
     config.stash[tiers.COLLECTED] = [*items]
-    others = tiers.of_other_parts(items, os.environ.get("PART", "1/1"))
+    others = tiers.of_other_parts(items, config.getoption("--part"))
     items[:] = [item for item in items if item not in others]
     config.hook.pytest_deselected(items=[*others])
 
