@@ -329,7 +329,7 @@ def _texts(column: list) -> pa.Array | None:
     """The column if Arrow itself finds that it has only texts, and None: sooner than by looking at each type first."""
     try:
         array = pa.array(column)
-    except (ValueError, TypeError, NotImplementedError, OverflowError):
+    except Exception:  # of any kind: the values may be of users' classes
         return None
     return array if array.type == pa.string() else None
 
