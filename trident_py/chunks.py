@@ -43,7 +43,7 @@ class Chunk:
     def of_rows(cls, fields: Fields, rows: Sequence[Sequence[Any]], wanted: Iterable[str] | None = None) -> Chunk:
         """Makes the columns of emitted rows. A missing value raises only when it is read. Raises TridentError for a row
         with more values than fields; without fields the values of a row do not matter."""
-        if len(fields) and rows and max(set(map(len, rows))) > len(fields):
+        if len(fields) and rows and max(map(len, rows)) > len(fields):
             row = next(row for row in rows if len(row) > len(fields))
             shown = reprlib.repr(list(row))
             raise TridentError(f"emitted {len(row)} values for the {len(fields)} fields {fields}: {shown}")
