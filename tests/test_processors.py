@@ -171,6 +171,7 @@ FEEDS: dict[str, list[list[tuple]]] = {
     "texts, then numbers": [[("x", 1)], [(1, 2), ("x", 3)], [("x", 4)]],
     "texts, then null": [[("x", 1)], [(None, 2), (None, 3), ("x", 4)]],
     "one, one point zero and true": [[(1, 1), (1, 2)], [(1.0, 3), (True, 4)], [(1, 5)]],
+    "half a surrogate pair": [[("x", 1)], [("\ud800", 2), ("x", 3)], [("\ud800", 4)]],
     "a list among texts": [[("x", 1)], [("x", 2), (["x"], 3), ("y", 4), (["x"], 5)], [("y", 6)]],
     "sums beyond 64 bits": [[("x", 2**62)], [("x", 2**62), ("y", -(2**63))], [("x", 2**70), ("y", -1)]],
     "floats behind whole numbers": [[("x", 1)], [("x", 0.5)], [("x", 2)]],
@@ -196,7 +197,7 @@ def test_kernels_give_exact_values_whatever_comes(feed: str, kinds: tuple) -> No
 
 
 COLUMNS = st.one_of(
-    st.lists(st.sampled_from(["x", "y", ""]), min_size=1),
+    st.lists(st.sampled_from(["x", "y", "", "\ud800"]), min_size=1),
     st.lists(st.sampled_from([1, 2, "1", None]), min_size=1),
     st.lists(st.sampled_from(["x", "y", None]), min_size=1).map(lambda values: pa.array(values, pa.string())),
     st.lists(st.sampled_from([1, 2, None]), min_size=1).map(lambda values: pa.array(values, pa.int64())),

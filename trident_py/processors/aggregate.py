@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..canonical import key_of
-from ..chunks import Chunk, Column, as_arrow
+from ..chunks import Chunk, Column, as_arrow, to_list
 from ..errors import TridentError
 from ..operations.base import CombinerAggregator, TridentCollector, name_of
 from ..tuples import BatchId, Fields, TransactionAttempt
@@ -330,9 +330,9 @@ class KernelProcessor(Processor):
     def _settle(self) -> None:
         """Moves what is counted into tables."""
         for values, counts in [] if self.counter is None else self.counter.taken():
-            table = pa.table([values, counts], names=[self.group[0], self.outputs[0]])
-            if not self._keep(table):
-                self._absorb(table)
+            arrays = [as_arrow(values), counts]
+            if arrays[0] is None or not self._keep(pa.table(arrays, names=[self.group[0], self.outputs[0]])):
+                self._absorb([to_list(values), counts.to_pylist()])
 
     def _add(self, chunk: Chunk) -> bool:
         """Adds up ones for a count, values for a sum, or partial results. False if a kernel would not be exact."""
@@ -379,12 +379,11 @@ class KernelProcessor(Processor):
         self._settle()
         tables, self.tables, self.pending = self.tables, [], 0
         for table in tables:
-            self._absorb(table)
+            self._absorb([column.to_pylist() for column in table.columns])
 
-    def _absorb(self, table: pa.Table) -> None:
+    def _absorb(self, columns: list[list]) -> None:
         width = len(self.group)
-        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
-        self.general.absorb((row[:width], row[width:]) for row in rows)
+        self.general.absorb((row[:width], row[width:]) for row in zip(*columns, strict=True))
 
     def finish(self) -> None:
         self._settle()

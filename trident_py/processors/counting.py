@@ -38,15 +38,15 @@ class ColumnCounter:
         self.size += column.nbytes
         return True
 
-    def taken(self) -> list[tuple[pa.Array, pa.Array]]:
-        """The values and the counts of what was added, for each type; begins anew."""
-        found = []
+    def taken(self) -> list[tuple[Column, pa.Array]]:
+        """The values and the counts of what was added, for each type; begins anew. Texts of lists stay a list: Arrow
+        cannot hold half a surrogate pair."""
+        found: list[tuple[Column, pa.Array]] = []
         for columns in self.held.values():
             counts = pa.chunked_array(columns).value_counts()
             found.append((counts.field(0), counts.field(1)))
         if self.texts:
-            counted = pa.array(list(self.texts.values()), pa.int64())
-            found.append((pa.array(list(self.texts), pa.string()), counted))
+            found.append((list(self.texts), pa.array(list(self.texts.values()), pa.int64())))
         self.texts, self.held, self.size = Counter(), {}, 0
         return found
 
