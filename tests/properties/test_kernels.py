@@ -20,7 +20,7 @@ from .engine import records
 KEYS: dict[str, Any] = {
     "string": st.sampled_from(["a", "b", "", "é", "1", None]),
     "bigint": st.sampled_from([0, 1, -1, 2**40, None]),
-    "": st.sampled_from(["a", "1", 1, 1.0, True, None, ["a"]]),
+    "": st.sampled_from(["a", "1", 1, 1.0, True, None, ["a"], "\ud800"]),
 }
 NUMBERS: dict[str, Any] = {
     "bigint": st.sampled_from([0, 1, -7, 2**61, -(2**62), 2**63 - 1]),
