@@ -204,7 +204,7 @@ def figures() -> Iterator[Figure]:
     found = measure("bulk_rows.mysql_rows", FEWER, ROUNDS)
     yield from compared("MariaDB without local files", "executemany 10,000 by hand", found, FEWER, 0.9)
     found = measure("bulk_rows.postgresql_copy", ROWS, ROUNDS)
-    yield from compared("PostgreSQL: InsertIgnoreState", "COPY of a sorted file", found, ROWS, 0.85)
+    yield from compared("PostgreSQL: InsertIgnoreState", "COPY of a sorted file", found, ROWS, 0.9)
     found = measure("bulk_rows.variants", FEWER, 3)
     for name, seconds in found.items():
         plain = median(found["a plain table, " + name.rpartition(", ")[2]])
