@@ -210,7 +210,7 @@ COLUMNS = st.one_of(
 def test_counts_are_exact_whatever_the_types_of_the_columns(columns: list[Any], held: int) -> None:
     with mock.patch("trident_py.processors.counting.HELD_BYTES", held):
         processor, emitted = made(counting(Count()), ["k", "v"], ["k", "a"])
-        assert isinstance(processor, KernelProcessor) and processor.counter is not None
+        assert isinstance(processor, KernelProcessor) and processor.counting
         for column in columns:
             processor.execute(0, Chunk({"k": column, "v": [0] * len(column)}, len(column)))
             assert processor.counter.size < held

@@ -23,7 +23,7 @@ from ..errors import TridentError
 from ..operations.base import CombinerAggregator, TridentCollector, name_of
 from ..tuples import BatchId, Fields, TransactionAttempt
 from .base import NodeContext, Processor, Spec
-from .counting import ColumnCounter
+from .counting import ColumnCounter, tells_groups_apart
 from .folds import as_aggregator
 
 Phase = Literal["full", "partial", "merge"]
@@ -299,8 +299,8 @@ class KernelProcessor(Processor):
         self.general = general
         self.group = list(spec.group or ())
         self.outputs = [part.outputs[0] for part in spec.parts]
-        counting = kernels == ("count",) and spec.phase != "merge" and len(self.group) == 1
-        self.counter = ColumnCounter() if counting else None
+        self.counting = kernels == ("count",) and spec.phase != "merge" and len(self.group) == 1
+        self.counter = ColumnCounter()
         self.tables: list[pa.Table] = []
         self.pending = 0
         self.bound = 0
@@ -308,8 +308,7 @@ class KernelProcessor(Processor):
     def start(self, attempt: BatchId) -> None:
         self.general.emit = self.emit
         self.general.start(attempt)
-        self.counter = ColumnCounter() if self.counter is not None else None
-        self.tables, self.pending, self.bound = [], 0, 0
+        self.counter, self.tables, self.pending, self.bound = ColumnCounter(), [], 0, 0
 
     def execute(self, port: int, chunk: Chunk) -> None:
         if self.general.groups or not (self._count(chunk) or self._add(chunk)):
@@ -318,7 +317,7 @@ class KernelProcessor(Processor):
 
     def _count(self, chunk: Chunk) -> bool:
         """Counts the values of the only group column, if a count is the only aggregate. False if it cannot."""
-        if self.counter is None:
+        if not self.counting:
             return False
         column = chunk.columns[self.group[0]]
         if (isinstance(column, list) and chunk.short) or not self.counter.add(column):
@@ -329,7 +328,7 @@ class KernelProcessor(Processor):
 
     def _settle(self) -> None:
         """Moves what is counted into tables."""
-        for values, counts in [] if self.counter is None else self.counter.taken():
+        for values, counts in self.counter.taken():
             arrays = [as_arrow(values), counts]
             if arrays[0] is None or not self._keep(pa.table(arrays, names=[self.group[0], self.outputs[0]])):
                 self._absorb([to_list(values), counts.to_pylist()])
@@ -402,6 +401,4 @@ class KernelProcessor(Processor):
 def _groupable(chunk: Chunk, name: str) -> pa.Array | None:
     column = chunk.columns[name]
     array = None if isinstance(column, list) and chunk.short else as_arrow(column)
-    if array is None or not (pa.types.is_string(array.type) or pa.types.is_integer(array.type)):
-        return None
-    return array
+    return array if array is not None and tells_groups_apart(array.type) else None

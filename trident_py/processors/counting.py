@@ -14,6 +14,11 @@ HELD_BYTES = 1 << 22
 """Of one column; its rows may have others in the same memory."""
 
 
+def tells_groups_apart(kind: pa.DataType) -> bool:
+    """Whether equal values of this type are one group in Storm, and different ones are two."""
+    return bool(pa.types.is_string(kind) or pa.types.is_integer(kind))
+
+
 class ColumnCounter:
     """Counts the values of one column, part by part. Texts in lists are counted in a dict; Arrow columns of texts or
     whole numbers are held, and counted together in one hash table."""
@@ -32,7 +37,7 @@ class ColumnCounter:
         """Returns False, and counts nothing, if equal values of this column may be different groups in Storm."""
         if isinstance(column, list):
             return self._add_list(column)
-        if not (pa.types.is_string(column.type) or pa.types.is_integer(column.type)):
+        if not tells_groups_apart(column.type):
             return False
         self.held.setdefault(column.type, []).append(column)
         self.size += column.nbytes

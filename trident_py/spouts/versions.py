@@ -58,7 +58,7 @@ class VersionedMetadataStore(SharedMetadataStore):
         self._versions: dict[str, int] = {}
 
     def _differs(self, path: str) -> bool:
-        return max(self._stored(path), default=0) > self._versions[path]
+        return self._last(path) > self._versions[path]
 
     def _read(self, path: str) -> dict[int, Any]:
         if path not in self._entries:
@@ -76,7 +76,7 @@ class VersionedMetadataStore(SharedMetadataStore):
     def _newest(self, path: str) -> tuple[int, str | None]:
         """The newest version and its text. It may be deleted for a newer one between the listing and the reading."""
         for _ in range(TRIES):
-            version = max(self._stored(path), default=0)
+            version = self._last(path)
             text = self._folder.read(_file(path, version))
             if text is not None or version == 0:
                 return version, text
@@ -103,16 +103,18 @@ class VersionedMetadataStore(SharedMetadataStore):
             if self._folder.create(name, text):
                 return version
             found = self._folder.read(name)
-            if found is None:  # two stores made it at the same moment, or others have made and deleted it
-                if max(self._stored(path), default=0) > version:
-                    raise taken_over(f"{self._folder.where}/{name}")
-                continue
+            if found is None and self._last(path) <= version:
+                continue  # two stores made it at the same moment, and this one was asked to try again
             if found == text:
                 return version
-            if f'"by": "{self._id}"' not in found:
+            if found is None or f'"by": "{self._id}"' not in found:
                 raise taken_over(f"{self._folder.where}/{name}")
             version += 1
         raise TridentError(f"{self._folder.where}/{_file(path, version)} cannot be made, and does not exist")
+
+    def _last(self, path: str) -> int:
+        """The newest version; 0 if there is none."""
+        return max(self._stored(path), default=0)
 
     def _stored(self, path: str) -> list[int]:
         """The versions of a path, in order."""
