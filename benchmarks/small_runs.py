@@ -123,13 +123,13 @@ def words(path: str, size: int, batches: int, kind: str, where: str) -> dict[str
 def on_storm(path: str, size: int, batches: int, pending: int) -> dict[str, Any]:
     """The same on Storm, with so many batches in flight. As many more run behind those measured: Storm works on them in
     the time of these, and without them the last ones would seem to take none."""
-    run = batches + pending
+    total = batches + pending
     with tempfile.TemporaryDirectory(prefix="trident-bench-") as folder:
         lines = Path(folder) / "sentences.txt"
         lines.write_text("\n".join(sentences_of(path).to_pylist()) + "\n")
-        at, found = words_on_storm(str(lines), size, run, pending)
+        at, found = words_on_storm(str(lines), size, total, pending)
     laps = [later - earlier for earlier, later in zip([0.0, *at], at[:batches], strict=False)]
-    return {"seconds": laps, "exact": found == counted(path, size, run)}
+    return {"seconds": laps, "exact": found == counted(path, size, total)}
 
 
 def profile_of_words(path: str, size: int, kind: str, where: str) -> list[dict[str, Any]]:
