@@ -163,11 +163,11 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     numbers: list[int] = []
     ignoring, load = MySqlBulk._ignoring, PostgreSqlBulk.load
 
-    def loaded(self: Any, connection: Any, table: str, columns: Any, data: Any, *more: Any, **options: Any) -> Any:
-        data = list(data)
+    def loaded(self: Any, connection: Any, table: str, columns: Any, parts: Any, *more: Any) -> int:
+        parts = list(parts)
         if table == "t":
-            numbers.append(b"".join(data).count(b"\n"))
-        return load(self, connection, table, columns, data, *more, **options)
+            numbers.append(sum(len(part[0]) for part in parts))
+        return load(self, connection, table, columns, parts, *more)
 
     monkeypatch.setattr(PostgreSqlBulk, "load", loaded)
     monkeypatch.setattr(MySqlBulk, "_ignoring", lambda *given: numbers.append(len(given[-1])) or ignoring(*given))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,8 @@ from trident_py.sqlcodes import sqlstate_of
 from ....columns.keyed import KeyedRows
 from ....columns.values import Column
 from ..base import OnConflict, names
-from ..bulk import Loaded, blocks, packets
+from ..bulk import blocks, packets
+from .binary import binary_blocks, binary_kinds
 from .table import PostgreSqlTable
 
 _OBJECTIONS = ("22", "23", "44")
@@ -38,19 +40,24 @@ class PostgreSqlBulk(OnConflict, PostgreSqlTable):
     stage_order = ""  # a temporary table is read in insertion order
 
     def load(
-        self, connection: Any, table: str, columns: Sequence[Column], data: Iterable[bytes],
-        ignore: bool = False, temporary: bool = False,
-    ) -> Loaded:  # fmt: skip
-        """Sends text in the form of `bulk.blocks` by COPY; a refused row is an error. ``ignore`` is not supported."""
-        if ignore:
-            raise NotImplementedError("COPY ignores no rows; load into a temporary table")
-        where = self.aside if temporary else ""
-        quoted = f'"{table}"'
+        self, connection: Any, table: str, columns: Sequence[Column], parts: Iterable[Sequence[pa.Array]],
+        temporary: bool = False,
+    ) -> int:  # fmt: skip
+        """Sends rows, given in parts of columns, by COPY and returns their number; a refused row is an error."""
+        others = iter(parts)
+        first = next(others, None)
+        if first is None:
+            return 0
+        parts = chain([first], others)
+        where = f'{self.aside if temporary else ""}"{table}"'
+        kinds = binary_kinds(connection, where, columns, first)
+        form = "ENCODING 'UTF8'" if kinds is None else "FORMAT BINARY"
+        data = _text(columns, parts) if kinds is None else binary_blocks(kinds, parts)
         with connection.raw.cursor() as cursor:
-            with cursor.copy(f"COPY {where}{quoted} ({names(columns)}) FROM STDIN (ENCODING 'UTF8')") as copy:
+            with cursor.copy(f"COPY {where} ({names(columns)}) FROM STDIN ({form})") as copy:
                 for packet in packets(data):
                     copy.write(packet)
-            return Loaded(cursor.rowcount, 0, 0)
+            return int(cursor.rowcount)
 
     def direct(self, connection: Any, table: str, rows: KeyedRows, known: float, every: bool) -> int | None:
         """Copies the rows into the table. COPY fails at an existing key, but only after it was sent all rows: then,
@@ -59,8 +66,8 @@ class PostgreSqlBulk(OnConflict, PostgreSqlTable):
         for look in (False,) if every else (True,) if known else (False, True):
             connection.execute("SAVEPOINT trident_direct")
             try:
-                data = _missing_lines(self, connection, table, rows) if look else _unique_lines(rows)
-                inserted = self.load(connection, table, rows.columns, data).records
+                parts = _missing(self, connection, table, rows) if look else _unique(rows)
+                inserted = self.load(connection, table, rows.columns, parts)
             except Exception as error:
                 if not self.refuses(error) and sqlstate_of(error) != _UNSUPPORTED:
                     raise
@@ -86,7 +93,7 @@ class PostgreSqlBulk(OnConflict, PostgreSqlTable):
         temporary: bool = False,
     ) -> None:  # fmt: skip
         """Writes all rows; a refused row is an error."""
-        self.load(connection, table, columns, blocks(columns, arrays), temporary=temporary)
+        self.load(connection, table, columns, [arrays], temporary)
 
     def refuses(self, error: BaseException) -> bool:
         """Whether the error is the table's refusal of a row, rather than a failure of the server."""
@@ -94,13 +101,18 @@ class PostgreSqlBulk(OnConflict, PostgreSqlTable):
         return state[:2] in _OBJECTIONS or state in (_RAISED, _LIMIT)
 
 
-def _unique_lines(rows: KeyedRows) -> Iterator[bytes]:
+def _text(columns: Sequence[Column], parts: Iterable[Sequence[pa.Array]]) -> Iterator[bytes]:
+    for part in parts:
+        yield from blocks(columns, part)
+
+
+def _unique(rows: KeyedRows) -> Iterator[list[pa.Array]]:
+    """The first row of each key, in key order, part by part."""
     for positions in rows.ordered():
-        part = rows.take(positions.filter(rows.first(positions)))
-        yield from blocks(part.columns, part.arrays)
+        yield rows.take(positions.filter(rows.first(positions))).arrays
 
 
-def _missing_lines(dialect: PostgreSqlBulk, connection: Any, table: str, rows: KeyedRows) -> Iterator[bytes]:
+def _missing(dialect: PostgreSqlBulk, connection: Any, table: str, rows: KeyedRows) -> list[list[pa.Array]]:
     """The rows whose key is missing in the table; of equal keys, the first."""
     unique = rows.unique()
     keys = [Column("trident_row", "bigint"), *rows.keys]
@@ -110,7 +122,7 @@ def _missing_lines(dialect: PostgreSqlBulk, connection: Any, table: str, rows: K
         f"CREATE TEMPORARY TABLE {_KEYS} ON COMMIT DROP AS"
         f' SELECT 0::bigint AS trident_row, {names(rows.keys)} FROM "{table}" WITH NO DATA'
     )
-    dialect.load(connection, _KEYS, keys, blocks(keys, arrays), temporary=True)
+    dialect.load(connection, _KEYS, keys, [arrays], True)
     same = " AND ".join(f't."{key.name}" = k."{key.name}"' for key in rows.keys)
     packed = connection.execute(
         f"SELECT string_agg(int8send(trident_row), ''::bytea) FROM pg_temp.{_KEYS} AS k"
@@ -120,5 +132,4 @@ def _missing_lines(dialect: PostgreSqlBulk, connection: Any, table: str, rows: K
     if sys.byteorder == "little":
         numbers.byteswap()
     missing = pa.array(numbers, pa.int64())
-    part = rows.take(unique.take(missing.take(pc.array_sort_indices(missing))))
-    return blocks(part.columns, part.arrays)
+    return [rows.take(unique.take(missing.take(pc.array_sort_indices(missing)))).arrays]

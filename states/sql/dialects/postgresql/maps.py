@@ -17,7 +17,7 @@ from ....columns.values import Column, transposed
 from ...connection import Connection, Statement
 from ...maps.combining import PartialResults, Recipe
 from ..base import names, undoing, upsert_text
-from ..bulk import FEW, blocks
+from ..bulk import FEW
 from .bulk import PostgreSqlBulk
 
 _CASTS = {
@@ -111,7 +111,7 @@ class PostgreSqlMaps(PostgreSqlBulk):
         connection.execute(
             f'CREATE TEMP TABLE "{_STAGED}" ON COMMIT DROP AS SELECT {names(columns)} FROM "{table}" WITH NO DATA'
         )
-        self.load(connection, _STAGED, columns, blocks(columns, arrays), temporary=True)
+        self.load(connection, _STAGED, columns, [arrays], True)
         yield f"{self.aside}{_STAGED}"
         connection.execute(f"DROP TABLE {self.aside}{_STAGED}")
 
