@@ -24,8 +24,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trident_py import Fields
-from trident_py.canonical import UnkeyableError, canonical, identity, in_order, key_of, keys_of, meant
-from trident_py.chunks import Chunk
+from trident_py.canonical import UnkeyableError, canonical, identity, in_order, is_null, key_of, keys_of, meant
+from trident_py.chunks import Chunk, to_list, typed
 from trident_py.partitioning import FieldsPartition, Route, java_hash
 from trident_py.state.keys import ExactKey
 
@@ -92,6 +92,8 @@ class Spot:
 
 def plain(value: Any) -> Any:
     """What docs/semantics.md says that a value is: a tag and something that Python compares."""
+    if isinstance(value, pa.Scalar):
+        return plain(value.as_py())
     if value is None or value is pd.NaT or value is pd.NA or (isinstance(value, np.datetime64) and np.isnat(value)):
         return ("null",)
     if isinstance(value, bool | np.bool_):
@@ -162,10 +164,13 @@ SOME_NUMBERS = [
     Mode.ONE | Mode.TWO,
     np.int64(1), np.int8(-1), np.uint64(2**64 - 1), np.bool_(True), np.float64(1.0), np.float32(0.5), np.float32(0.1),
     float(np.float32(0.1)), np.float16(1), np.float64("nan"), np.longdouble(1), np.complex64(1j), 3,
+    pa.scalar(1), pa.scalar(1, pa.int8()), pa.scalar(True), pa.scalar(1.0), pa.scalar(float("nan")),
+    pa.scalar(0.5, pa.float32()), pa.scalar(Decimal("1.00")),
 ]  # fmt: skip
 SOME_TEXTS = [
     "", "a", "1", "é", "e\u0301", "\ud800", "a\0", "a ", b"", b"a", b"1", bytearray(b"a"), memoryview(b"a"),
     Name("a"), Name("1"), Word.A, Word.ONE, Old.A, np.str_("a"), np.bytes_(b"a"), Color.A,
+    pa.scalar("a"), pa.scalar("a", pa.large_string()), pa.scalar(b"a"),
     Color.ONE, Access.READ, Access.READ | Access.WRITE, UUID(int=1),
 ]  # fmt: skip
 SOME_TIMES = [
@@ -174,6 +179,7 @@ SOME_TIMES = [
     pd.Timestamp("2025-01-01"), pd.Timestamp("2025-01-01", tz="UTC"), pd.Timestamp("2025-01-01 01:00", tz=BERLIN),
     pd.Timedelta(days=1), np.datetime64("2025-01-01"), np.datetime64("2025-01-01T00:00"), np.timedelta64(1, "D"),
     np.datetime64("2025-01-01T00:00:00.000000000"), np.datetime64("NaT"),
+    pa.scalar(dt.date(2025, 1, 1)), pa.scalar(dt.datetime(2025, 1, 1)), pa.scalar(None), pa.scalar(None, pa.string()),
     pd.NaT, pd.NA, None, BERLIN_NOON, BERLIN_NOON.astimezone(dt.UTC),
 ]  # fmt: skip
 VIEWS = st.sampled_from([b"a", b"1"]).map(lambda data: memoryview(bytearray(data)))
@@ -234,6 +240,18 @@ def pairs(draw: Any) -> tuple[Any, Any]:
     wrap = [lambda v: v, lambda v: [v], lambda v: {"k": v}, lambda v: Place((v, 1))][draw(st.integers(0, 3))]
     one, other = (alike[draw(st.integers(0, len(alike) - 1))] for _ in range(2))
     return wrap(one), wrap(other)
+
+
+@pytest.mark.parametrize("scalar", [pa.scalar("z"), pa.scalar(None, pa.string()), np.str_("z"), Word.A])
+def test_a_scalar_in_a_typed_field_counts_as_its_value_wherever_it_stands(scalar: Any) -> None:
+    value = meant(scalar)
+    for column in ([scalar], [scalar, "a"], ["a", scalar], [None, scalar, "a"], ["a", scalar, "\u00fc"]):
+        wanted = [value if each is scalar else each for each in column]
+        assert to_list(typed(column, "string", "f")) == wanted
+
+
+def test_a_null_of_arrow_is_null() -> None:
+    assert is_null(pa.scalar(None)) and is_null(pa.scalar(None, pa.int64())) and not is_null(pa.scalar(0))
 
 
 @given(pairs())
@@ -313,6 +331,8 @@ class Plain:
         (pd.Timestamp("2026-01-01 00:00:00.000000001"), "has nanoseconds; round it"),
         (np.datetime64("2026-01-01T00:00:00.000000001"), "has nanoseconds"),
         (pd.Timedelta(1, "ns"), "has nanoseconds"),
+        (pa.scalar(10**18 + 1, pa.timestamp("ns")), "has nanoseconds"),
+        (pa.scalar(10**8, pa.date32()), "Date32Scalar is outside the range of times in Python"),
         (np.datetime64("20000-01-01"), "is outside the range of times in Python"),
         (np.longdouble(1) / 3, "more digits than a double"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import gc
 import http
+import weakref
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
@@ -218,6 +219,21 @@ def test_counts_are_exact_whatever_the_types_of_the_columns(columns: list[Any], 
     expected = Counter(repr((value,)) for column in columns for value in to_list(column))
     found = [(repr((value,)), count) for value, count in rows(emitted, ["k", "a"])]
     assert sorted(found) == sorted(expected.items())
+
+
+@pytest.mark.parametrize("keys", [range(100), [f"k{i % 7}" for i in range(100)]])
+def test_a_column_that_is_held_does_not_hold_the_rows_it_came_with(keys: Any) -> None:
+    """What a worker reads is one block of memory for all columns."""
+    block = Chunk.of_rows(Fields("k", "v string"), [(key, "wide" * 100) for key in keys]).encode()
+    memory = np.frombuffer(block, np.uint8).copy()
+    alive = weakref.ref(memory)
+    processor, emitted = made(counting(Count()), ["k", "v"], ["k", "a"])
+    processor.execute(0, Chunk.decode(pa.py_buffer(memory)))
+    del memory
+    gc.collect()
+    assert processor.counter.size > 0 and alive() is None
+    processor.finish()
+    assert sorted(rows(emitted, ["k", "a"])) == sorted(Counter(keys).items())
 
 
 @pytest.mark.parametrize("field", ["v", "v bigint"])

@@ -81,9 +81,9 @@ def canonical(value: Any) -> bytes:
 def meant(value: Any) -> Any:
     """The plain value that this value stands for, else the value itself.
 
-    NumPy and pandas scalars become numbers, texts and times (NaT and NA: None). A subclass of a plain type, or an enum
-    derived from one, becomes the value it holds. bytearray and memoryview become bytes. Raises UnkeyableError if the
-    plain type would lose information (nanoseconds).
+    NumPy, pandas and Arrow scalars become numbers, texts and times (NaT, NA and Arrow's null: None). A subclass of a
+    plain type, or an enum derived from one, becomes the value it holds. bytearray and memoryview become bytes. Raises
+    UnkeyableError if the plain type would lose information (nanoseconds).
     """
     kind: Any = type(value)
     read = _reading(kind)
@@ -105,10 +105,14 @@ def _plain_or_same(value: Any) -> Any:
 
 
 def is_null(value: Any) -> bool:
-    """Whether the value stands for None: None itself, NaT and NA of pandas, NaT of NumPy."""
+    """Whether the value stands for None: None itself, NaT and NA of pandas, NaT of NumPy, null of Arrow."""
     kind: Any = type(value)
     read = _reading(kind)
-    return value is None or read is _no_value or (read is _of_numpy and value.dtype.kind in "mM" and value != value)
+    if value is None or read is _no_value:
+        return True
+    if read is _of_arrow:
+        return not value.is_valid
+    return read is _of_numpy and value.dtype.kind in "mM" and bool(value != value)
 
 
 def in_order(values: Iterable[Any]) -> Iterable[Any]:
@@ -191,6 +195,15 @@ def _of_timedelta(value: Any) -> datetime.timedelta:
     return datetime.timedelta(value.days, value.seconds, value.microseconds)
 
 
+def _of_arrow(value: Any) -> Any:
+    """An Arrow scalar as a Python value."""
+    try:
+        return meant(value.as_py())
+    except (ValueError, OverflowError) as error:  # its repr would fail too
+        kind = type(value).__name__
+        raise UnkeyableError(f"a {kind} is outside the range of times in Python ({error}); convert it first") from None
+
+
 def _inexact(value: Any, why: str) -> UnkeyableError:
     shown = f"{value!r} ({type(value).__name__})"
     return UnkeyableError(f"{shown} {why}; round it, or convert it to a text or a number first")
@@ -210,9 +223,10 @@ _READ_AS: dict[type, Callable[[Any], Any]] = {
     datetime.datetime: _exactly(datetime.datetime, _plain_datetime),
     datetime.date: _exactly(datetime.date, lambda value: datetime.date(value.year, value.month, value.day)),
 }
-# By name, so that neither library must be imported.
+# By name, so that no library must be imported.
 _READ_BY_NAME: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("numpy", "generic"): _of_numpy,
+    ("pyarrow", "Scalar"): _of_arrow,
     ("pandas", "NaTType"): _no_value,
     ("pandas", "NAType"): _no_value,
     ("pandas", "Timestamp"): _of_timestamp,

@@ -296,8 +296,8 @@ def arrow_type(ddl: str) -> pa.DataType:
 def typed(column: Column, ddl: str, name: str) -> Column:
     """Converts a column to its declared type. Raises TridentError if the type cannot hold a value exactly.
 
-    ``float`` rounds to the nearest 32-bit number, as in Spark. NumPy and pandas scalars, and subclasses, are converted
-    to their plain values first (`canonical.meant`).
+    ``float`` rounds to the nearest 32-bit number, as in Spark. NumPy, pandas and Arrow scalars, and subclasses, are
+    converted to their plain values first (`canonical.meant`).
     """
     wanted = arrow_type(ddl)
     if not isinstance(column, list):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -140,6 +142,27 @@ def test_times_of_which_only_some_have_a_zone_get_text(database: str, forms: lis
     with store_of(parsed(database)).writing() as connection:
         assert POSTGRESQL.load(connection, "t", [column], [[times]]) == 2
     assert forms == ["text"] and run(database, "SELECT count(DISTINCT v) FROM t") == [(1,)]
+
+
+@POSTGRES
+def test_a_table_that_is_altered_meanwhile_gets_the_values_and_not_the_bytes(database: str, forms: list[str]) -> None:
+    """A bigint's eight bytes would be a double, another one."""
+    run(database, "CREATE TABLE t (v bigint)")
+    loading = Thread(target=_load_five, args=(database,))
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 't'::regclass"
+    with store_of(parsed(database)).writing() as connection:
+        connection.execute("ALTER TABLE t ALTER v TYPE double precision")
+        loading.start()
+        deadline = time.monotonic() + 30
+        while run(database, waiting) == [(0,)] and time.monotonic() < deadline:
+            time.sleep(0.01)
+    loading.join()
+    assert forms == ["text"] and run(database, "SELECT v FROM t") == [(5.0,)]
+
+
+def _load_five(database: str) -> None:
+    with store_of(parsed(database)).writing() as connection:
+        POSTGRESQL.load(connection, "t", [Column("v", "bigint")], [[pa.array([5])]])
 
 
 @POSTGRES

@@ -11,7 +11,6 @@ import pyarrow as pa
 from ..chunks import Column
 
 HELD_BYTES = 1 << 22
-"""Of one column; its rows may have others in the same memory."""
 
 
 def tells_groups_apart(kind: pa.DataType) -> bool:
@@ -39,7 +38,7 @@ class ColumnCounter:
             return self._add_list(column)
         if not tells_groups_apart(column.type):
             return False
-        self.held.setdefault(column.type, []).append(column)
+        self.held.setdefault(column.type, []).append(_copied(column))
         self.size += column.nbytes
         return True
 
@@ -67,6 +66,11 @@ class ColumnCounter:
         self.texts.subtract(counted)
         self.texts = +self.texts
         return False
+
+
+def _copied(column: pa.Array) -> pa.Array:
+    """A column that a message holds keeps the whole message in memory, other columns too."""
+    return pa.concat_arrays([column, column.slice(0, 0)])
 
 
 def _has_hash(value: Any) -> bool:

@@ -40,9 +40,12 @@ _TYPES = (
 def binary_kinds(
     connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array]
 ) -> list[str] | None:  # fmt: skip
-    """The type of each column of the table (a quoted name); None if the rows should be sent as text."""
+    """The type of each column of the table (a quoted name); None if the rows should be sent as text. Called in a
+    transaction, which locks the table as COPY will: nobody can alter it in between.
+    """
     if len(arrays[0]) < _FEW:
         return None
+    connection.execute(f"LOCK TABLE {table} IN ROW EXCLUSIVE MODE")
     types = dict(connection.execute(_TYPES, (table,)).fetchall())
     kinds = [types.get(column.name, "") for column in columns]
     return kinds if all(map(_holds, kinds, columns, arrays)) else None
