@@ -67,7 +67,7 @@ class Side:
 
         factory = InsertIgnoreState(self.url, "ours", "k", FIELDS, **options)
         participant = factory.participant()
-        conf = {"topology.name": "bench", "trident.state.name": "rows", "trident.lineage": "one"}
+        conf: dict[str, Any] = {"topology.name": "bench", "trident.state.name": "rows", "trident.lineage": "one"}
         conf["trident.generation"] = participant.open(conf)
         participant.prepare(self.txid + 1, 0, 1)
         state = factory.makeState(conf, None, 0, 1)

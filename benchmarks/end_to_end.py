@@ -160,6 +160,7 @@ def wait_until(true: Callable[[], bool], seconds: float, problem: str) -> None:
 def pipeline_of(pipeline: str, side: str, bootstrap: str, topic: str, url: str) -> Iterator[None]:
     """Runs a pipeline in a process of its own. A MeasurementFailed gets the end of its log."""
     at = make_url(url)
+    arguments: list[Any]
     name, arguments = "end_to_end_runs.ours", [pipeline, side, bootstrap, topic, url]
     if side == "by hand":
         name, arguments = "end_to_end_runs.by_hand", [pipeline, bootstrap, topic, at.port, at.database]

@@ -115,7 +115,7 @@ def _fenced(factory: Any, name: str, updater: Any) -> Callable[[int, TupleList],
         driver.prepare(txid, 0, 1)
         rows: Any = tuples
         if name == "sums":
-            total = sum(chunk.columns["value"].to_numpy().sum() for chunk in tuples.chunks)
+            total = sum(np.asarray(chunk.columns["value"]).sum() for chunk in tuples.chunks)
             rows = [TridentTuple.of(Fields("sum bigint"), [int(total)])]
         driver.publish(txid, 0, [persist(state, txid, updater, rows, SILENT, True)])
 

@@ -117,27 +117,29 @@ class SqlWindowBacking:
         """Waits for another task of this partition, such as a copy that Spark has started: it reads the heads behind
         the other's commit, and so replaces all that the other has written."""
         self.transaction.begin(txid)
-        self._lock()
         last = self._known[-1].txid if self._known else None
-        newest = self._read(last)
-        unchanged = last is not None and newest == [head for head in self._known if head.txid >= last]
-        self._heads = self._known if unchanged else self._read(None)
+        newest = self._locked(last)
+        if last is None:
+            self._heads = newest
+        elif newest == [head for head in self._known if head.txid >= last]:
+            self._heads = self._known
+        else:
+            self._heads = self._locked(None)
         self._known = []
 
-    def _lock(self) -> None:
-        """Locks the partition's row of no txid, which holds nothing."""
+    def _locked(self, since: int | None) -> list[Head]:
+        """Locks the partition's row of no txid, which holds nothing; then reads the heads from a batch on."""
         key = (self.partition, NO_TXID, 0)
-        with self.transaction.using(0) as connection:
-            text = f'SELECT "tuples" FROM "{self.table}" WHERE "part" = ? AND "txid" = ? AND "block" = ?'
-            if connection.execute(f"{text}{self.dialect.exclusive}", key).fetchone() is None:
-                row = _marker(self.partition, 0)
-                self.dialect.write(connection, self.table, self.shape.keys, self.shape.others, [row])
-
-    def _read(self, since: int | None) -> list[Head]:
+        lock = f'SELECT "tuples" FROM "{self.table}" WHERE "part" = ? AND "txid" = ? AND "block" = ?'
         text = f'SELECT {_HEAD} FROM "{self.table}" WHERE "part" = ? AND "txid" >= ? ORDER BY "txid", "block"'
+        heads = text, (self.partition, NO_TXID + 1 if since is None else since)
         with self.transaction.using(0) as connection:
-            rows = connection.execute(text, (self.partition, NO_TXID + 1 if since is None else since)).fetchall()
-        return [Head(*row) for row in rows]
+            row, found = connection.together([(f"{lock}{self.dialect.exclusive}", key), heads])
+            if row.fetchone() is None:
+                marker = _marker(self.partition, 0)
+                self.dialect.write(connection, self.table, self.shape.keys, self.shape.others, [marker])
+                found = connection.execute(*heads)  # another task may have written both meanwhile
+            return [Head(*each) for each in found.fetchall()]
 
     def heads(self) -> list[Head]:
         return self._heads

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy.engine import Engine
@@ -112,11 +113,10 @@ def _unique(rows: KeyedRows) -> Iterator[list[pa.Array]]:
         yield rows.take(positions.filter(rows.first(positions))).arrays
 
 
-def _missing(dialect: PostgreSqlBulk, connection: Any, table: str, rows: KeyedRows) -> list[list[pa.Array]]:
-    """The rows whose key is missing in the table; of equal keys, the first."""
-    unique = rows.unique()
+def _missing(dialect: PostgreSqlBulk, connection: Any, table: str, rows: KeyedRows) -> Iterator[list[pa.Array]]:
+    """The rows whose key is missing in the table, as `_unique` has them. Only these are sorted."""
     keys = [Column("trident_row", "bigint"), *rows.keys]
-    arrays = [pa.array(range(len(unique)), pa.int64()), *(rows.arrays[i].take(unique) for i in rows.at)]
+    arrays = [pa.array(np.arange(len(rows), dtype=np.int64)), *(rows.arrays[i] for i in rows.at)]
     connection.execute(f"DROP TABLE IF EXISTS pg_temp.{_KEYS}")
     connection.execute(
         f"CREATE TEMPORARY TABLE {_KEYS} ON COMMIT DROP AS"
@@ -132,4 +132,4 @@ def _missing(dialect: PostgreSqlBulk, connection: Any, table: str, rows: KeyedRo
     if sys.byteorder == "little":
         numbers.byteswap()
     missing = pa.array(numbers, pa.int64())
-    return [rows.take(unique.take(missing.take(pc.array_sort_indices(missing)))).arrays]
+    return _unique(rows.take(missing.take(pc.array_sort_indices(missing))))
