@@ -166,6 +166,19 @@ def _load_five(database: str) -> None:
 
 
 @POSTGRES
+def test_a_user_who_may_only_insert_and_read_can_copy(database: str, forms: list[str]) -> None:
+    """The lock asks for no right that COPY does not ask for."""
+    run(database, "CREATE TABLE t (v bigint)")
+    with store_of(parsed(database)).writing() as connection:
+        for text in ("CREATE ROLE clerk", "GRANT INSERT, SELECT ON t TO clerk", "SET LOCAL ROLE clerk"):
+            connection.execute(text)
+        assert POSTGRESQL.load(connection, "t", [Column("v", "bigint")], [[pa.array([5])]]) == 1
+        for text in ("RESET ROLE", "DROP OWNED BY clerk", "DROP ROLE clerk"):
+            connection.execute(text)
+    assert forms == ["binary"] and run(database, "SELECT v FROM t") == [(5,)]
+
+
+@POSTGRES
 def test_no_parts_are_no_rows(database: str) -> None:
     run(database, "CREATE TABLE t (v bigint)")
     with store_of(parsed(database)).writing() as connection:
