@@ -283,6 +283,11 @@ _PYTHON_OF_ARROW: dict[pa.DataType, type] = {
 }  # fmt: skip
 
 
+def compact(array: pa.Array) -> pa.Array:
+    """A copy whose buffers hold nothing else: a slice, or a column of a decoded chunk, keeps the whole in memory."""
+    return pa.concat_arrays([array, array.slice(0, 0)])
+
+
 def arrow_type(ddl: str) -> pa.DataType:
     """The Arrow type of a field's DDL type. Raises TridentError for an unknown type."""
     if ddl.startswith("decimal"):

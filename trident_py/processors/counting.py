@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..chunks import Column
+from ..chunks import Column, compact
 
 HELD_BYTES = 1 << 22
 
@@ -38,7 +38,7 @@ class ColumnCounter:
             return self._add_list(column)
         if not tells_groups_apart(column.type):
             return False
-        self.held.setdefault(column.type, []).append(_copied(column))
+        self.held.setdefault(column.type, []).append(compact(column))
         self.size += column.nbytes
         return True
 
@@ -66,11 +66,6 @@ class ColumnCounter:
         self.texts.subtract(counted)
         self.texts = +self.texts
         return False
-
-
-def _copied(column: pa.Array) -> pa.Array:
-    """A column that a message holds keeps the whole message in memory, other columns too."""
-    return pa.concat_arrays([column, column.slice(0, 0)])
 
 
 def _has_hash(value: Any) -> bool:

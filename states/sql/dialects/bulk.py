@@ -12,6 +12,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trident_py.chunks import compact
+
 from ...columns.values import Column
 
 FEW = 20  # up to so many rows, lists are faster than Arrow arrays
@@ -37,7 +39,7 @@ def blocks(columns: Sequence[Column], arrays: Sequence[pa.Array], size: int = BL
     for part in slices(_without_zone(columns, arrays), size):
         texts = [_line_text(array) for array in part]
         texts[-1] = pc.binary_join_element_wise(pc.fill_null(texts[-1], "\\N"), _scalar(""), _scalar("\n"))
-        yield _bytes(_joined(texts, "\t", "\\N"))
+        yield joined_bytes(_joined(texts, "\t", "\\N"))
 
 
 def insertions(
@@ -85,7 +87,7 @@ def _insertion(arrays: Sequence[pa.Array]) -> bytes:
     texts = [_literal(array) for array in arrays]
     texts[0] = pc.binary_join_element_wise(_scalar("("), pc.fill_null(texts[0], "NULL"), _scalar(""))
     texts[-1] = pc.binary_join_element_wise(pc.fill_null(texts[-1], "NULL"), _scalar("),"), _scalar(""))
-    return _bytes(_joined(texts, ",", "NULL"))[:-1]
+    return joined_bytes(_joined(texts, ",", "NULL"))[:-1]
 
 
 def slices(arrays: Sequence[pa.Array], size: int) -> Iterator[list[pa.Array]]:
@@ -122,8 +124,8 @@ def _joined(texts: Sequence[pa.Array], separator: str, null: str) -> pa.Array:
     return pc.binary_join_element_wise(*texts, _scalar(separator), null_handling="replace", null_replacement=null)
 
 
-def _bytes(texts: pa.Array) -> bytes:
-    """The concatenated texts of an array without nulls."""
+def joined_bytes(texts: pa.Array) -> bytes:
+    """The concatenated texts or bytes of an array without nulls."""
     return bytes(memoryview(texts.buffers()[2] or b""))
 
 
@@ -161,7 +163,7 @@ def _literal(array: pa.Array) -> pa.Array:
 
 
 def _replaced(array: pa.Array, changes: Iterable[tuple[str, str]]) -> pa.Array:
-    array = _compact(array.cast(pa.large_string()))
+    array = compact(array.cast(pa.large_string()))
     data = memoryview(array.buffers()[2] or b"").tobytes()
     for old, new in changes:
         if old.encode() in data:
@@ -171,17 +173,12 @@ def _replaced(array: pa.Array, changes: Iterable[tuple[str, str]]) -> pa.Array:
 
 def _hex(array: pa.Array) -> pa.Array:
     """Bytes as hexadecimal digits; converts the whole buffer at once."""
-    array = _compact(array.cast(pa.large_binary()))
+    array = compact(array.cast(pa.large_binary()))
     valid, offsets, data = array.buffers()
     digits = pa.py_buffer(memoryview(data or b"").hex().encode())
     ends = pa.Array.from_buffers(pa.int64(), len(array) + 1, [None, offsets])
     ends = pc.multiply(ends, pa.scalar(2, pa.int64()))
     return pa.LargeStringArray.from_buffers(len(array), ends.buffers()[1], digits, valid)
-
-
-def _compact(array: pa.Array) -> pa.Array:
-    """Copies a slice into an array whose buffers hold nothing else."""
-    return pa.concat_arrays([array, array.slice(0, 0)])
 
 
 def _is_text(kind: pa.DataType) -> bool:
