@@ -1,24 +1,46 @@
-"""The fence of one run: which driver, batch and attempt may write a state. The same rule for every store that keeps a
-ledger row beside the data; each store reads its row in its own way, inside the step that writes."""
+"""The fence of one run: which driver, batch and attempt may write a state, and whether the store is still the one that
+this driver has written. The same rule for every store that keeps a ledger row beside the data; each store reads its row
+in its own way, inside the step that writes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 from trident_py.context import RunContext, attempt_of
-from trident_py.errors import StateError, ZombieError
+from trident_py.errors import FailedException, StateError, ZombieError
+
+
+class LedgerRow(Protocol):
+    """What a store's ledger records of a state. ``txid``: the last complete batch. ``started`` and ``attempt``: the
+    latest attempt that the driver has let in; ``last``: the higher one of both batches."""
+
+    @property
+    def generation(self) -> int: ...
+    @property
+    def lineage(self) -> str: ...
+    @property
+    def txid(self) -> int: ...
+    @property
+    def started(self) -> int: ...
+    @property
+    def attempt(self) -> int: ...
+    @property
+    def last(self) -> int: ...
+
+
+Row = TypeVar("Row", bound=LedgerRow)
 
 
 class FenceRow(NamedTuple):
-    """The ledger's row of a state. ``txid``: the last complete batch. ``started`` and ``attempt``: the latest attempt
-    that the driver has let in."""
+    """The row as most stores keep it. ``run``: the token of the run that wrote last."""
 
     generation: int
     lineage: str
     txid: int
     started: int
     attempt: int
+    run: str = ""
 
     @property
     def last(self) -> int:
@@ -60,7 +82,12 @@ class Fence:
         """The attempt that this task runs for."""
         return attempt_of(self.context)
 
-    def newest(self, row: FenceRow | None) -> FenceRow:
+    @property
+    def token(self) -> str:
+        """The run, as the ledger notes it."""
+        return RunContext(run=self.run).token
+
+    def newest(self, row: Row | None) -> Row:
         """The row, if this driver is the newest. Raises ZombieError if a newer driver has taken over, StateError if the
         row is gone."""
         if row is None or row.generation < self.generation:
@@ -75,9 +102,17 @@ class Fence:
             )
         return row
 
-    def admits(self, row: FenceRow | None, txid: int | None) -> FenceRow:
+    def follows(self, row: Row | None, txid: int) -> Row:
+        """The row, if the store has every batch before ``txid``. Raises StateError if it has gone back, and what
+        `newest` raises."""
+        row = self.newest(row)
+        if row.txid < txid - 1:
+            raise gone_back(self.shown, row.txid, txid - 1)
+        return row
+
+    def admits(self, row: Row | None, txid: int | None) -> Row:
         """The row, if this task may write batch ``txid``. Raises ZombieError for an older driver, batch or attempt, and
-        StateError for another lineage."""
+        StateError for another lineage, or if the store has gone back."""
         row = self.newest(row)
         if row.lineage != self.lineage:
             raise StateError(
@@ -95,4 +130,21 @@ class Fence:
                 f"{self.shown}: attempt {self.attempt} of batch {txid} was given up, attempt {row.attempt} has taken "
                 "over; nothing of the older one is written"
             )
-        return row
+        return row if txid is None else self.follows(row, txid)
+
+
+def gone_back(shown: str, has: int, complete: int) -> StateError:
+    """The error for a store that lacks batches which this driver has completed there."""
+    return StateError(
+        f"{shown}: the store has gone back while the topology ran: its last complete batch is {has}, and this driver "
+        f"has completed batch {complete}. A replica that lagged has taken over, or a backup was restored. Nothing more "
+        "is written. Restore the newer store, and start the topology again: the start then lists your options"
+    )
+
+
+def lost_commits(shown: str, txid: int, found: int, receipts: int) -> FailedException:
+    """The error for a store that has lost what tasks have committed of the batch that is to become complete."""
+    return FailedException(
+        f"{shown}: {receipts} partitions have committed batch {txid}, but the store has the marks of {found}: a "
+        "replica that lagged has taken over, or the server has lost its last writes. The batch is replayed"
+    )

@@ -14,17 +14,8 @@ from hypothesis import strategies as st
 
 from trident_py.context import with_context
 from trident_py.errors import DefinitionError, LineageError
-from trident_py.run.agreement import (
-    ABANDON,
-    ACCEPT,
-    BASE,
-    Agreed,
-    Relation,
-    Seeded,
-    Standing,
-    agree,
-    check_spouts,
-)
+from trident_py.run.agreement import Agreed, agree, check_spouts
+from trident_py.run.standing import ABANDON, ACCEPT, BASE, Relation, Seeded, Standing
 from trident_py.state import Remembered
 
 ROOT = Path(__file__).parent.parent
@@ -36,7 +27,7 @@ def store(lineage: str = "mine", written: int = 5, **more: Any) -> Remembered:
 
 
 def standing(committed: int = 5, states: Mapping | None = JOINED, **more: Any) -> Standing:
-    record = {"base": 0, "topology": more.pop("wrote", "t"), "spouts": {"lines": "Lines"}}
+    record = {"base": 0, "topology": more.pop("wrote", "t"), "spouts": {"lines": "Lines"}, "run": more.pop("run", "")}
     record |= {} if states is None else {"states": states}
     return Standing("/c/t/lines", "t", record, "mine", committed, **more)
 
@@ -52,17 +43,19 @@ KNOWN: list[tuple[Relation, Standing, Remembered | None, dict]] = [
     (Relation.NEW, standing(0, states=None), store("", 0), {}),
     (Relation.SAME, standing(), store(), {}),
     (Relation.BETWEEN, standing(begun=True), store(written=6, whole=5), {}),
-    (Relation.BETWEEN, standing(begun=True, seeded=SEEDED), store(written=6, whole=5), {ACCEPT: "s@6"}),
+    (Relation.BETWEEN, standing(begun=True, seeded=SEEDED), store(written=6, whole=5), {ACCEPT: "s@6:5"}),
     (Relation.SAME, standing(begun=True, seeded=SEEDED), store(), {}),
     (Relation.REORDERED, standing(begun=True, seeded=SEEDED), store(written=6, whole=5), {}),
-    (Relation.REORDERED, standing(begun=True, seeded=DRAWN), store(written=6, whole=5), {ACCEPT: "s@5"}),
+    (Relation.REORDERED, standing(begun=True, seeded=DRAWN), store(written=6, whole=5), {ACCEPT: "s@5:5"}),
     (Relation.JOINED, standing(5, {"s": ["theirs", 3, 5, False]}), store("theirs", 3), {}),
-    (Relation.CONTINUED, NEW, store("theirs"), {BASE: "continue"}),
+    (Relation.CONTINUED, NEW, store("theirs"), {BASE: 7}),
     (Relation.CONTINUED, NEW, store("", 0, valued=5), {BASE: 5}),
     (Relation.ABANDONED, NEW, store("theirs"), {ABANDON: "theirs"}),
-    (Relation.ACCEPTED, standing(), store(written=3), {ACCEPT: "s@3"}),
-    (Relation.ACCEPTED, standing(), store("", 0), {ACCEPT: ["r@1", "s@0"]}),
-    (Relation.ACCEPTED, standing(states={}), store("theirs", 3), {ACCEPT: "s@3"}),
+    (Relation.ACCEPTED, standing(), store(written=3), {ACCEPT: "s@3:5"}),
+    (Relation.ACCEPTED, standing(), store("", 0), {ACCEPT: ["r@1:5", "s@0:5"]}),
+    (Relation.ACCEPTED, standing(states={}), store("theirs", 3), {ACCEPT: "s@3:5"}),
+    (Relation.ACCEPTED, standing(run="a"), store(run="b"), {ACCEPT: "s@5:5"}),
+    (Relation.JOINED, standing(5, {"s": ["mine", 3, 5, False, "a", 3]}), store(written=3), {}),
     (Relation.LOST, NEW, store("theirs"), {}),
     (Relation.LOST, NEW, store("theirs"), {BASE: 4}),
     (Relation.LOST, NEW, store("theirs"), {ABANDON: "others"}),
@@ -71,7 +64,9 @@ KNOWN: list[tuple[Relation, Standing, Remembered | None, dict]] = [
     (Relation.UNOWNED, standing(states={}), store("", 0, valued=6), {}),
     (Relation.BEHIND, standing(), store(written=4), {}),
     (Relation.BEHIND, standing(), store(written=5, whole=4), {}),
-    (Relation.BEHIND, standing(), store(written=3), {ACCEPT: "s@2"}),
+    (Relation.BEHIND, standing(), store(written=3), {ACCEPT: "s@2:5"}),
+    (Relation.BEHIND, standing(), store(written=3), {ACCEPT: ["s@3", "s@3:4"]}),
+    (Relation.BEHIND, standing(5, {"s": ["mine", 5, 5, False, "a", 5]}), store(written=5, whole=4), {}),
     (Relation.BEHIND, standing(states={}), store(written=3), {}),
     (Relation.BEHIND, standing(5, {"s": ["theirs", 3, 3, False]}), store(written=3), {}),
     (Relation.GONE, standing(), store("", 0), {}),
@@ -82,7 +77,14 @@ KNOWN: list[tuple[Relation, Standing, Remembered | None, dict]] = [
     (Relation.AHEAD, standing(), store(written=6), {}),
     (Relation.FOREIGN, standing(), store("theirs"), {}),
     (Relation.FOREIGN, standing(5, {"s": ["theirs", 3, 5, False]}), store("theirs", 4), {}),
-    (Relation.FOREIGN, standing(states={}), store("theirs", 6), {ACCEPT: "s@6"}),
+    (Relation.FOREIGN, standing(states={}), store("theirs", 6), {ACCEPT: "s@6:5"}),
+    (Relation.SAME, standing(run="a"), store(run="a"), {}),
+    (Relation.SAME, standing(run="a"), store(run=""), {}),
+    (Relation.SAME, standing(), store(run="b"), {}),
+    (Relation.SAME, standing(5, {"s": ["mine", 5, 5, False, "b", 5]}, run="a"), store(run="b"), {}),
+    (Relation.CROSSED, standing(run="a"), store(run="b"), {}),
+    (Relation.CROSSED, standing(5, {"s": ["mine", 4, 4, False, "b", 4]}, run="a"), store(run="b"), {}),
+    (Relation.CROSSED, standing(begun=True, run="a"), store(written=6, run="b"), {ACCEPT: "s@5:5"}),
 ]
 
 
@@ -124,25 +126,25 @@ def test_a_state_that_shows_batches_needs_the_decision_for_the_one_between() -> 
 def test_states_that_are_not_at_one_txid_do_not_go_on_together_under_a_new_checkpoint() -> None:
     asked = {"a": store("old", 6), "b": store("old", 4)}
     with pytest.raises(LineageError, match="up to 4, other states of this topology have batch 6"):
-        agree({BASE: "continue"}, NEW, asked)
-    agreed = agree({BASE: "continue", ACCEPT: "b@4"}, NEW, asked)
+        agree({BASE: 6}, NEW, asked)
+    agreed = agree({BASE: 6, ACCEPT: "b@4:6"}, NEW, asked)
     assert (agreed.txid, list(agreed.relations.values())) == (6, [Relation.CONTINUED, Relation.ACCEPTED])
-    assert agree({BASE: "continue"}, NEW, {"a": store("old", 6), "b": store("old", 5)}).txid == 6  # one between
+    assert agree({BASE: 6}, NEW, {"a": store("old", 6), "b": store("old", 5)}).txid == 6  # one between
 
 
 def test_all_states_of_one_kind_are_told_at_once_with_one_setting() -> None:
     with pytest.raises(LineageError) as told:
         agree({}, standing(), {"s": store(written=3), "r": store(written=2)})
     assert "The same holds for 'r' (batch 2). " in str(told.value)
-    assert f"conf[\"{ACCEPT}\"] = ['s@3', 'r@2']" in str(told.value)
-    agree({ACCEPT: ["s@3", "r@2"]}, standing(), {"s": store(written=3), "r": store(written=2)})
+    assert f"conf[\"{ACCEPT}\"] = ['s@3:5', 'r@2:5']" in str(told.value)
+    agree({ACCEPT: ["s@3:5", "r@2:5"]}, standing(), {"s": store(written=3), "r": store(written=2)})
 
 
 def test_on_the_command_line_a_setting_is_told_as_it_is_given_there() -> None:
     with pytest.raises(LineageError) as told:
         found(NEW, store("theirs"), with_context({}, command_line=True))
-    assert "--set topology.txid.base=continue" in str(told.value) and "conf[" not in str(told.value)
-    with pytest.raises(LineageError, match=r"--set 'topology.lineage.accept=\[\"s@3\", \"r@2\"\]'"):
+    assert "--set topology.txid.base=5" in str(told.value) and "conf[" not in str(told.value)
+    with pytest.raises(LineageError, match=r"--set 'topology.lineage.accept=\[\"s@3:5\", \"r@2:5\"\]'"):
         agree(with_context({}, command_line=True), standing(), {"s": store(written=3), "r": store(written=2)})
 
 
@@ -157,7 +159,7 @@ def test_abandoning_is_offered_only_where_it_helps() -> None:
     assert ABANDON not in str(told.value)
 
 
-@pytest.mark.parametrize("base", [-1, "five", True, 1.5])
+@pytest.mark.parametrize("base", [-1, "five", True, 1.5, "continue"])
 def test_a_base_that_is_none_is_refused(base: Any) -> None:
     with pytest.raises(DefinitionError, match="a number, at least 0"):
         found(NEW, store("", 0), {BASE: base})
@@ -167,8 +169,8 @@ class TestSpouts:
     def test_a_spout_of_another_class_under_the_same_name_is_refused_until_told(self) -> None:
         with pytest.raises(LineageError, match="as a spout of class Lines left it; the topology has a Words") as told:
             check_spouts({}, standing(), {"lines": "Words"})
-        assert f"conf[\"{ACCEPT}\"] = 'lines=Words'" in str(told.value)
-        check_spouts({ACCEPT: "lines=Words"}, standing(), {"lines": "Words"})
+        assert f"conf[\"{ACCEPT}\"] = 'lines@5=Words'" in str(told.value)
+        check_spouts({ACCEPT: "lines@5=Words"}, standing(), {"lines": "Words"})
 
     def test_before_the_first_batch_there_is_no_position(self) -> None:
         check_spouts({}, standing(0), {"lines": "Words"})
@@ -215,16 +217,17 @@ def test_a_setting_that_a_refusal_offers_is_taken(
     try:
         found(where, each, {})
     except LineageError as error:
-        for key, value in itertools.product((BASE, ABANDON, ACCEPT), ("continue", lineage, f"s@{written}")):
+        values = each.highest, committed, lineage, f"s@{written}:{committed}"
+        for key, value in itertools.product((BASE, ABANDON, ACCEPT), values):
             if f'conf["{key}"] = {value!r}' in str(error):
                 moved = NEW if f"move {where.where} away" in str(error) and key == BASE else where
                 found(moved, each, {key: value})
 
 
 def test_what_was_agreed_is_known_to_the_next_start_without_the_setting() -> None:
-    told = found(NEW, store("theirs"), {BASE: "continue"})
-    record = pickle.loads(pickle.dumps(told.record(NEW, {"lines": "Lines"})))
-    assert record["base"] == 5 and record["states"] == {"s": ["theirs", 5, 5, False]}
+    told = found(NEW, store("theirs", run="b"), {BASE: 5})
+    record = pickle.loads(pickle.dumps(told.record(NEW, {"lines": "Lines"}, "a")))
+    assert record["base"] == 5 and record["states"] == {"s": ["theirs", 5, 5, False, "b", 5]}
     again = Standing("/c/t/lines", "t", record, "mine", 5)
     assert found(again, store("theirs"), {}).relations == {"s": Relation.JOINED}
     assert found(again, store("mine"), {}).relations == {"s": Relation.SAME}

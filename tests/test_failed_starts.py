@@ -82,14 +82,14 @@ class TestAfterALostCheckpoint:
 
     def test_it_goes_on_behind_the_store(self, lost: Path, at: str, how: str) -> None:
         for _ in range(2):
-            self.fails(lost, at, how, topology_txid_base="continue")
-        run(lost, ROWS[:5], topology_txid_base="continue")
+            self.fails(lost, at, how, topology_txid_base=3)
+        run(lost, ROWS[:5], topology_txid_base=3)
         assert stored(lost) == [Counter(ROWS[:5])] * 2
         run(lost, ROWS[:6])  # from now on without the setting
         assert stored(lost) == [Counter(ROWS[:6])] * 2
 
     def test_the_old_checkpoint_goes_on_if_it_is_found_after_all(self, lost: Path, at: str, how: str) -> None:
-        self.fails(lost, at, how, topology_txid_base="continue")
+        self.fails(lost, at, how, topology_txid_base=3)
         shutil.rmtree(lost / "checkpoints")
         (lost / "old").rename(lost / "checkpoints")
         if at == "prepare":  # the first state's first batch was about to begin: its store is the new one's
@@ -119,7 +119,7 @@ def test_a_store_restored_from_a_backup_is_refused_until_told(tmp_path: Path) ->
     with pytest.raises(TopologyError, match=r"state 'second' .* has the batches up to 2, .* batch 5") as told:
         run(tmp_path, ROWS[:7])
     assert isinstance(told.value.__cause__, LineageError)
-    run(tmp_path, ROWS[:7], topology_lineage_accept="second@2")
+    run(tmp_path, ROWS[:7], topology_lineage_accept="second@2:5")
     assert stored(tmp_path) == [Counter(ROWS[:7]), Counter(ROWS[:2] + ROWS[5:7])]
 
 

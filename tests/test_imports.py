@@ -28,6 +28,7 @@ LAYERS = [
     {"operations"},
     {"state", "spouts"},
     {"windowing"},
+    {"run/standing"},
     {"run/agreement"},
     {"kafka"},
     {"partitioning"},

@@ -43,7 +43,7 @@ def waits(running: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-@pytest.mark.parametrize("base", [0, "continue"])
+@pytest.mark.parametrize("base", [0, 7])
 def test_a_start_waits_for_a_database_that_is_away_and_says_so(
     own_server: Any, kind: str, base: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -91,7 +91,7 @@ def test_a_start_on_spark_waits_too(own_server: Any, spark_cluster: Callable[...
     server = own_server("postgresql")
     url = server.create_database()
     server.kill()
-    running = spark_cluster().submitTopology("t", {"topology.txid.base": "continue"}, words(url).build())
+    running = spark_cluster().submitTopology("t", {"topology.txid.base": 7}, words(url).build())
     assert soon(lambda: bool(waits(running))), running.events
     server.restart()
     assert running.awaitTermination(120)

@@ -105,7 +105,7 @@ def test_a_batch_half_written_under_another_hash_seed_is_refused(folder: Path, s
         process(folder, "1", "append('kept')")
         assert stored(folder) == sorted(set(WORDS.split()))
     else:
-        process(folder, "2", "append('kept', conf={'topology.lineage.accept': 'lines@1'})")
+        process(folder, "2", "append('kept', conf={'topology.lineage.accept': 'lines@1:0'})")
 
 
 def test_a_batch_whose_rows_follow_no_hash_seed_goes_on_under_another(folder: Path) -> None:

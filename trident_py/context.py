@@ -64,6 +64,11 @@ class RunContext:
     command_line: bool = False
     watcher: Any = None
 
+    @property
+    def token(self) -> str:
+        """The random end of ``run``: checkpoint and stores both keep it, as the run that wrote them last."""
+        return self.run.rpartition("-")[2]
+
     @classmethod
     def of(cls, conf: Mapping[str, Any]) -> RunContext:
         return cls(**{name: value for name, key in KEYS.items() if (value := conf.get(key)) is not None})

@@ -14,10 +14,10 @@ from .context import with_context
 from .drpc.functions import functions_of
 from .errors import DefinitionError, LineageError, TridentError
 from .phases import phase, profiled, start
-from .run.agreement import Standing
 from .run.batch_loop import BatchLoop
 from .run.program import AttemptOutcome, BatchInfo, Program, compile_plan, descriptor_rows
 from .run.progress import Requests, RunningTopology, kill, log
+from .run.standing import Standing
 from .run.task import run_attempt
 from .run.worker_memory import end_run, task_for
 from .spouts.coordination import Coordination, Descriptor

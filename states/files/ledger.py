@@ -11,12 +11,12 @@ import datetime
 import json
 import secrets
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import ClassVar
 
-from trident_py.context import RunContext, attempt_of
-from trident_py.errors import FailedException, StateError, ZombieError
+from trident_py.errors import FailedException, StateError
 
+from ..fences import Fence
 from .stores.base import HIDDEN, FileStore
 
 LEDGER = f"{HIDDEN}/ledger"
@@ -45,7 +45,7 @@ class Record:
 
     ``epoch`` counts how often the folder's txids were begun anew. ``columns``: those of the files, as DDL. ``listing``
     counts the versions that changed the files. ``replaced``: files that no longer count, and since when (seconds since
-    1970): a reader of an older version may still read them.
+    1970): a reader of an older version may still read them. ``run``: the token of the run that wrote last.
     """
 
     version: int = 0
@@ -64,6 +64,7 @@ class Record:
     time: str = ""
     files: tuple[DataFile, ...] = ()
     replaced: tuple[tuple[str, float], ...] = ()
+    run: str = ""
 
     @property
     def last(self) -> int:
@@ -158,66 +159,16 @@ class Ledger:
 
 
 @dataclass(frozen=True)
-class FileFence:
+class FileFence(Fence):
     """What a task or a driver of one run must find in the ledger before it writes."""
 
-    topology: str
-    state: str
-    generation: int
-    lineage: str
-    where: str
-    context: Any = field(default=None, compare=False, repr=False)
+    where: str = ""
 
-    @classmethod
-    def of(cls, conf: dict, where: str) -> FileFence | None:
-        """The fence of a run; None if no cluster runs the state (a unit test's makeState)."""
-        run = RunContext.of(conf)
-        if run.generation is None:
-            return None
-        return cls(run.topology, run.state, run.generation, run.lineage, where, run.running)
+    noted: ClassVar[str] = "ledger in the folder"
 
     @property
     def shown(self) -> str:
-        return f"state {self.state!r} of topology {self.topology!r} in {self.where}"
-
-    @property
-    def attempt(self) -> int:
-        return attempt_of(self.context)
-
-    def driver(self, record: Record | None) -> Record:
-        """Raises ZombieError if a newer driver has taken over, StateError if the ledger is gone."""
-        if record is None or record.generation < self.generation:
-            raise StateError(
-                f"{self.shown}: the folder's ledger is gone or older than this driver; the folder was replaced while "
-                "the topology ran. Start the topology again"
-            )
-        if record.generation > self.generation:
-            raise ZombieError(
-                f"{self.shown}: this driver has generation {self.generation}, but a newer one with generation "
-                f"{record.generation} has taken over; nothing more is written. Stop this driver"
-            )
-        return record
-
-    def task(self, record: Record | None, txid: int) -> Record:
-        """Raises ZombieError for an older driver, batch or attempt, StateError for another lineage."""
-        record = self.driver(record)
-        if record.lineage != self.lineage:
-            raise StateError(
-                f"{self.shown}: the folder still belongs to another checkpoint (lineage {record.lineage!r}): the "
-                "driver has not called prepare() yet. Run the topology on a cluster of trident_py"
-            )
-        if txid < record.last:
-            raise ZombieError(
-                f"{self.shown}: batch {txid} is behind batch {record.last} of the folder; nothing of it is written. It "
-                "comes from an older driver or task: if one still runs, stop it. If none does, start the topology "
-                "again: the start reports how checkpoint and folder differ"
-            )
-        if txid == record.started and self.attempt < record.attempt:
-            raise ZombieError(
-                f"{self.shown}: attempt {self.attempt} of batch {txid} was given up, attempt {record.attempt} has "
-                "taken over; nothing of the older one is written"
-            )
-        return record
+        return f"{super().shown} in {self.where}"
 
 
 def _name(number: int) -> str:

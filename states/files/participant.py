@@ -60,7 +60,7 @@ class FileParticipant(BatchParticipant):
             return Remembered(where)
         staged = (parsed(entry.name) for entry in self._store.names(STAGING))
         begun = max((each.txid for each in staged if each is not None and each.epoch == record.epoch), default=0)
-        return Remembered(where, record.lineage, record.txid, last=max(record.last, begun))
+        return Remembered(where, record.lineage, record.txid, last=max(record.last, begun), run=record.run)
 
     def open(self, conf: dict) -> int:
         """Takes over: raises the generation. From now on no older driver changes the ledger."""
@@ -69,7 +69,8 @@ class FileParticipant(BatchParticipant):
         self._joins = context.txid, context.forget
         self._store.prove()
         record = self._ledger.change(lambda old: replace(old, generation=old.generation + 1, attempt=0))
-        self._fence = FileFence(context.topology, context.state, record.generation, context.lineage, self._store.where)
+        own = context.topology, context.state, record.generation, context.lineage
+        self._fence = FileFence(*own, run=context.run, where=self._store.where)
         self._upkeep.fence = self._fence
         return record.generation
 
@@ -83,14 +84,14 @@ class FileParticipant(BatchParticipant):
         if attempt > 0:
             self._ledger.change(lambda old: self._begun(old, txid, attempt))
         else:
-            self.fence.driver(self._ledger.newest())
+            self.fence.follows(self._ledger.newest(), txid)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Shows the files of these receipts, once for a txid; it may be called again whenever its outcome is unknown.
 
         Raises FailedException if the store is away, ZombieError for an older driver, StateError if a file is missing.
         """
-        before = record = self.fence.driver(self._ledger.newest())
+        before = record = self.fence.follows(self._ledger.newest(), txid)
         if record.txid < txid:
             written = [receipt for receipt in receipts if receipt is not None and receipt["files"]]
             if len({receipt["partition"] for receipt in written}) < len(written):
@@ -103,7 +104,7 @@ class FileParticipant(BatchParticipant):
 
     def published(self, txid: int) -> bool:
         """Whether the ledger has the batch as complete."""
-        return self.fence.driver(self._ledger.newest()).txid >= txid
+        return self.fence.newest(self._ledger.newest()).txid >= txid
 
     def abort(self, txid: int, attempt: int) -> None:
         """Deletes the attempt's hidden files; if that fails, a later `publish` does."""
@@ -120,12 +121,12 @@ class FileParticipant(BatchParticipant):
         try:
             placing.place(self._store, visible, txid, files, self.factory.shown)
         except StateError:
-            self.fence.driver(self._ledger.newest())  # a newer driver may have moved the files while this one slept
+            self.fence.newest(self._ledger.newest())  # a newer driver may have moved the files while this one slept
             raise
         return [file for _, file in files]
 
     def _complete(self, old: Record, txid: int, files: list[DataFile], receipts: Sequence[dict]) -> Record:
-        record = self.fence.driver(old)
+        record = self.fence.follows(old, txid)
         if record.txid >= txid:
             return old
         columns = tuple(receipts[0]["columns"]) if receipts else record.columns
@@ -133,7 +134,7 @@ class FileParticipant(BatchParticipant):
         return replace(record, txid=txid, files=(*record.files, *files), columns=columns, listing=listing)
 
     def _begun(self, old: Record, txid: int, attempt: int) -> Record:
-        record = self.fence.driver(old)
+        record = self.fence.follows(old, txid)
         if record.started > txid or (record.started == txid and record.attempt >= attempt):
             return old
         return replace(record, started=txid, attempt=attempt)
@@ -141,9 +142,10 @@ class FileParticipant(BatchParticipant):
     def _joined(self, old: Record) -> Record:
         """The record of a folder that belongs to this checkpoint, which has committed ``txid``."""
         assert self._joins is not None and self._tenure is not None
-        record, (txid, forget), own = self.fence.driver(old), self._joins, self._tenure.own
+        record, (txid, forget), own = self.fence.newest(old), self._joins, self._tenure.own
         stays = self._tenure.stays(Owner(record.topology, record.state) if record.topology else None)
-        if stays and record.lineage == self.fence.lineage and record.txid >= txid:
+        ours = record.lineage, record.run
+        if stays and ours == (self.fence.lineage, self.fence.token) and record.txid >= txid:
             return old
         anew = record.topology != "" and ((forget and record.lineage != self.fence.lineage) or not stays)
         if anew and self.factory.visible == BATCHES:
@@ -154,7 +156,7 @@ class FileParticipant(BatchParticipant):
         over, started = (txid, 0) if anew else (max(record.txid, txid), record.started)
         return replace(
             record, topology=own.topology, state=own.state, lineage=self.fence.lineage, txid=over, started=started,
-            epoch=record.epoch + anew, format=self.factory.rows.name,
+            epoch=record.epoch + anew, format=self.factory.rows.name, run=self.fence.token,
         )  # fmt: skip
 
     def _sweep(self, before: Record, record: Record, txid: int, attempt: int) -> None:

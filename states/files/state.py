@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from trident_py.chunks import arrow_type
@@ -126,7 +126,9 @@ class FileState(StateFactory):
         return store_of(self.uri, settings, self.sync == "batch")
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> FilePartition:
-        return FilePartition(self, FileFence.of(conf, self.store().where), partitionIndex)
+        fence = FileFence.of(conf)
+        placed = None if fence is None else replace(fence, where=self.store().where)
+        return FilePartition(self, placed, partitionIndex)
 
     def participant(self) -> BatchParticipant:
         """Returns the state's driver side for one run; it shows the batches."""

@@ -72,7 +72,7 @@ class Upkeep:
 
     def _without(self, gone: Sequence[DataFile], instead: Sequence[DataFile]) -> Record:
         def change(old: Record) -> Record:
-            record, names = self.fence.driver(old), {file.name for file in gone}
+            record, names = self.fence.newest(old), {file.name for file in gone}
             if not names <= {file.name for file in record.files}:
                 return old
             at = min(number for number, file in enumerate(record.files) if file.name in names)
@@ -114,7 +114,7 @@ class Upkeep:
         gone = {name for name, since in record.replaced if since <= over}
         if gone:
             self._delete(sorted(gone))
-            self._ledger.change(lambda old: replace(self.fence.driver(old), replaced=_other(old.replaced, gone)))
+            self._ledger.change(lambda old: replace(self.fence.newest(old), replaced=_other(old.replaced, gone)))
 
     def _tidy(self) -> None:
         """Deletes, once in a run, what a driver that died in its upkeep has left.
@@ -126,7 +126,7 @@ class Upkeep:
             return
         names = [entry.name for entry in self._store.names("") if is_merged(entry.name)]
         staged = [entry.name for entry in self._store.names(STAGING) if entry.name.startswith(_OWN)]
-        record = self.fence.driver(self._ledger.newest())
+        record = self.fence.newest(self._ledger.newest())
         counted = {file.name for file in record.files} | {name for name, _ in record.replaced}
         for name in [*(name for name in names if name not in counted), *(f"{STAGING}/{name}" for name in staged)]:
             self._store.delete(name)

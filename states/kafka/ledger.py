@@ -21,6 +21,7 @@ from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.kafka.clients import Cluster, is_fenced
 from trident_py.state import BatchParticipant, Location, Remembered
 
+from ..fences import gone_back
 from ..spread import Spread, check_whole
 from .fence import newer_driver
 from .marks import DRIVER, Mark, MarkPlace
@@ -91,6 +92,8 @@ class TopicLedger(BatchParticipant):
         self._mark = Mark()
         self._layout: Layout | None = None
         self._joins: tuple[int, bool, str] | None = None
+        self._run = ""
+        self._known: dict[int, int] = {}
         self._over = 0
         self._written = 0.0
 
@@ -121,7 +124,7 @@ class TopicLedger(BatchParticipant):
         whole = None
         if (lost := self._lost(driver, marks)) is not None:
             where, whole = f"{where}, where the mark of partition {lost} is gone and its content is unknown,", 0
-        return Remembered(where, driver.lineage, written, whole, max(written, driver.txid))
+        return Remembered(where, driver.lineage, written, whole, max(written, driver.txid), run=driver.run)
 
     def _lost(self, driver: Mark, marks: Sequence[Mark | None]) -> int | None:
         """The first partition that has lost its mark, if the mark is too young for brokers to have forgotten it."""
@@ -140,6 +143,7 @@ class TopicLedger(BatchParticipant):
         generation = opened(self._cluster, lambda: self._take_over(place, conf))
         context = RunContext.of(conf)
         self._joins = context.txid, context.forget, context.lineage
+        self._run, self._known = context.token, {}
         self._owner.comes(conf)
         return generation
 
@@ -162,9 +166,11 @@ class TopicLedger(BatchParticipant):
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         """Records the batch's spread before any partition writes, and shuts out older attempts. Raises StateError if
-        another state has become the owner of the topic."""
+        another state has become the owner of the topic, or if the brokers have gone back."""
         if self._joins is not None:
             self._owner.claim()
+        if attempt > 0:
+            self._check_marks(self._opened_place)
         spread = Spread(numPartitions)
         if self._layout is not None:
             spread = self._layout.of_batch(txid, numPartitions, self._mark.spread)
@@ -176,7 +182,7 @@ class TopicLedger(BatchParticipant):
             self._marked(spread.partitions)
         due = time.monotonic() - self._written > RENEWED
         if lineage is not None or spread != self._mark.spread or attempt > 0 or due:
-            mark = self._mark if lineage is None else self._mark._replace(lineage=lineage)
+            mark = self._mark if lineage is None else self._mark._replace(lineage=lineage, run=self._run)
             mark = mark._replace(partitions=spread.partitions, way=spread.way)
             self._write(mark._replace(txid=txid, attempt=attempt, over=txid - 1))
         self._joins = None
@@ -195,7 +201,7 @@ class TopicLedger(BatchParticipant):
         if self._joins is None:
             return None
         over, forget, lineage = self._joins
-        if self._mark.lineage == lineage and self._over >= over:
+        if (self._mark.lineage, self._mark.run) == (lineage, self._run) and self._over >= over:
             return None
         if forget and self._mark.lineage != lineage:
             with Partitions(self._opened_place, self._settings) as parts:
@@ -210,6 +216,16 @@ class TopicLedger(BatchParticipant):
             self._layout.check(txid, receipts)
         if not receipts and self._producer is not None:
             self._write(self._mark._replace(over=txid))
+        self._known |= {receipt["partition"]: txid for receipt in receipts if receipt["written"]}
+
+    def _check_marks(self, place: MarkPlace) -> None:
+        """Raises StateError if marks are behind those that this driver knows to be written. An attempt before has
+        failed: so does every producer on brokers that have gone back, since they miss its last sequence number."""
+        known: dict[int | str, int] = {DRIVER: self._mark.over, **self._known}  # type: ignore[dict-item]
+        for part, txid in known.items():
+            mark = place.read(part, settled=False) or Mark()
+            if (has := mark.over if part == DRIVER else mark.txid) < txid:
+                raise gone_back(place.label, has, txid)
 
     def abort(self, txid: int, attempt: int) -> None:
         """Does nothing: the next attempt shuts this one out."""

@@ -9,7 +9,8 @@ neither does. Each state partition has a group of its own, and so has the driver
     trident/<topology>/<state>/driver        generation of the driver; lineage of the checkpoint; the latest attempt let
                                              in, its number of partitions and the way of its tuples; the last complete
                                              batch that no partition's mark shows; the topic's id from the brokers; how
-                                             many partitions have marks, and since when (Unix time)
+                                             many partitions have marks, and since when (Unix time); the token of
+                                             the run that wrote last
 
 A transactional id is the group's name followed by the topic, and ``init_transactions`` shuts out its previous user. So
 a restart shuts out its predecessor, even after the checkpoint was lost. A deployment with the same names on another
@@ -63,6 +64,7 @@ class Mark(NamedTuple):
     marked: int = 0
     since: int = 0
     topic: str = ""
+    run: str = ""
 
     @property
     def spread(self) -> Spread:

@@ -20,13 +20,13 @@ from trident_py.context import RunContext
 from trident_py.errors import FailedException, StateError
 from trident_py.state import BatchParticipant, Remembered
 
-from ..fences import Fence, FenceRow
+from ..fences import Fence, FenceRow, gone_back
 from ..owners import Owner, Tenure
 from . import durability
 from .place import RedisPlace
 from .scripts import BEGIN, CLAIM, DONE, JOIN, LOST, OPEN, PUBLISH
 
-_FIELDS = ("generation", "lineage", "txid", "started", "attempt", "written")
+_FIELDS = ("generation", "lineage", "txid", "started", "attempt", "run", "written")
 
 
 @dataclass(frozen=True)
@@ -69,15 +69,15 @@ def read(place: RedisPlace, topology: str, state: str) -> tuple[FenceRow | None,
     """The row of the ledger, and the highest txid of which there is data."""
     key = place.ledger(topology, state)
     values = place.server.ask(lambda client: client.hmget(key, _FIELDS), "read the ledger")
-    return _row(values[:5]), int(values[5] or 0)
+    return _row(values[:6]), int(values[6] or 0)
 
 
 def _row(values: Sequence[bytes | None]) -> FenceRow | None:
     if not values or values[0] is None:
         return None
-    generation, lineage, *numbers = (value or b"" for value in values)
+    generation, lineage, *numbers, run = (value or b"" for value in values)
     txid, started, attempt = (int(number or 0) for number in numbers)
-    return FenceRow(int(generation), lineage.decode(), txid, started, attempt)
+    return FenceRow(int(generation), lineage.decode(), txid, started, attempt, run.decode())
 
 
 class RedisLedger(BatchParticipant):
@@ -103,6 +103,7 @@ class RedisLedger(BatchParticipant):
             self._place.shown, lineage, written=max(whole, written), whole=whole,
             last=written if row is None else max(row.last, written),
             valued=0 if lineage and lineage == context.lineage else self._valued(),
+            run="" if row is None else row.run,
         )  # fmt: skip
 
     def open(self, conf: dict) -> int:
@@ -111,7 +112,7 @@ class RedisLedger(BatchParticipant):
         context = RunContext.of(conf)
         key = self._place.ledger(context.topology, context.state)
         generation = self._place.server.run_until_answered(OPEN, [key], [_now()], "open the ledger")
-        self._fence = RedisFence(context.topology, context.state, int(generation), context.lineage)
+        self._fence = RedisFence(context.topology, context.state, int(generation), context.lineage, run=context.run)
         self._joins = context.txid, context.forget
         self._tenure = Tenure.of(self._place.location, conf)
         return self._fence.generation
@@ -126,7 +127,7 @@ class RedisLedger(BatchParticipant):
             self._joins = None
         answer = self._run(BEGIN, [txid, attempt, self._over], "begin the batch in the ledger")
         if answer[0] == LOST:
-            raise lost(self._fence.shown, f"the batches after {int(answer[1])} up to {self._over}")
+            raise gone_back(self._fence.shown, int(answer[1]), self._over)
         self._check(answer, txid)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
@@ -164,7 +165,8 @@ class RedisLedger(BatchParticipant):
         assert self._fence is not None and self._tenure is not None
         self._fence.newest(self._fence.row(self._place))
         self._claim(self._tenure)
-        answer = self._run(JOIN, [txid, int(forget), _now()], "join the checkpoint in the ledger")
+        arguments = [txid, int(forget), _now(), self._fence.token]
+        answer = self._run(JOIN, arguments, "join the checkpoint in the ledger")
         if answer[0] != DONE:
             self._fence.newest(_row(answer[1:]))
         self._over = txid

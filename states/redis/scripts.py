@@ -10,10 +10,10 @@ from __future__ import annotations
 DONE, REFUSED, LOST, FOREIGN = b"done", b"refused", b"lost", b"foreign"
 
 _ROW = """
-local row = redis.call('HMGET', KEYS[1], 'generation', 'lineage', 'txid', 'started', 'attempt')
+local row = redis.call('HMGET', KEYS[1], 'generation', 'lineage', 'txid', 'started', 'attempt', 'run')
 local function refused()
   if not row[1] then return {'refused'} end
-  return {'refused', row[1], row[2], row[3], row[4], row[5]}
+  return {'refused', row[1], row[2], row[3], row[4], row[5], row[6] or ''}
 end
 """
 
@@ -37,10 +37,11 @@ redis.call('SET', KEYS[1], ARGV[2])
 return {'done'}
 """
 
-# KEYS: ledger, marks. ARGV: generation, lineage, the checkpoint's txid, whether older batches are forgotten, time.
+# KEYS: ledger, marks. ARGV: generation, lineage, the checkpoint's txid, whether older batches are forgotten, time, run.
 JOIN = f"""{_ROW}
 if row[1] ~= ARGV[1] then return refused() end
 local over, same = tonumber(ARGV[3]), row[2] == ARGV[2]
+redis.call('HSET', KEYS[1], 'run', ARGV[6])
 if same and tonumber(row[3]) >= over then return {{'done'}} end
 if ARGV[4] == '1' and not same then
   redis.call('HSET', KEYS[1], 'lineage', ARGV[2], 'txid', over, 'started', 0, 'written', over, 'time', ARGV[5])

@@ -26,7 +26,7 @@ from trident_py.errors import StateError
 from trident_py.state import BatchParticipant, Location, Remembered
 
 from ..columns.values import Column, recordable
-from ..fences import Fence, FenceRow
+from ..fences import Fence, FenceRow, lost_commits
 from ..owners import Tenure
 from . import kinds, owner
 from .connection import Connection, Statement
@@ -39,7 +39,9 @@ _PART_KEY = [
 ]
 _PART_REST = [Column("attempt", "bigint"), Column("partitions", "bigint"), Column("token", "varchar(190)")]
 LAYOUT_PART = -1
+RUN = "run"  # the column that the first version of trident_fence did not have
 _OWN = "WHERE topology = ? AND state = ?"
+_WRITTEN = f"FROM trident_part {_OWN} AND txid = ? AND part >= 0 AND token <> ''"
 
 
 def tables(options: dict[str, Any]) -> list[sa.Table]:
@@ -55,9 +57,10 @@ def tables(options: dict[str, Any]) -> list[sa.Table]:
     def text(name: str, key: bool = False) -> sa.Column:
         return sa.Column(name, sa.String(190), primary_key=key, nullable=False)
 
+    run = sa.Column(RUN, sa.String(190), nullable=False, server_default="")
     return [
         sa.Table("trident_fence", metadata, *own(), number("generation"), text("lineage"), number("txid"),
-                 number("started"), number("attempt"), text("time"), **options),
+                 number("started"), number("attempt"), text("time"), run, **options),
         sa.Table("trident_part", metadata, *own(), number("txid", True), number("part", True), number("attempt"),
                  number("partitions"), text("token"), **options),
         sa.Table(owner.TABLE, metadata, text("name", True), text("topology"), text("state"), text("shared"), **options),
@@ -69,8 +72,14 @@ def read(connection: Connection, topology: str, state: str, lock: str = "") -> F
     return found_in(connection.execute(*asking(topology, state, lock)))
 
 
-def asking(topology: str, state: str, lock: str = "") -> Statement:
-    return f"SELECT generation, lineage, txid, started, attempt FROM trident_fence {_OWN}{lock}", (topology, state)
+def asking(topology: str, state: str, lock: str = "", run: str = RUN) -> Statement:
+    columns = f"generation, lineage, txid, started, attempt, {run}"
+    return f"SELECT {columns} FROM trident_fence {_OWN}{lock}", (topology, state)
+
+
+def has_run(engine: sa.Engine) -> bool:
+    """Whether trident_fence has the column ``run``."""
+    return RUN in {column["name"] for column in sa.inspect(engine).get_columns("trident_fence")}
 
 
 def found_in(answer: Any) -> FenceRow | None:
@@ -87,8 +96,8 @@ class Trace(NamedTuple):
     last: int  # the same, or begun
 
 
-def trace(connection: Connection, topology: str, state: str) -> Trace:
-    row = read(connection, topology, state)
+def trace(connection: Connection, topology: str, state: str, run: str = RUN) -> Trace:
+    row = found_in(connection.execute(*asking(topology, state, run=run)))
     text = f"SELECT max(txid), max(CASE WHEN part >= 0 AND token <> '' THEN txid END) FROM trident_part {_OWN}"
     begun, part = connection.execute(text, (topology, state)).fetchone()
     over = row or FenceRow(0, "", 0, 0, 0)
@@ -143,25 +152,39 @@ class SqlFence(Fence):
         ).fetchall()
         return dict(marks)
 
-    def complete(self, connection: Connection, txid: int) -> None:
-        """Moves the last complete txid inside this transaction. Raises ZombieError if a newer driver has taken over."""
-        moved, _ = connection.together(self._completing(txid))
-        if moved.rowcount == 0:
-            self.check(connection.execute(*self.question()), txid)
+    def complete(self, connection: Connection, txid: int, receipts: int) -> None:
+        """Moves the last complete txid inside this transaction. ``receipts``: how many partitions have committed.
 
-    def complete_at_once(self, store: Store, txid: int) -> None:
+        Raises ZombieError if a newer driver has taken over, StateError if the store has gone back, FailedException if
+        the mark of a partition is gone.
+        """
+        moved, _ = connection.together(self._completing(txid, receipts))
+        if moved.rowcount == 0:
+            self._refuse_to_complete(connection, txid, receipts)
+
+    def complete_at_once(self, store: Store, txid: int, receipts: int) -> None:
         """`complete` in a transaction of its own; called again it changes nothing."""
-        moved, *_ = store.at_once(*self._completing(txid))
+        moved, *_ = store.at_once(*self._completing(txid, receipts))
         if moved.rowcount == 0:
             with store.reading() as connection:
-                self.check(connection.execute(*self.question()), txid)
+                self._refuse_to_complete(connection, txid, receipts)
 
-    def _completing(self, txid: int) -> list[Statement]:
-        """The second changes a row only if the first did: neither does if a newer driver has taken over."""
+    def _refuse_to_complete(self, connection: Connection, txid: int, receipts: int) -> None:
+        """Returns if the batch is complete; else raises why it cannot be."""
+        row = self.check(connection.execute(*self.question()), txid)
+        if row.txid < txid:
+            found = connection.execute(f"SELECT count(*) {_WRITTEN}", (*self.own, txid)).fetchone()[0]
+            raise lost_commits(self.shown, txid, found, receipts)
+
+    def _completing(self, txid: int, receipts: int) -> list[Statement]:
+        """The second changes a row only if the first did: neither does if a newer driver has taken over, if the store
+        lacks the batch before, or if it lacks marks of this one."""
         moved = f"EXISTS (SELECT 1 FROM trident_fence {_OWN} AND generation = ? AND txid = ?)"
+        marked = f"(SELECT count(*) {_WRITTEN}) >= ?"
         return [
-            (f"UPDATE trident_fence SET txid = ?, time = ? {_OWN} AND generation = ? AND txid <= ?",
-             (txid, _now(), *self.own, self.generation, txid)),
+            (f"UPDATE trident_fence SET txid = ?, time = ? {_OWN} AND generation = ?"
+             f" AND (txid = ? OR (txid = ? AND {marked}))",
+             (txid, _now(), *self.own, self.generation, txid, txid - 1, *self.own, txid, receipts)),
             (f"DELETE FROM trident_part {_OWN} AND txid <= ? AND {moved}",
              (*self.own, txid, *self.own, self.generation, txid)),
         ]  # fmt: skip
@@ -172,13 +195,13 @@ class SqlFence(Fence):
         ``forget``: the batches of another checkpoint no longer count. Raises ZombieError, StateError.
         """
         row = self.row(connection, dialect.exclusive)
-        if row.lineage == self.lineage and row.txid >= txid:
+        if row.lineage == self.lineage and row.txid >= txid and row.run == self.token:
             return
         forget = forget and row.lineage != self.lineage
         over, started = (txid, 0) if forget else (max(row.txid, txid), row.started)
         connection.execute(
-            f"UPDATE trident_fence SET lineage = ?, txid = ?, started = ?, time = ? {_OWN}",
-            (self.lineage, over, started, _now(), *self.own),
+            f"UPDATE trident_fence SET lineage = ?, txid = ?, started = ?, time = ?, run = ? {_OWN}",
+            (self.lineage, over, started, _now(), self.token, *self.own),
         )
         older = "" if forget else f" AND txid <= {over}"
         connection.execute(f"DELETE FROM trident_part {_OWN}{older}", self.own)
@@ -234,6 +257,7 @@ class Ledger(BatchParticipant):
             whole=min(0 if trace.row is None else trace.row.txid for trace in traces),
             last=max(trace.last for trace in traces),
             valued=0 if lineage and lineage == context.lineage else self._valued(),
+            run="" if first is None else first.run,
         )
 
     def _written(self, trace: Trace) -> int:
@@ -263,7 +287,7 @@ class Ledger(BatchParticipant):
             rows = [read(first, topology, state, stores[0].dialect.exclusive)]
             rows += [_peek(store, topology, state).row for store in stores[1:]]
             generation = max((row.generation for row in rows if row is not None), default=0) + 1
-            fence = SqlFence(topology, state, generation, context.lineage)
+            fence = SqlFence(topology, state, generation, context.lineage, run=context.run)
             for store in stores[1:]:
                 with store.writing() as other:
                     _raise(other, fence)
@@ -286,13 +310,17 @@ class Ledger(BatchParticipant):
         """Moves the last complete txid. Raises ZombieError if a newer driver has taken over."""
         for store in self._opened:
             with store.errors("end the batch in the ledger"):
-                self.fence.complete_at_once(store, txid)
+                self.fence.complete_at_once(store, txid, self._marked(receipts))
 
     def published(self, txid: int) -> bool:
         """Whether the ledger has the batch as complete; waits for a transaction that may still complete it."""
         store = self._opened[0]
         with store.errors("ask the ledger"), store.writing() as connection:
             return self.fence.row(connection, store.dialect.exclusive).txid >= txid
+
+    def _marked(self, receipts: Sequence[Any]) -> int:
+        """How many of these receipts stand for a mark of their partition: all, unless rows are in several files."""
+        return len(receipts) if len(self._opened) == 1 else 0
 
     def abort(self, txid: int, attempt: int) -> None:
         """Does nothing: the replay repairs what a failed attempt has committed."""
@@ -319,8 +347,9 @@ def _peek(store: Store, topology: str, state: str) -> Trace:
     with store.errors("ask the ledger"):
         if not sa.inspect(store.engine).has_table("trident_fence"):
             return Trace(None, 0, 0)
+        run = RUN if has_run(store.engine) else "''"
         with store.reading() as connection:
-            return trace(connection, topology, state)
+            return trace(connection, topology, state, run)
 
 
 def _raise(connection: Connection, fence: SqlFence) -> None:

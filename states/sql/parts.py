@@ -132,7 +132,7 @@ class AppendLedger(Ledger):
     def open(self, conf: dict) -> int:
         generation = super().open(conf)
         fence = super().fence
-        self._fence = Claim(*fence.own, generation, fence.lineage, way=Spread.of(0, conf).way)
+        self._fence = Claim(*fence.own, generation, fence.lineage, run=fence.run, way=Spread.of(0, conf).way)
         return generation
 
     def remembered(self, conf: dict) -> Remembered:
@@ -158,7 +158,7 @@ class AppendLedger(Ledger):
         self._belongs()
         store, spread = self._stores()[0], Spread(numPartitions, self.fence.way)
         with store.errors("begin the batch in the ledger"), store.writing() as connection:
-            row = self.fence.row(connection, store.dialect.exclusive)
+            row = self.fence.follows(self.fence.row(connection, store.dialect.exclusive), txid)
             if txid < row.last or txid <= row.txid:
                 return  # complete, or behind: the tasks find out themselves
             if row.started == txid:
@@ -177,4 +177,5 @@ class AppendLedger(Ledger):
             if row.txid < txid and None not in (now, then) and now != then:
                 written = self.fence.written(connection, txid)
                 check_whole(self.location.shown, txid, then, now, written, receipts)  # type: ignore[arg-type]
-            self.fence.complete(connection, txid)
+            marked = sum(receipt["rows"] > 0 for receipt in receipts) if now == then else 0
+            self.fence.complete(connection, txid, marked)

@@ -194,6 +194,9 @@ def _make_ledger(store: Store) -> None:
     with store.writing() as connection:
         for table in ledger.tables(store.dialect.table_options(connection, True)):
             create(store, connection, table)
+    if not ledger.has_run(store.engine):
+        with store.errors("add the column run to trident_fence"), store.writing() as connection:
+            connection.execute(f"ALTER TABLE trident_fence ADD COLUMN {ledger.RUN} varchar(190) NOT NULL DEFAULT ''")
     store.ready["ledger"] = True
 
 

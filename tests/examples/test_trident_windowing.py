@@ -40,7 +40,7 @@ def test_a_window_in_a_database_goes_on_in_the_next_run(tmp_path: Path) -> None:
         assert counts(finished(cluster, trident_windowing.build(store, window))) == [10, 20, 30]
     with LocalCluster() as cluster:
         endless = trident_windowing.build(store, window, cycles=None)
-        running = until(cluster, endless, 4, {"topology.txid.base": "continue"})
+        running = until(cluster, endless, 4, {"topology.txid.base": 2})
         found = running.collected("counts")
     assert [found[txid] for txid in (3, 4)] == [[(30,), (30,)], [(30,), (30,)]]
 

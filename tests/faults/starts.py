@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from trident_py import SparkCluster
-from trident_py.run.agreement import ACCEPT, BASE
+from trident_py.run.standing import ACCEPT, BASE
 from trident_py.spark.component import SparkComponent
 from trident_py.spark.internals import java_process
 from trident_py.spark.session import OwnSession
@@ -62,9 +62,9 @@ def tokens(sign: str, before: str = "") -> list[str]:
 
 
 WAYS = {
-    "lost": Way({BASE: "continue"}, 3, (1, 2, 3)),
-    "behind": Way({ACCEPT: tokens("@2")}, 4, (1, 2, 4)),
-    "owned": Way({BASE: "continue", "topology.owner.replace": tokens("", f"{TOPOLOGY}/")}, 3, (1, 2, 3), "new"),
+    "lost": Way({BASE: 2}, 3, (1, 2, 3)),
+    "behind": Way({ACCEPT: tokens("@2:3")}, 4, (1, 2, 4)),
+    "owned": Way({BASE: 2, "topology.owner.replace": tokens("", f"{TOPOLOGY}/")}, 3, (1, 2, 3), "new"),
 }
 
 

@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 
 from trident_py import TopologyError
-from trident_py.run.agreement import ABANDON, ACCEPT, BASE, Relation
+from trident_py.run.standing import ABANDON, ACCEPT, BASE, Relation
 
 from .stores import TABLES, Source
 from .weak import RAISED, Quiet, raises
 from .worlds import TOPOLOGY, World
 
 REPLACE = "topology.owner.replace"
-CONTINUE = {BASE: "continue"}
 States = Sequence[str]
 
 
@@ -68,7 +67,7 @@ def joined(world: World) -> States:
     """The start that was told how to go on came to nothing: the next one needs no setting."""
     world.start(2)
     world.lose()
-    _stops(world, 4, "prepare", world.states[0], CONTINUE)
+    _stops(world, 4, "prepare", world.states[0], {BASE: 2})
     world.start(4)
     world.holds(1, 2, 3, 4)
     return world.states
@@ -77,7 +76,7 @@ def joined(world: World) -> States:
 def continued(world: World) -> States:
     world.start(2)
     world.lose()
-    world.start(4, CONTINUE)
+    world.start(4, {BASE: 2})
     world.start(5)
     world.holds(1, 2, 3, 4, 5)
     return world.states
@@ -105,10 +104,10 @@ def accepted(world: World) -> States:
     world.start(5)
     world.restore(backup)
     told = world.refused("has the batches up to 2, the checkpoint .* has committed batch 5", 7)
-    setting = [f"{TABLES[state]}@2" for state in world.states]
+    setting = [f"{TABLES[state]}@2:5" for state in world.states]
     assert f'{ACCEPT}"] = {setting!r}' in told  # all of them in one setting
     world.refused("has the batches up to 2", 7, {ACCEPT: setting[:-1]})
-    world.refused("has the batches up to 2", 7, {ACCEPT: [f"{TABLES[state]}@1" for state in world.states]})
+    world.refused("has the batches up to 2", 7, {ACCEPT: [f"{TABLES[state]}@1:5" for state in world.states]})
     world.start(7, {ACCEPT: setting})
     world.start(8)
     world.holds(1, 2, 6, 7, 8)
@@ -133,7 +132,7 @@ def unowned(world: World) -> States:
     told = world.refused("its ledger knows nothing of this topology", 3, replace, world.maps, name="u")
     assert "txids up to 2" in told
     world.start(3, only=world.states)  # the name is given back
-    world.start(5, replace | CONTINUE, world.maps, name="u")
+    world.start(5, replace | {BASE: 3}, world.maps, name="u")
     world.holds(1, 2, 3, 4, 5, only=world.maps)
     return world.maps
 
@@ -166,7 +165,7 @@ def gone(world: World) -> States:
     world.start(3)
     world.holds(1, 2, 3)
     world.restore(empty)
-    world.start(5, {ACCEPT: [f"{TABLES[state]}@0" for state in world.states]})
+    world.start(5, {ACCEPT: [f"{TABLES[state]}@0:3" for state in world.states]})
     world.holds(4, 5)
     return world.states
 
@@ -178,7 +177,7 @@ def renamed(world: World) -> States:
     replace = {REPLACE: [f"{TOPOLOGY}/{TABLES[state]}" for state in world.states]}
     told = world.refused("The checkpoint was written by topology 't'", 3, replace, name="u")
     assert "give the topology its name back, 't'" in told
-    world.start(4, replace | {ACCEPT: [f"{TABLES[state]}@0" for state in world.states]}, name="u")
+    world.start(4, replace | {ACCEPT: [f"{TABLES[state]}@0:3" for state in world.states]}, name="u")
     world.start(5, replace, name="u")
     world.holds(1, 2, 3, 4, 5)
     return world.states
@@ -196,7 +195,7 @@ def ahead(world: World) -> States:
     world.put_back(older)
     world.refused("has batch 4; the checkpoint .* has committed batch 2", 5)
     world.lose()
-    world.start(6, CONTINUE)
+    world.start(6, {BASE: 4})
     world.holds(1, 2, 3, 4, 5, 6)
     return world.states
 
@@ -220,7 +219,7 @@ def other_spout(world: World) -> States:
     world.start(2)
     world.refused("as a spout of class Source left it; the topology has a Other", 3, spout=Other)
     world.start(3)
-    world.start(4, {ACCEPT: "readings=Other"}, spout=Other)
+    world.start(4, {ACCEPT: "readings@3=Other"}, spout=Other)
     world.start(5, spout=Other)
     world.holds(1, 2, 3, 4, 5)
     return ("",)
@@ -241,7 +240,7 @@ def reordered(world: World) -> States:
     world.begun_under("7")
     assert "start once with PYTHONHASHSEED=7" in world.refused(words, 3, keep=by_seed)
     states = tuple(state for state in world.states if state not in ("batch", "keyed"))  # decided, and not replayed
-    world.start(3, {ACCEPT: [f"{TABLES[state]}@2" for state in states]}, keep=by_seed)
+    world.start(3, {ACCEPT: [f"{TABLES[state]}@2:1" for state in states]}, keep=by_seed)
     world.holds(1, 2, 3)
     return states
 

@@ -13,7 +13,7 @@ import databases
 import pytest
 
 from trident_py import LocalCluster
-from trident_py.run.agreement import Relation
+from trident_py.run.standing import Relation
 
 from .stores import TABLES
 from .stories import STORIES

@@ -28,7 +28,7 @@ def test_a_state_that_fails_its_start_before_or_after_the_other_has_agreed_leave
     name, last = TOPOLOGY, 1
     for at in POINTS:
         taken = {"topology.owner.replace": [f"{name}/{TABLES[state]}" for state in STATES]}
-        conf = {**taken, "topology.txid.base": "continue"}
+        conf = {**taken, "topology.txid.base": last}
         name, last, held = f"after-{at}", last + 1, backups.contents(made.url)
         for _ in range(2):
             with pytest.raises(TopologyError, match=RAISED):
@@ -54,7 +54,7 @@ def test_a_state_that_fails_its_start_leaves_a_restored_store_to_be_accepted(
         made.start(last + 1)
         made.restore(backup)
         held = backups.contents(made.url)
-        conf = {"topology.lineage.accept": [f"{TABLES[state]}@{last}" for state in STATES]}
+        conf = {"topology.lineage.accept": [f"{TABLES[state]}@{last}:{last + 1}" for state in STATES]}
         with pytest.raises(TopologyError, match=RAISED):
             made.start(last + 2, conf, weak={failing: raises(at)})
         made.holds(*there)

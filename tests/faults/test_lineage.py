@@ -31,7 +31,7 @@ def test_a_lost_checkpoint_stops_with_the_choices_until_one_is_made(runs: Runs) 
         for words in ("remembers batch 3", "restore the checkpoint", 'conf["topology.txid.base"]', "new table"):
             assert words in str(told.value)
         assert runs.evidence().stored == before.stored
-    running = runs(rest, topology_txid_base="continue")
+    running = runs(rest, topology_txid_base=3)
     assert list(running.attempts) == [4, 5, 6]
     holds_exactly(runs.evidence(), 6)
     runs(Shape(7, skipped=3, drifted=tuple(consumed)))  # from now on without the setting
@@ -67,5 +67,5 @@ def test_a_lost_checkpoint_of_a_local_cluster_leaves_the_choice_open_too(tmp_pat
     for _ in range(2):
         with pytest.raises(TopologyError, match="remembers batch 3"):
             run(rest)
-    run(rest, **{"topology.txid.base": "continue"})
+    run(rest, **{"topology.txid.base": 3})
     holds_exactly(evidence(tmp_path), 5)

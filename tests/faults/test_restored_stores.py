@@ -14,7 +14,7 @@ import pytest
 from states.sql import BatchState, RowUpdater
 from trident_py import Fields, TopologyError, TridentTopology
 from trident_py.errors import LineageError
-from trident_py.run.agreement import ACCEPT, BASE
+from trident_py.run.standing import ACCEPT, BASE
 from trident_py.spouts import IOpaquePartitionedTridentSpout
 from trident_py.testing.faults.feeding import OneForAll
 
@@ -58,8 +58,8 @@ def test_a_backup_under_a_newer_checkpoint_is_no_silent_loss_of_420_records_of_1
     told = made.refused("has the batches up to 8, the checkpoint .* has committed batch 15", 20)
     for words in ("lacks the batches in between", "restore the store as it was after batch 15"):
         assert words in told
-    assert all(f"{TABLES[state]}@8" in told for state in EXACT)
-    made.start(20, {ACCEPT: [f"{TABLES[state]}@8" for state in EXACT]})
+    assert all(f"{TABLES[state]}@8:15" in told for state in EXACT)
+    made.start(20, {ACCEPT: [f"{TABLES[state]}@8:15" for state in EXACT]})
     made.holds(*range(1, 9), *range(16, 21))
     (waiting,) = read(made.url, "SELECT COUNT(*) FROM in_order_held")
     found = {state: 1200 - records(made.url, state) for state in EXACT}
@@ -77,7 +77,7 @@ def test_a_state_that_was_not_in_the_topology_for_a_while_lacks_those_batches(wo
     made.start(4, only=others)
     told = made.refused("has the batches up to 2, the checkpoint .* has committed batch 4", 5)
     assert "or the state was not in the topology for a while" in told
-    setting = [f"{TABLES[state]}@2" for state in away]
+    setting = [f"{TABLES[state]}@2:4" for state in away]
     assert f"{setting!r}" in told
     made.start(5, {ACCEPT: setting})
     made.start(6)
@@ -158,5 +158,5 @@ def test_a_checkpoint_one_batch_older_does_not_emit_a_batch_anew_that_was_shown(
     run(made, 6)
     assert stored(made) == Counter(range(6 * 44))
     made.lose()  # the other way on: what the source sends again is applied again
-    run(made, 8, conf={BASE: "continue"})
+    run(made, 8, conf={BASE: 6})
     assert stored(made) == Counter(range(6 * 44)) + Counter(range(2 * 44))

@@ -90,7 +90,7 @@ def test_a_deleted_checkpoint_is_told_with_the_choices(database: str, tmp_path: 
     assert run(Start(database, tmp_path, 5, (), SEED, only=(state,))).told[-1] == ("done", 5)
     exact(database, 5, state)
     shutil.rmtree(tmp_path / "another", ignore_errors=True)
-    went_on = run(Start(**{**vars(start), "last": 7, "conf": (("topology.txid.base", "continue"),)}))
+    went_on = run(Start(**{**vars(start), "last": 7, "conf": (("topology.txid.base", 5),)}))
     assert went_on.told[-1] == ("done", 7)
     assert [event[1] for event in went_on.of("committed")] == [6, 7]
     exact(database, 7, state)

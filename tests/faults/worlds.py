@@ -13,7 +13,7 @@ from trident_py import TopologyError
 from trident_py.checkpoints.orders import ORDER
 from trident_py.errors import LineageError
 from trident_py.run import agreement, opening
-from trident_py.run.agreement import Relation
+from trident_py.run.standing import Relation
 from trident_py.spouts.journal import JournalMetadataStore
 
 from . import backups

@@ -22,7 +22,7 @@ from states.kafka import CompactedTopicState, RowUpdater, TopicState, Transactio
 from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.errors import LineageError
 from trident_py.operations.builtin import Sum
-from trident_py.run.agreement import ACCEPT
+from trident_py.run.standing import ACCEPT
 from trident_py.testing import FixedBatchSpout
 from trident_py.tuples import Fields
 
@@ -180,11 +180,11 @@ def test_a_topic_put_back_from_a_backup_is_refused_and_going_on_loses_what_is_sa
     place.holds(*all_to(BACKUP))
     told = place.refused(rf"has the batches up to {BACKUP}, the checkpoint .* has committed batch {LATER}")
     for words in (
-        f"topic {place.topic!r}", f"restore the store as it was after batch {LATER}", f"'s@{BACKUP}'",
+        f"topic {place.topic!r}", f"restore the store as it was after batch {LATER}", f"'s@{BACKUP}:{LATER}'",
         f"a copy of the checkpoint of the same age, of batch {BACKUP}", "new table or topic",
     ):  # fmt: skip
         assert words in told
-    place.run(LAST, **{ACCEPT: f"s@{BACKUP}"})
+    place.run(LAST, **{ACCEPT: f"s@{BACKUP}:{LATER}"})
     place.holds(*all_to(BACKUP), *range(LATER + 1, LAST + 1))  # 400 of 1,200 records are missing
     place.run(LAST + 1)
 
@@ -244,8 +244,8 @@ def test_a_topic_deleted_and_made_anew_is_refused(broker: Any, tmp_path: Path, k
         consumer.commit(offsets=[offset], asynchronous=False)
         consumer.close()
     told = place.refused("knows nothing of this state", LATER)
-    assert "'s@0'" in told
-    place.run(LATER, **{ACCEPT: "s@0"})
+    assert f"'s@0:{BACKUP}'" in told
+    place.run(LATER, **{ACCEPT: f"s@0:{BACKUP}"})
     place.holds(*range(BACKUP + 1, LATER + 1))
 
 
@@ -269,5 +269,5 @@ def test_a_mark_that_was_removed_is_told(broker: Any, tmp_path: Path, part: str)
     group = f"trident/t/s/{part}"
     admin.delete_consumer_groups([group])[group].result(30)
     place.refused("knows nothing of this state" if part == "driver" else f"the mark of partition {part} is gone", LATER)
-    place.run(LATER, **{ACCEPT: "s@0"})
+    place.run(LATER, **{ACCEPT: f"s@0:{BACKUP}"})
     place.holds(*all_to(LATER))

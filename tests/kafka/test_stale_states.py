@@ -161,7 +161,7 @@ def test_a_renamed_topology_does_not_take_its_batches_for_replays(make: Make, ki
     renamed = {"topology.owner.replace": "old/s"}
     with pytest.raises(LineageError, match=r"values with txids up to 1.*topology\.txid\.base"):
         driven(factory, "new", **renamed)
-    participant, conf = driven(factory, "new", **renamed, **{"topology.txid.base": "continue"})
+    participant, conf = driven(factory, "new", **renamed, **{"topology.txid.base": 1})
     participant.prepare(2, 0, 1)
     add(task(factory, conf, 2), 2, 5)
     assert folded(factory.bootstrap, factory.topic) == {("a",): 9}

@@ -155,7 +155,7 @@ def test_a_restart_shuts_out_the_driver_before_it_also_after_a_lost_checkpoint(k
     restarted = driver(factory, "t", lineage="first")
     with pytest.raises((ZombieError, FailedException)):
         old.run(rows(("a", 2)), 2, of=1, attempt=1)
-    continued = driver(factory, "t", lineage="second", **{"topology.txid.base": "continue"})
+    continued = driver(factory, "t", lineage="second", **{"topology.txid.base": 1})
     continued.batch(rows(("b", 2)), 2, of=1)
     with pytest.raises((ZombieError, FailedException)):
         restarted.run(rows(("a", 2)), 2, of=1, attempt=1)

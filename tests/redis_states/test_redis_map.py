@@ -95,7 +95,7 @@ def test_a_storm_topologys_values_are_continued(redis: str, hash: str, reader: A
     with pytest.raises(LineageError, match="txids up to 41") as told:
         Driver(factory, SUM)
     assert "topology.txid.base" in str(told.value)
-    driver = Driver(factory, SUM, **{"topology.txid.base": "continue"})
+    driver = Driver(factory, SUM, **{"topology.txid.base": 41})
     for _ in range(2):  # and a replay
         driver.batch(rows(storm=5, new=2), 42)
     assert reader.hgetall(hash) == {
@@ -254,7 +254,7 @@ def test_another_topology_does_not_take_the_hash(redis: str, hash: str, reader: 
     factory = RedisMapState.opaque(redis, hash)
     first = Driver(factory, SUM)
     first.batch(rows(a=1), 1)
-    other = {"topology.name": "other", "topology.txid.base": "continue"}
+    other = {"topology.name": "other", "topology.txid.base": 1}
     with pytest.raises(StateError, match="is updated by state 's' of topology 'contract'"):
         Driver(factory, SUM, "second", **other)
     second = Driver(factory, SUM, "second", **other, **{"topology.owner.replace": "contract/s"})

@@ -162,8 +162,9 @@ def test_a_table_may_number_its_rows_itself(database: str) -> None:
     run(database, f"CREATE TABLE numbered ({number}, word VARCHAR(20), n BIGINT)")
     for columns in (None, ["word", "n"]):
         factory = AppendState(database, "numbered", columns)
-        driver = Driver(factory, RowUpdater(), **{"topology.txid.base": "continue"})
-        driver.batch(rows(("a", 1), ("a", 1)), 1 if columns is None else 2, of=1)
+        txid = 1 if columns is None else 2
+        driver = Driver(factory, RowUpdater(), **{"topology.txid.base": txid - 1})
+        driver.batch(rows(("a", 1), ("a", 1)), txid, of=1)
     assert run(database, "SELECT count(DISTINCT id) FROM numbered")[0][0] == 4
     assert factory.stored() == {("a", 1): 4}
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ..canonical import SET_ORDER
-from ..run.agreement import Standing
 from ..run.deciding import DECIDED
 from ..run.opening import SETTLED
 from ..run.program import Program
+from ..run.standing import Standing
 from ..spouts.journal import JournalMetadataStore
 from ..spouts.metadata import MemoryMetadataStore
 from .holding import Holding

@@ -12,8 +12,8 @@ from typing import Any
 from ..canonical import SET_ORDER, WORKERS_SEED
 from ..guarantees.table import trusted
 from ..guarantees.tracing import by_hash_seed
-from ..run.agreement import Seeded
 from ..run.program import Program
+from ..run.standing import Seeded
 
 ORDER = "order"  # the checkpoint's path: on LocalCluster under 0, on Spark under the txid of the batch
 

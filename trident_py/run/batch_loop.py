@@ -19,7 +19,7 @@ from ..plan import describe
 from ..processors import ChangedBatch, Excluded
 from ..spouts.coordination import Coordination, Descriptor
 from ..steps import steps_of_driver
-from .agreement import Agreed, Standing
+from .agreement import Agreed
 from .deciding import MAX_ATTEMPTS, Publisher, Receipts
 from .digests import DIGESTS, compare
 from .opening import Opening, participants_of
@@ -27,6 +27,7 @@ from .placement import NeedsExecutors
 from .poison import Dry, Kept, Poison, Unexplained
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program, failure_of, topology_error
 from .progress import RunningTopology, Stopwatch
+from .standing import Standing
 
 log = logging.getLogger("trident_py")
 

@@ -27,7 +27,7 @@ from ..operations.reading.sources import is_ours, is_users
 from ..plan import Plan
 from ..secrets import is_secret
 from ..spouts.metadata import MetadataStore
-from .agreement import Standing
+from .standing import Standing
 
 DIGESTS = "given"  # the checkpoint's path for the digests
 MOST = 2_000  # entries of one container; of a larger one, the digest covers only the type and the number

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from ..context import with_context
+from ..context import RunContext, with_context
 from ..patience import Patience
 from ..spouts.metadata import MetadataStore
 from ..state.participants import BatchParticipant, Remembered, participant_of
-from .agreement import Agreed, Standing, agree, check_spouts
+from .agreement import Agreed, agree, check_spouts
 from .program import Program
+from .standing import Standing
 
 T = TypeVar("T")
 SETTLED = "component"  # the checkpoint's path for the record of `Agreed`
@@ -45,9 +46,8 @@ class Opening:
         generations = self._raised(agreed)
         while (again := self._agreed()) != agreed:
             agreed, generations = again, self._raised(again)
-        record = agreed.record(self.standing, self._spouts())
-        if record != self.standing.record:
-            self.store.put(SETTLED, 0, record)
+        run = RunContext.of(self.program.conf).token
+        self.store.put(SETTLED, 0, agreed.record(self.standing, self._spouts(), run))
         return agreed, generations
 
     def examine(self) -> Agreed:

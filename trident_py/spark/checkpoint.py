@@ -33,10 +33,10 @@ from ..checkpoints.kinds import LOCAL, inside, other_kind
 from ..checkpoints.orders import ORDER, order_of_workers, seeded
 from ..checkpoints.sparklogs import txid_of
 from ..errors import LineageError
-from ..run.agreement import BASE, Standing
 from ..run.deciding import DECIDED
 from ..run.opening import SETTLED
 from ..run.program import Program
+from ..run.standing import BASE, Standing
 from ..spouts.journal import JOURNAL
 from ..spouts.metadata import DRIVER, FileMetadataStore, SharedMetadataStore
 from ..spouts.versions import VersionedMetadataStore
@@ -114,7 +114,7 @@ def _check_local(folder: Path) -> None:
     if (folder / "trident" / DRIVER).is_dir():
         raise LineageError(
             f"the checkpoint {folder} was copied from HDFS or S3, where its files have other names. Go on there, or "
-            f'move it away and continue in a new one with {BASE} = "continue"'
+            f"move it away: the next start names the {BASE} with which a new one continues"
         )
 
 
@@ -182,7 +182,7 @@ class Checkpoint:
                 raise LineageError(
                     f"the checkpoint {self.where} has Spark's logs, but the file {SETTLED}.json in its folder "
                     "'trident' is missing, so the txids of its batches are unknown. Restore it from a copy, or move "
-                    f'the whole checkpoint away and continue in a new one with {BASE} = "continue"'
+                    f"the whole checkpoint away: the next start names the {BASE} with which a new one continues"
                 )
             return Standing.new(self.where, topology)
         txid, begun = self._reached(record["base"])

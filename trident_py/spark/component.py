@@ -18,11 +18,11 @@ from ..errors import LineageError, TopologyError, TridentError, ZombieError
 from ..home import HomeService, Proxy
 from ..patience import Stopped
 from ..phases import BatchPhases, Seen, phase, profiled
-from ..run.agreement import Standing
 from ..run.batch_loop import BatchLoop
 from ..run.program import AttemptOutcome, BatchInfo, Program, failure_of, topology_error
 from ..run.program import outcome as outcome_of
 from ..run.progress import RunningTopology
+from ..run.standing import Standing
 from ..spouts.coordination import Coordination, Descriptor
 from . import failures
 from .checkpoint import Checkpoint

@@ -20,6 +20,7 @@ class Remembered:
     it; "" if the store has nothing of this topology and state. ``written``: the highest txid that has left data or is
     complete. ``whole``: the txid that every part of the store has reached; None: the same as ``written``. ``last``:
     the highest txid that has begun. ``valued``: the highest txid in its values, set only if the lineage is another.
+    ``run``: the token of the run that wrote it last (`RunContext.token`); "" if the store keeps none.
     """
 
     where: str
@@ -28,6 +29,7 @@ class Remembered:
     whole: int | None = None
     last: int = 0
     valued: int = 0
+    run: str = ""
 
     @property
     def least(self) -> int:

@@ -160,7 +160,7 @@ class BatchLedger(Ledger):
                 tokens = {stage["token"]: stage["count"] for stage in stages}
                 keys = [] if self.factory.key is None else list(Fields.of(self.factory.key))
                 self._staged.show(connection, self.fence, txid, tokens, stages[0]["columns"], keys)
-            self.fence.complete(connection, txid)
+            self.fence.complete(connection, txid, 0)  # the stages were counted
             if self._staged.exists():
                 self._staged.sweep(connection, self.fence, "txid <= ?", txid)
 
