@@ -211,16 +211,18 @@ class TopicLedger(BatchParticipant):
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Writes a mark only for a batch without receipts: partitions have written theirs with their data. Raises
-        StateError for a batch half written under another spread."""
+        StateError for a batch half written under another spread, or if the brokers have gone back."""
         if self._layout is not None:
             self._layout.check(txid, receipts)
         if not receipts and self._producer is not None:
+            self._check_marks(self._opened_place)
             self._write(self._mark._replace(over=txid))
+            self._known = {}  # the driver's mark is behind theirs
         self._known |= {receipt["partition"]: txid for receipt in receipts if receipt["written"]}
 
     def _check_marks(self, place: MarkPlace) -> None:
-        """Raises StateError if marks are behind those that this driver knows to be written. An attempt before has
-        failed: so does every producer on brokers that have gone back, since they miss its last sequence number."""
+        """Raises StateError if marks are behind those that this driver knows to be written. Called after a failed
+        attempt: a producer fails on brokers that have gone back, since they miss its last sequence number."""
         known: dict[int | str, int] = {DRIVER: self._mark.over, **self._known}  # type: ignore[dict-item]
         for part, txid in known.items():
             mark = place.read(part, settled=False) or Mark()

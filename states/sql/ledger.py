@@ -39,6 +39,7 @@ _PART_KEY = [
 ]
 _PART_REST = [Column("attempt", "bigint"), Column("partitions", "bigint"), Column("token", "varchar(190)")]
 LAYOUT_PART = -1
+FILES = "files"  # in a receipt: the files of the store that have the partition's mark
 RUN = "run"  # the column that the first version of trident_fence did not have
 _OWN = "WHERE topology = ? AND state = ?"
 _WRITTEN = f"FROM trident_part {_OWN} AND txid = ? AND part >= 0 AND token <> ''"
@@ -308,19 +309,16 @@ class Ledger(BatchParticipant):
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Moves the last complete txid. Raises ZombieError if a newer driver has taken over."""
-        for store in self._opened:
+        for index, store in enumerate(self._opened):
+            marked = sum(index in receipt.get(FILES, [0]) for receipt in receipts)
             with store.errors("end the batch in the ledger"):
-                self.fence.complete_at_once(store, txid, self._marked(receipts))
+                self.fence.complete_at_once(store, txid, marked)
 
     def published(self, txid: int) -> bool:
         """Whether the ledger has the batch as complete; waits for a transaction that may still complete it."""
         store = self._opened[0]
         with store.errors("ask the ledger"), store.writing() as connection:
             return self.fence.row(connection, store.dialect.exclusive).txid >= txid
-
-    def _marked(self, receipts: Sequence[Any]) -> int:
-        """How many of these receipts stand for a mark of their partition: all, unless rows are in several files."""
-        return len(receipts) if len(self._opened) == 1 else 0
 
     def abort(self, txid: int, attempt: int) -> None:
         """Does nothing: the replay repairs what a failed attempt has committed."""

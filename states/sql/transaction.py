@@ -116,9 +116,11 @@ class Transaction:
                 restart()
         return work()
 
-    def commit(self) -> None:
-        """Commits durably. Raises FailedException if the outcome is unknown; the replay finds out."""
-        for index in sorted(self._open):
+    def commit(self) -> list[int]:
+        """Commits durably; returns the files that have a mark now. Raises FailedException if the outcome is unknown;
+        the replay finds out."""
+        files = sorted(self._open)
+        for index in files:
             store, connection = self.stores[index], self._open[index]
             answered = self._committed(store, connection)
             del self._open[index]
@@ -127,6 +129,7 @@ class Transaction:
             else:
                 store.drop(connection)
         self.active = False
+        return files
 
     def _committed(self, store: Store, connection: Connection) -> bool:
         """Sends the partition's mark and COMMIT; False if no answer came but the ledger proves the commit. Raises

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 import signal
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,10 +17,11 @@ from typing import Any, ClassVar
 
 import pytest
 
+from contracts.backups import put_back, tables_of
 from contracts.crashing import POINTS, Driver, Plan, Worker, in_child, main, run_tasks
 from states.sql import RowUpdater
 from states.sql.table import TablePlace
-from trident_py.errors import LineageError, StateError, ZombieError
+from trident_py.errors import FailedException, LineageError, StateError, ZombieError
 from trident_py.operations.builtin import Sum
 from trident_py.run.standing import Standing
 from trident_py.state import MapCombinerAggStateUpdater, StateUpdater
@@ -233,6 +235,7 @@ class StateContract:
     def on(self, factory: Any, committed: int, lineage: str = "first", states: Any = None, **more: Any) -> Driver:
         """A driver on a checkpoint that has committed so many batches, and had these states."""
         named = {name: more.pop(name) for name in ("begun", "decided") if name in more}
+        more |= {"trident.run": more.pop("run")} if "run" in more else {}
         joined = {"s": ["", 0, 0]} if states is None else states
         record = {"base": 0, "topology": more.pop("wrote", "contract"), "states": joined}
         standing = Standing("checkpoint", "contract", record, lineage, committed, **named)
@@ -255,6 +258,55 @@ class StateContract:
             self.batch(driver, txid)
         return driver
 
+    def backup(self, factory: Any) -> Callable[[], None]:
+        """Copies all that the store has; returns what puts it back, as an operator does under a running driver."""
+        copies = [(store, tables_of(store)) for store in TablePlace(factory.url, factory.table, factory.files).stores()]
+        return lambda: [put_back(*copy) for copy in copies] and None
+
+    tells_in_attempt: ClassVar[int] = 0
+    """The attempt in which a store that has gone back is noticed."""
+
+    def test_a_store_that_goes_back_under_a_driver_is_told_before_anything_is_written(self, factory: Any) -> None:
+        driver = self.batches(factory, 2)
+        restore = self.backup(factory)
+        for txid in (3, 4):
+            self.batch(driver, txid)
+        restore()
+        before = self.found(factory)
+        words = "gone back while the topology ran: its last complete batch is 2, and this driver has completed batch 4"
+        for rows in (self.rows(5), []):
+            with pytest.raises(StateError, match=words):
+                driver.batch(rows, 5, attempt=self.tells_in_attempt)
+        assert self.found(factory) == before
+        self.refused(factory, "has the batches up to 2, .* has committed batch 4", 4)
+
+    def test_a_commit_that_the_store_has_lost_is_repeated(self, factory: Any) -> None:
+        """A replica that lacks the last moment takes over: the batches before are complete."""
+        driver = self.batches(factory, 2)
+        driver.participant.prepare(3, 0, 2)
+        restore = self.backup(factory)
+        receipts = driver.tasks(self.rows(3), 3)
+        restore()
+        with pytest.raises((FailedException, StateError)):
+            driver.publish(3, 0, receipts)
+        driver.participant.abort(3, 0)
+        self.batch(driver, 3, attempt=1)
+        self.batch(driver, 4)
+        self.holds(factory, range(1, 5))
+
+    def test_copies_that_ran_on_are_not_crossed(self, factory: Any) -> None:
+        """Lineage and txid agree, the histories do not."""
+        self.batches(factory, 2)
+        record = {"base": 0, "states": {"s": ["first", 2, 2, False, "", 2]}, "run": "this"}
+        standing = Standing("checkpoint", "contract", record, "first", 3)
+        self.batch(self.on(factory, 2, run="t-other"), 3)
+        with pytest.raises(LineageError, match="last written by the run 'other', which this checkpoint does not know"):
+            self.driver(factory, standing=standing)
+        own = replace(standing, record={**record, "run": "other"})
+        self.driver(factory, standing=own)
+        self.batch(self.driver(factory, standing=standing, **{"topology.lineage.accept": "s@3:3"}), 4)
+        self.holds(factory, range(1, 5))
+
     def test_a_store_behind_its_checkpoint_is_refused_until_told(self, factory: Any) -> None:
         self.batches(factory, 3)
         said = self.refused(factory, "has the batches up to 3, .* has committed batch 5", 5)
@@ -262,6 +314,7 @@ class StateContract:
         self.refused(factory, "up to 3", 5, **{"topology.lineage.accept": "s@2:5"})
         self.batch(self.on(factory, 5, **{"topology.lineage.accept": "s@3:5"}), 6)
         self.on(factory, 6)  # from now on without the setting
+        self.refused(factory, "up to 6", 7, **{"topology.lineage.accept": "s@3:5"})
         assert self.found(factory) == self.expected([self.values(txid) for txid in (1, 2, 3, 6)])
 
     @pytest.mark.parametrize(("committed", "begun"), [(1, True), (1, False), (2, False)])

@@ -1,7 +1,8 @@
 """Random schedules of faults over every state and store, for as long as one wants: make faults SEED=7 ROUNDS=100
 
 Each round is a fresh database and a run that is killed, cut off and robbed of its server at random steps until it
-ends; then every table is compared with the fold. The seed gives the same faults again. Exit code 1: something was
+ends; then every table is compared with the fold. In some rounds the store goes back under the driver, which must say so
+and write nothing; then the newer store is restored. The seed gives the same faults again. Exit code 1: something was
 lost or doubled.
 
 STORES=spark: each round is a run on Spark whose batches change between driver and jobs (`mixed`).
@@ -17,6 +18,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +29,16 @@ from sqlalchemy import make_url
 from trident_py.testing.servers.proxy import CuttingProxy, commit_of
 from trident_py.testing.servers.sql_servers import Server
 
+from . import backups
 from .evidence import evidence
-from .forks import Driver, Start
+from .forks import Driver, Start, run
 from .mixed import LAST, MixedRound
 from .readings import Fold, Readings
 from .steps import DRIVER, STEPS, Fault
 from .stores import EXACT, differences, rows_checked
 from .test_replays import holds_exactly
 
+BACK = "store goes back"
 CUTS = ("before", "during", "lost", "after")
 DEADLINE = 300
 
@@ -48,6 +52,8 @@ class Round:
         self.counts: Counter[str] = Counter()
         self.last = self.draw.randrange(5, 12)
         self.done = 0
+        self.backup: Path | None = None
+        self.newest: tuple[Path, dict] | None = None
         self.restarts: list[threading.Timer] = []
 
     def run(self, folder: Path) -> list[Any]:
@@ -74,18 +80,22 @@ class Round:
         """One start of a driver; True when the run is over."""
         faults = self._faults()
         partitions = 2
-        driver = Driver(Start(url, folder, self.last, tuple(f for f, _ in faults), self.seed, partitions))
+        start = Start(url, folder, self.last, tuple(f for f, _ in faults), self.seed, partitions)
+        driver = Driver(start)
         wanted = dict(faults)
         self.counts["starts"] += 1
         try:
             while driver.next() == "at":
                 fault = next(f for f in wanted if (f.step, f.txid) == driver.told[-1][1:])
-                self._happens(wanted.pop(fault), proxy)
+                self._happens(wanted.pop(fault), proxy, start)
                 driver.go_on()
         finally:
             driver.close()
         self.counts["replays"] += len(driver.of("replay"))
         self.done = max([self.done, *(event[1] for event in driver.of("committed"))])
+        if self.newest is not None:
+            self._is_told(driver, start)
+            return False
         if driver.process.exitcode == -9:
             self.counts["driver killed"] += 1
             return False
@@ -99,6 +109,9 @@ class Round:
     def _faults(self) -> list[tuple[Fault, str]]:
         """At most one fault for each of the next batches, and what it does."""
         made = []
+        if self.last - self.done > 3 and self.draw.random() < 0.3:
+            first, then = sorted(self.draw.sample(range(self.done + 1, self.last), 2))
+            return [(Fault("over", "", first, action="ask"), "backup"), (Fault("over", "", then, action="ask"), BACK)]
         for txid in range(self.done + 1, self.last + 1):
             if self.draw.random() < 0.4:
                 what = "kill" if self.server is None else self.draw.choice(["kill", "cut", "cut at COMMIT", "server"])
@@ -111,11 +124,34 @@ class Round:
                 made.append((Fault(step, self.draw.choice(EXACT), txid, partition, action, number), what))
         return made
 
+    def _is_told(self, driver: Driver, start: Start) -> None:
+        """The driver, and the next one, say that the store has gone back, and write nothing. Then it is restored."""
+        assert self.newest is not None
+        newest, held = self.newest
+        refused = run(replace(start, faults=()))
+        for told, error, words in ((driver.told, "StateError", "gone back"), (refused.told, "LineageError", "up to")):
+            if told[-1][:2] != ("error", error) or words not in told[-1][2]:
+                raise AssertionError(f"{self.kind}, seed {self.seed}: {told[-1]}")
+        if backups.contents(start.url) != held:
+            raise AssertionError(f"{self.kind}, seed {self.seed}: something was written to a store that had gone back")
+        backups.restore(start.url, newest)
+        self.newest = None
+
     def _wait_for_server(self) -> None:
         for restart in self.restarts:
             restart.join()
 
-    def _happens(self, what: str, proxy: CuttingProxy | None) -> None:
+    def _happens(self, what: str, proxy: CuttingProxy | None, start: Start) -> None:
+        if what == "backup":
+            self.backup = backups.dump(start.url, start.folder / f"backup-{self.done}")
+            return
+        if what == BACK:
+            assert self.backup is not None
+            newest = backups.dump(start.url, start.folder / f"newest-{self.done}")
+            backups.restore(start.url, self.backup)
+            self.newest = newest, backups.contents(start.url)
+            self.counts[BACK] += 1
+            return
         assert proxy is not None and self.server is not None
         if what == "cut":
             proxy.cut()
@@ -174,7 +210,7 @@ def on_spark(seed: int, rounds: int) -> str:
 
 
 def line(kind: str, rounds: int, seed: int, total: Counter[str]) -> str:
-    injected = {name: total[name] for name in ("driver killed", "cut", "cut at COMMIT", "server killed")}
+    injected = {name: total[name] for name in ("driver killed", "cut", "cut at COMMIT", "server killed", BACK)}
     faults = ", ".join(f"{name} {count}" for name, count in injected.items() if count)
     return (
         f"{kind}: {rounds} rounds from seed {seed}: {sum(injected.values())} faults ({faults}), "

@@ -77,8 +77,11 @@ def continued(world: World) -> States:
     world.start(2)
     world.lose()
     world.start(4, {BASE: 2})
-    world.start(5)
+    world.start(5, {BASE: 2})
     world.holds(1, 2, 3, 4, 5)
+    away = world.lose()
+    world.refused("remembers batch 5", 6, {BASE: 2})  # the setting that stayed accepts no second loss
+    world.put_back(away)
     return world.states
 
 
@@ -109,6 +112,10 @@ def accepted(world: World) -> States:
     world.refused("has the batches up to 2", 7, {ACCEPT: setting[:-1]})
     world.refused("has the batches up to 2", 7, {ACCEPT: [f"{TABLES[state]}@1:5" for state in world.states]})
     world.start(7, {ACCEPT: setting})
+    newest = world.dump()
+    world.restore(backup)
+    world.refused("has the batches up to 2, the checkpoint .* has committed batch 7", 8, {ACCEPT: setting})  # once more
+    world.restore(newest)
     world.start(8)
     world.holds(1, 2, 6, 7, 8)
     return world.states
@@ -200,6 +207,26 @@ def ahead(world: World) -> States:
     return world.states
 
 
+def crossed(world: World) -> States:
+    """Checkpoint and store are copied at batch 2, both copies run on, and the checkpoints are exchanged."""
+    world.start(2)
+    old, backup = world.copy("old"), world.dump()
+    world.start(4)
+    newest = world.copy("newest")
+    world.put_back(old)
+    world.restore(backup)
+    world.start(4)
+    own = world.copy("own")
+    world.put_back(newest)
+    told = world.refused("last written by the run .*, which this checkpoint does not know", 5)
+    setting = [f"{TABLES[state]}@4:4" for state in world.states]
+    assert f'{ACCEPT}"] = {setting!r}' in told
+    world.put_back(own)
+    world.start(5)
+    world.holds(1, 2, 3, 4, 5)
+    return world.states
+
+
 def foreign(world: World) -> States:
     """Two deployments under one name, each with a store of its own; one is started on the store of the other."""
     empty = world.dump()
@@ -255,5 +282,5 @@ STORIES: dict[Relation, Callable[[World], States]] = {
     Relation.JOINED: joined, Relation.CONTINUED: continued, Relation.ABANDONED: abandoned,
     Relation.ACCEPTED: accepted, Relation.LOST: lost, Relation.UNOWNED: unowned, Relation.BEHIND: behind,
     Relation.GONE: gone, Relation.RENAMED: renamed, Relation.AHEAD: ahead, Relation.FOREIGN: foreign,
-    Relation.OTHER_SPOUT: other_spout, Relation.REORDERED: reordered,
+    Relation.OTHER_SPOUT: other_spout, Relation.REORDERED: reordered, Relation.CROSSED: crossed,
 }  # fmt: skip

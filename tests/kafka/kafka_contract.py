@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import gc
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from contracts.crashing import POINTS, Worker
 from servers.waiting import soon
 
 from states.kafka import CompactedTopicState
-from states.kafka.marks import MarkPlace
+from states.kafka.marks import DRIVER, Mark, MarkPlace
 from states.kafka.topic_admin import make
 from trident_py.errors import DefinitionError, LineageError, StateError
 
@@ -22,6 +23,28 @@ KILLED_AT = [pytest.param(point, marks=[] if point in ALWAYS else [pytest.mark.w
 
 
 class KafkaContract:
+    tells_in_attempt: ClassVar[int] = 1
+
+    def backup(self, factory: Any) -> Callable[[], None]:
+        """Only of the marks: they tell what is complete."""
+        place = MarkPlace(factory.cluster, factory.topic, "contract", "s")
+        kept = {part: place.read(part) for part in (0, 1, DRIVER)}
+
+        def restore() -> None:
+            for part, mark in kept.items():
+                place.write(part, mark or Mark(), "put back a mark")
+
+        return restore
+
+    def test_a_commit_that_the_store_has_lost_is_repeated(self: Any, factory: Any) -> None:
+        """No request reads marks at the end of a batch: it is told as soon as an attempt has failed."""
+        driver = self.batches(factory, 2)
+        restore = self.backup(factory)
+        self.batch(driver, 3)
+        restore()
+        with pytest.raises(StateError, match="its last complete batch is 2, and this driver has completed batch 3"):
+            self.batch(driver, 4, attempt=1)
+
     def test_the_factory_is_a_picklable_value_without_secrets(self, factory: Any) -> None:
         copy = pickle.loads(pickle.dumps(factory))
         assert copy == factory == replace(factory)

@@ -7,7 +7,7 @@ import json
 import os
 import pickle
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -59,6 +59,18 @@ class RedisContract:
         with client.Redis.from_url(factory.url) as writer:
             fence = [factory.place.ledger("contract", "s"), factory.place.marks("contract", "s")]
             assert writer.delete(*fence) > 0
+
+    def backup(self, factory: Any) -> Callable[[], None]:
+        with client.Redis.from_url(factory.url) as reader:
+            kept = {key: reader.dump(key) for key in reader.scan_iter()}
+
+        def restore() -> None:
+            with client.Redis.from_url(factory.url) as writer:
+                writer.flushdb()
+                for key, value in kept.items():
+                    writer.restore(key, 0, value)
+
+        return restore
 
     def test_the_factory_is_a_picklable_value_without_secrets(self: Any, factory: Any) -> None:
         copy = pickle.loads(pickle.dumps(factory))
