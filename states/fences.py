@@ -137,8 +137,9 @@ def gone_back(shown: str, has: int, complete: int) -> StateError:
     """The error for a store that lacks batches which this driver has completed there."""
     return StateError(
         f"{shown}: the store has gone back while the topology ran: its last complete batch is {has}, and this driver "
-        f"has completed batch {complete}. A replica that lagged has taken over, or a backup was restored. Nothing more "
-        "is written. Restore the newer store, and start the topology again: the start then lists your options"
+        f"has completed batch {complete}. A replica that lagged has taken over, a backup was restored, or a crash has "
+        "cost the server its last writes. Nothing more is written. Restore the newer store, and start the topology "
+        "again: the start then lists your options"
     )
 
 

@@ -33,7 +33,7 @@ class World:
         self.readings = Readings(12)
         self.states = EXACT
         self.checkpoints = folder / "checkpoints"
-        self._dumps = 0
+        self._dumps = self._lost = 0
 
     @property
     def maps(self) -> tuple[str, ...]:
@@ -97,7 +97,8 @@ class World:
 
     def lose(self) -> Path:
         """The checkpoint is away; where to."""
-        return self.checkpoints.rename(self.folder / "lost")
+        self._lost += 1
+        return self.checkpoints.rename(self.folder / f"lost-{self._lost}")
 
 
 def watch(monkeypatch: pytest.MonkeyPatch) -> Found:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from faults.weak import Weak
 from topic_reading import read
 
 from states.kafka import CompactedTopicState, RowUpdater, TopicState, TransactionalTopicState
@@ -58,15 +59,17 @@ class Place:
     folder: Path
     topic: str
 
-    def run(self, last: int, **conf: Any) -> None:
-        """Up to this batch."""
+    def run(self, last: int, before: Callable[[str], None] | None = None, **conf: Any) -> None:
+        """Up to this batch. ``before``: called before each call of the state's participant."""
         topology = TridentTopology()
         stream = topology.newStream("s", FixedBatchSpout(ROW, SIZE, *rows(*range(1, last + 1))))
         if self.kind in MAPS:
             factory = MAPS[self.kind](self.broker.bootstrap, self.topic, value="n bigint", **KEYED)
+            factory = factory if before is None else Weak(factory, before)
             stream.groupBy("k").persistentAggregate(factory, "n", Sum(), "total", stateName="s").parallelismHint(2)
         else:
             factory = {**ROWS, **BLIND}[self.kind](self.broker.bootstrap, self.topic)
+            factory = factory if before is None else Weak(factory, before)
             stream = stream.partitionBy("k")
             stream.partitionPersist(factory, ["k", "n"], RowUpdater(), stateName="s").parallelismHint(2)
         with LocalCluster(str(self.folder)) as cluster:
@@ -226,6 +229,29 @@ def test_a_checkpoint_one_batch_older_than_the_topic_is_refused(broker: Any, tmp
     (tmp_path / "new").rename(place.folder)
     place.run(LAST)
     place.holds(*all_to(LAST))
+
+
+@pytest.mark.parametrize("kind", ["append", pytest.param("opaque", marks=pytest.mark.whole)])
+def test_a_broker_put_back_under_a_driver_ends_the_run(broker: Any, tmp_path: Path, kind: str) -> None:
+    """Its producers' records are refused, since the broker misses those before; the marks then tell why."""
+    place = Place(kind, broker, tmp_path / "checkpoints", f"back-{kind}")
+    cycle = Cycle(broker, tmp_path)
+    batches: list[str] = []
+
+    def restored(call: str) -> None:
+        batches.extend([call] if call == "prepare" else [])
+        if call == "prepare" and len(batches) in (3, 6):
+            cycle.broker.stop()
+            if len(batches) == 3:
+                shutil.copytree(cycle.data, tmp_path / "backup")
+            else:
+                put_back(cycle, "*")
+            cycle.broker.start()
+
+    with pytest.raises(TopologyError, match="its last complete batch is 2, and this driver has completed batch 5"):
+        place.run(LATER, restored)
+    place.holds(1, 2)
+    place.refused(r"has the batches up to 2, the checkpoint .* has committed batch 5")
 
 
 @pytest.mark.parametrize("marks", ["forgotten", "there"])
