@@ -248,7 +248,7 @@ class Ledger(BatchParticipant):
         for store in self._places():
             owner.check(Tenure.of(self.location, conf), store)
         context = RunContext.of(conf)
-        traces = [_peek(store, context.topology, context.state) for store in self._places()]
+        traces = [peek(store, context.topology, context.state) for store in self._places()]
         first = traces[0].row
         lineage = "" if first is None else first.lineage
         return Remembered(
@@ -286,7 +286,7 @@ class Ledger(BatchParticipant):
         topology, state = context.topology, context.state
         with stores[0].writing() as first:
             rows = [read(first, topology, state, stores[0].dialect.exclusive)]
-            rows += [_peek(store, topology, state).row for store in stores[1:]]
+            rows += [peek(store, topology, state).row for store in stores[1:]]
             generation = max((row.generation for row in rows if row is not None), default=0) + 1
             fence = SqlFence(topology, state, generation, context.lineage, run=context.run)
             for store in stores[1:]:
@@ -341,7 +341,8 @@ class Ledger(BatchParticipant):
             self.fence.belongs(connection, txid, forget, store.dialect)
 
 
-def _peek(store: Store, topology: str, state: str) -> Trace:
+def peek(store: Store, topology: str, state: str) -> Trace:
+    """The trace of a state before a start, when the ledger's tables may be missing or of the first version."""
     with store.errors("ask the ledger"):
         if not sa.inspect(store.engine).has_table("trident_fence"):
             return Trace(None, 0, 0)

@@ -22,7 +22,7 @@ from ..fences import FenceRow
 from ..spread import Spread, check_whole
 from .connection import Connection, Statement
 from .dialects.base import Dialect
-from .ledger import LAYOUT_PART, Ledger, SqlFence, found_in, read
+from .ledger import LAYOUT_PART, Ledger, SqlFence, found_in, peek
 from .store import Store
 
 _OPEN = ""
@@ -139,12 +139,10 @@ class AppendLedger(Ledger):
         """As `Ledger.remembered`. Raises StateError also if marks of the current batch are gone."""
         remembered, store = super().remembered(conf), self._places()[0]
         context = RunContext.of(conf)
-        if remembered.last > 0:
+        row = peek(store, context.topology, context.state).row if remembered.last > 0 else None
+        if row is not None:
             with store.errors("ask the ledger"), store.reading() as connection:
-                row = read(connection, context.topology, context.state)
-                if row is not None:
-                    claim = Claim(context.topology, context.state, row.generation, row.lineage)
-                    claim.check_marks(connection, row)
+                Claim(context.topology, context.state, row.generation, row.lineage).check_marks(connection, row)
         return remembered
 
     @property

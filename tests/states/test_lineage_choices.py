@@ -6,9 +6,11 @@ import re
 from typing import Any
 
 import pytest
+from contracts.asking import run as ask
 from contracts.crashing import opened
 
 from states.sql import AppendState, InsertIgnoreState, RowUpdater, SqlMapState
+from states.sql.store import close_stores
 from trident_py.errors import LineageError
 from trident_py.state import SILENT, persist
 from trident_py.tuples import Fields, TridentTuple
@@ -58,11 +60,22 @@ def test_a_new_lineage_begins_at_txid_1_where_no_value_carries_a_txid(database: 
 def test_a_map_whose_values_carry_txids_cannot_begin_anew(database: str) -> None:
     words = SqlMapState.opaque(database, "words", "word string", "n bigint")
     old, conf = start(words, "first")
-    old.prepare(4, 0, 1)
+    old.prepare(1, 0, 1)
     state = words.makeState(conf, None, 0, 1)
-    state.beginCommit(4)
+    state.beginCommit(1)
     state.multiPut([("a",)], [1])
-    state.commit(4)
-    old.publish(4, 0, [])
-    with pytest.raises(LineageError, match="cannot help: the table's values carry txids up to 4"):
+    state.commit(1)
+    old.publish(1, 0, [])
+    with pytest.raises(LineageError, match="cannot help: the table's values carry txids up to 1"):
         start(words, "second", **{"topology.lineage.abandon": "first"})
+
+
+def test_a_ledger_of_the_first_version_gets_the_column_of_the_run(database: str) -> None:
+    factory = AppendState(database, "rows", ROW)
+    write(factory, *start(factory, "first"), 1, "a")
+    ask(database, "ALTER TABLE trident_fence DROP COLUMN run")
+    close_stores()
+    new, conf = start(factory, "first", **{"trident.run": "t-other"})
+    assert new.remembered(conf).run == ""
+    write(factory, new, conf, 2, "b")
+    assert new.remembered(conf).run == "other"
