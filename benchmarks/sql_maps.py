@@ -114,7 +114,7 @@ def _state(factory: SqlMapState, agg: CombinerAggregator, fenced: bool) -> Calla
     if not fenced:
         plain = factory.makeState({}, None, 0, 1)
         return lambda txid, tuples: persist(plain, txid, updater, tuples, SILENT)
-    conf |= {"topology.txid.base": "continue", "trident.generation": None}
+    conf |= {"trident.txid": 1, "trident.generation": None}  # the table was filled as batch 1
     conf["trident.generation"] = driver.open(conf)
     state = factory.makeState(conf, None, 0, 1)
 
