@@ -74,7 +74,9 @@ class Side:
 
         def write(given: Any = None) -> dict:
             self.txid += 1
-            return persist(state, self.txid, RowUpdater(), given or self.tuples, SILENT)
+            receipt: dict = persist(state, self.txid, RowUpdater(), given or self.tuples, SILENT)
+            participant.publish(self.txid, 0, [receipt])
+            return receipt
 
         return write
 
