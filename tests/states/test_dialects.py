@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
-import databases
 import pytest
 from contracts.dialect import DialectContract
 
@@ -26,6 +23,11 @@ class TestMariaDb(DialectContract):
     cut = "KILL {}"
 
 
+@pytest.mark.parametrize("database", ["mysql"], indirect=True)
+class TestMySql(TestMariaDb):
+    """Other reserved words, collations and temporary tables."""
+
+
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 class TestPostgreSql(DialectContract):
     folded = (
@@ -42,10 +44,3 @@ class TestPostgreSql(DialectContract):
         with pytest.raises(Exception) as caught, store.writing() as connection:
             connection.execute("CREATE TABLE IF NOT EXISTS made (a int)")
         assert caught.value.sqlstate == "42710" and store.dialect.is_duplicate(caught.value)  # type: ignore[attr-defined]
-
-
-if os.environ.get(databases.variable("mysql")):
-
-    @pytest.mark.parametrize("database", ["mysql"], indirect=True)
-    class TestMySql(TestMariaDb):
-        """MySQL itself, where a URL names one."""
