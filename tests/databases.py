@@ -13,6 +13,9 @@ from sqlalchemy import make_url
 from trident_py.testing.servers.sql_servers import MariaDb, MySql, PostgreSql, Server, create_database, drop_database
 
 OWN: dict[str, type[Server]] = {"mariadb": MariaDb, "mysql": MySql, "postgresql": PostgreSql}
+SERVERS = [*OWN]
+MYSQLS = ["mariadb", "mysql"]
+"""One dialect of ours, two servers."""
 
 
 class Given:

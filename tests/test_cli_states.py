@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import databases
 import jsonschema
 import pytest
 import sqlalchemy as sa
@@ -26,7 +27,7 @@ from trident_py.cli import trident
 from trident_py.testing.servers.databases import connection
 
 ROOT = Path(__file__).parent.parent
-SERVERS = pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+SERVERS = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 KEYED = "type: sql-map, kind: opaque, table: counts, key: word string"
 
 

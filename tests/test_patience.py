@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import databases
 import pytest
 from servers.waiting import soon
 
@@ -18,7 +19,7 @@ from trident_py.operations.builtin import Count
 from trident_py.patience import START_WAIT, Patience, Stopped, start_wait
 from trident_py.testing import FixedBatchSpout
 
-SERVERS = ["mariadb", "postgresql"]
+SERVERS = databases.SERVERS
 
 
 def words(url: str) -> TridentTopology:

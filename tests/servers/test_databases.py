@@ -68,7 +68,7 @@ def test_it(database, mariadb, mysql):
         tmp_path, source, TRIDENT_MARIADB_URL=database, TRIDENT_MYSQL_URL=database, PYTEST_ADDOPTS="-s -vv"
     )
     assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout
-    assert all(f"[{kind}]" in done.stdout for kind in ("sqlite", "mariadb", "postgresql", "mysql"))
+    assert all(f"[{kind}]" in done.stdout for kind in databases.kinds())
     port = make_url(database).port
     assert sum(f"@127.0.0.1:{port}/trident_" in line for line in done.stdout.splitlines()) == 2
 

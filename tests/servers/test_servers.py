@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import databases
 import psutil
 import pytest
 from sqlalchemy import NullPool, create_engine
@@ -31,7 +32,7 @@ server = {name}().start()
 print(server.pid, server.folder, flush=True)
 {end}
 """
-each = pytest.mark.parametrize("kind", ["mariadb", "mysql", "postgresql"])
+each = pytest.mark.parametrize("kind", databases.SERVERS)
 NAMES = {"mariadb": "MariaDb", "mysql": "MySql", "postgresql": "PostgreSql"}
 
 
@@ -203,7 +204,7 @@ def test_a_missing_program_names_the_package(kind: str, monkeypatch: pytest.Monk
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("database", ["mariadb", "mysql", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 def test_a_database_is_dropped_under_open_transactions(database: str) -> None:
     write(database, "CREATE TABLE t (a INT)")
     with create_engine(database, poolclass=NullPool).connect() as connection:

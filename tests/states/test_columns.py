@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+import databases
 import pytest
 import sqlalchemy as sa
 
@@ -26,7 +27,7 @@ from trident_py.tuples import Fields, TridentTuple
 
 MARIADB = pytest.mark.parametrize("database", ["mariadb"], indirect=True)
 POSTGRESQL = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
-SERVERS = pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+SERVERS = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 TWO = dt.timezone(dt.timedelta(hours=2))
 NOON = dt.datetime(2024, 1, 1, 12, tzinfo=TWO)
 

@@ -121,7 +121,6 @@ def test_of_all_types_of_sqlite_those_are_taken_and_no_other(database: str) -> N
     assert taken_by(database, columns_of(database, types)) == ON_SQLITE
 
 
-@pytest.mark.parametrize("database", ["sqlite", "mariadb", "postgresql"], indirect=True)
 def test_what_a_taken_column_is_given_comes_back(database: str) -> None:
     """Every value at the edge of a type, in every type of column that takes it; or an error that says so."""
     kind = store_of(parsed(database)).dialect.name
@@ -169,7 +168,6 @@ KEYS = {  # what stands in CREATE TABLE t (k ..., v ...): whether it is a key on
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("database", ["sqlite", "mariadb", "postgresql"], indirect=True)
 def test_a_key_is_one_of_whole_columns_and_all_rows(database: str) -> None:
     kind = store_of(parsed(database)).dialect.name
     options = " COLLATE utf8mb4_nopad_bin" if kind == "mysql" else ""
@@ -202,7 +200,6 @@ TABLES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("database", ["sqlite", "mariadb", "postgresql"], indirect=True)
 def test_what_is_no_plain_table_is_refused(database: str) -> None:
     for number, (text, why) in enumerate(TABLES[store_of(parsed(database)).dialect.name].items()):
         name = f"t{number}"

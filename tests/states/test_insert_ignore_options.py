@@ -8,6 +8,7 @@ import json
 import logging
 from typing import Any
 
+import databases
 import pyarrow as pa
 import pytest
 
@@ -218,7 +219,7 @@ def test_texts_are_compared_sign_by_sign_whatever_the_column_folds(database: str
     assert write(factory, 2, ("a", 1, "ONE"), ("b", 2, "two"))["conflicts"] == 1
 
 
-@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 def test_a_key_that_arrives_between_two_statements_is_a_duplicate_and_compared(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+import databases
 import pyarrow as pa
 import pytest
 from contracts.state import RowContract
@@ -26,7 +27,7 @@ from trident_py.tuples import Fields, TridentTuple
 
 NAMES = Fields("k", "v", "t")
 FIELDS = ["k string", "v bigint", "t string"]
-SERVERS = pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+SERVERS = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 REFUSED = 13  # by the table's CHECK
 CASES: list[tuple[dict, bool]] = [
     ({}, False), ({"onConflict": "report"}, False), ({"onBadRow": "dead-letter"}, False), ({}, True),
@@ -139,7 +140,6 @@ KEYS: dict[str, list[Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("database", ["sqlite", "mariadb", "postgresql"], indirect=True)
 @pytest.mark.parametrize("kind", KEYS)
 def test_a_known_key_of_any_kind_is_seen_in_a_sample(
     database: str, kind: str, monkeypatch: pytest.MonkeyPatch

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import databases
 import pymysql
 import pytest
 from contracts.asking import MARIADB, POSTGRES, run
@@ -54,7 +55,7 @@ def test_a_connection_killed_while_rows_are_sent_is_worth_a_replay(database: str
     assert run(database, "SELECT * FROM t") == []
 
 
-@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 def test_after_a_lost_connection_tables_that_were_checked_before_are_checked_anew(database: str) -> None:
     store = store_of(parsed(database))
     maria = store.dialect is MYSQL

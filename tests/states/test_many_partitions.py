@@ -32,7 +32,7 @@ _OPEN = {
 }
 
 
-@pytest.fixture(scope="module", params=["mariadb", "postgresql"])
+@pytest.fixture(scope="module", params=databases.SERVERS)
 def roomy(request: pytest.FixtureRequest, own_server_of_module: Callable[..., Any]) -> tuple[str, Any]:
     """A server with room for a connection per partition: by default MariaDB has 151, PostgreSQL 100."""
     return request.param, own_server_of_module(request.param, max_connections=PARTITIONS + 20)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import databases
 import pytest
 from contracts.asking import MARIADB, POSTGRES, run
 from contracts.crashing import Driver
@@ -34,7 +35,7 @@ from trident_py.state.updates import Combines
 from trident_py.testing.servers.proxy import CuttingProxy
 from trident_py.tuples import TridentTuple
 
-SERVERS = pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+SERVERS = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 FEW, MANY = 4, 14
 ODD = r"""it's 100% "odd" \' ?; DROP TABLE trident_fence; -- %s é"""
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import databases
 import pyarrow as pa
 import pytest
 
@@ -276,7 +277,7 @@ def reads_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)  # SQLite's statement returns them
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)  # SQLite's statement returns them
 @pytest.mark.parametrize("size", [100, 6000])
 def test_new_values_are_read_once_or_not_at_all(database: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     factory = SqlMapState.opaque(database, "t", "k bigint", "n bigint")

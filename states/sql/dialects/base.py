@@ -102,6 +102,10 @@ class Dialect(Protocol):
         """Whether the connection or its server is gone: the last statement may or may not have taken effect."""
         ...
 
+    def is_read_only(self, error: BaseException) -> bool:
+        """Whether the server takes no writes for now. The transaction has not been committed."""
+        ...
+
     def advice(self, url: URL, error: BaseException) -> str:
         """What to fix, if the error itself does not tell; else ""."""
         ...

@@ -9,7 +9,7 @@ from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
 from trident_py.sessions import pin_mysql
-from trident_py.sqlcodes import lost_a_lock_on_mysql, mysql_code_of, mysql_is_away
+from trident_py.sqlcodes import lost_a_lock_on_mysql, mysql_code_of, mysql_is_away, mysql_is_read_only
 
 from ...connection import Connection, Statement, driver_connection, pinned
 from .maps import MySqlMaps
@@ -74,6 +74,9 @@ class MySql(MySqlMaps):
         code = mysql_code_of(error)
         broken = code is None and type(error).__name__ == "InternalError"  # PyMySQL: packets out of order
         return mysql_is_away(code) or broken or isinstance(error, OSError)
+
+    def is_read_only(self, error: BaseException) -> bool:
+        return mysql_is_read_only(error)
 
     def is_duplicate(self, error: BaseException) -> bool:
         return mysql_code_of(error) in _DUPLICATES
