@@ -89,7 +89,7 @@ def test_a_load_gives_back_every_value_of_every_type(database: str, as_arrow: bo
     assert [list(map(type, row)) for row in found] == [list(map(type, row)) for row in wanted()]
 
 
-@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("database", databases.MYSQLS, indirect=True)
 def test_an_insert_of_many_rows_gives_back_every_value_of_every_type(database: str) -> None:
     def put(store: Any, connection: Any, columns: list[Column]) -> None:
         given = [list(range(len(TEXTS))), *values(True)]
@@ -102,7 +102,7 @@ def test_an_insert_of_many_rows_gives_back_every_value_of_every_type(database: s
     assert stored(database, put) == wanted()
 
 
-@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("database", databases.MYSQLS, indirect=True)
 def test_a_load_counts_what_it_left_out_and_what_it_bent(database: str) -> None:
     store = store_of(parsed(database))
     columns = [Column("k", "varchar(3)", True), Column("v", "tinyint")]

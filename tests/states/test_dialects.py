@@ -14,8 +14,7 @@ class TestSqlite(DialectContract):
     folded = ("CREATE TABLE folded (k TEXT COLLATE NOCASE PRIMARY KEY, v BIGINT)",)
 
 
-@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
-class TestMariaDb(DialectContract):
+class MySqls(DialectContract):
     folded = (
         "CREATE TABLE folded (k VARCHAR(20) PRIMARY KEY, v BIGINT) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
     )
@@ -23,9 +22,14 @@ class TestMariaDb(DialectContract):
     cut = "KILL {}"
 
 
+@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+class TestMariaDb(MySqls):
+    """Aria for temporary tables, its own collation."""
+
+
 @pytest.mark.parametrize("database", ["mysql"], indirect=True)
-class TestMySql(TestMariaDb):
-    """Other reserved words, collations and temporary tables."""
+class TestMySql(MySqls):
+    """No Aria, invisible columns, rows with an alias in an upsert."""
 
 
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)

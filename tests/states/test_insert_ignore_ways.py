@@ -11,6 +11,7 @@ from typing import Any
 import databases
 import pyarrow as pa
 import pytest
+from contracts.asking import exact_texts
 from contracts.state import RowContract
 
 from states.sql import InsertIgnoreState, RowUpdater
@@ -48,8 +49,8 @@ def run(url: str, text: str) -> None:
 
 
 def table(url: str, check: str = "") -> None:
-    text = "CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin" if "mysql" in url else ""
-    run(url, f'CREATE TABLE "t" (k VARCHAR(20) {text} NOT NULL PRIMARY KEY, v BIGINT{check}, t VARCHAR(20) {text})')
+    text = exact_texts(url)
+    run(url, f'CREATE TABLE "t" (k VARCHAR(20){text} NOT NULL PRIMARY KEY, v BIGINT{check}, t VARCHAR(20){text})')
 
 
 def columns(rows: list[tuple]) -> TupleList:
@@ -178,7 +179,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ("database", "check", "wanted"),
     [
         ("postgresql", "", [20, 10, 10]), ("postgresql", " CHECK (v < 100)", [20, 10, 10]),
-        ("mariadb", "", [21, 10, 11]), ("mariadb", " CHECK (v < 100)", [21, 10, 10]),
+        ("mariadb", "", [21, 10, 11]), ("mysql", " CHECK (v < 100)", [21, 10, 10]),
     ],
     indirect=["database"],
 )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 import databases
 import pytest
-from contracts.asking import MARIADB, POSTGRES, run
+from contracts.asking import MYSQLS, POSTGRES, run
 from contracts.crashing import Driver
 from contracts.dialect import ALIKE, EDGES
 from semantics.support import Batches
@@ -83,7 +83,7 @@ def noting(texts: list[str], method: Any) -> Any:
     return noted
 
 
-@MARIADB
+@MYSQLS
 def test_a_server_that_takes_one_statement_at_a_time_gets_them_so(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import databases
 import pytest
-from contracts.asking import MARIADB
+from contracts.asking import MYSQLS
 from contracts.crashing import Driver
 from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
@@ -260,7 +260,7 @@ def test_every_switch_of_mariadb_the_other_way_round_changes_nothing(own_server:
             assert story(url) == plain, f"with every switch at its other value {at}"
 
 
-@MARIADB
+@MYSQLS
 def test_a_setting_of_mysql_in_the_url_changes_nothing(database: str) -> None:
     hostile = "SET SESSION sql_select_limit = 1, completion_type = 'CHAIN', sql_mode = ''"
     asking = make_url(database).update_query_dict({"init_command": hostile, "charset": "latin1"})

@@ -343,7 +343,7 @@ def test_sql_without_its_two_places_is_refused(database: str) -> None:
     state.rollback(1)
 
 
-@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("database", databases.MYSQLS, indirect=True)
 @pytest.mark.parametrize("why", ["files", "tables"])
 def test_a_server_that_takes_no_files_or_no_temporary_tables_gets_rows(
     database: str, why: str, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
+import sqlalchemy as sa
 from sqlalchemy.engine import URL, Engine
 
 from trident_py.state import Needs
@@ -153,6 +154,10 @@ class Dialect(Protocol):
         """SQLAlchemy's options for a new table."""
         ...
 
+    def own_key(self, connection: Connection) -> sa.Column | None:
+        """The key of a table that has none of its own, if the server takes no table without one."""
+        ...
+
     def inexact(self, connection: Connection, table: str, names: Sequence[str]) -> dict[str, str]:
         """Text columns that treat different texts as equal ('ok' and 'OK '): name to collation and remedy."""
         ...
@@ -292,6 +297,9 @@ def insert_text(table: str, columns: Sequence[Column]) -> str:
 
 class OnConflict:
     """The methods of a dialect that has INSERT ... ON CONFLICT."""
+
+    def own_key(self, connection: Any) -> sa.Column | None:
+        return None
 
     def longest(self, connection: Any, columns: Sequence[Column] | None = None) -> int | None:
         return None

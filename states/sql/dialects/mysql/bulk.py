@@ -24,7 +24,7 @@ from .table import MySqlTable, Refusing, refuse_engine, refusing
 _COM_QUERY = 3
 ROOM = 4096  # bytes for the text around the values
 _NO_ROOM = {3, 1021, 1114, 1118}  # on the disk, or in a row for one more column
-NO_STAGE = {1044, 1142, 1148, 1227, 1286, 1290, 1785, 1786, 1787, 2068, 3748, 3750, 3948, 3950, 4166}
+NO_STAGE = {1044, 1142, 1148, 1173, 1227, 1286, 1290, 1785, 1786, 1787, 2068, 3748, 3750, 3948, 3950, 4166}
 _KEYS = "trident_keys"
 _BOUNDLESS = {"text": "string", "binary": "binary"}
 _BY_VARIABLE = {"text": "{0}", "json": "{0}", "binary": "UNHEX(SUBSTRING({0}, 3))"}
