@@ -201,10 +201,11 @@ class Dialect(Protocol):
         """Inserts the rows as they are; a refused row is an error."""
         ...
 
-    def instead(self, keys: Sequence[str], others: Sequence[str]) -> str:
+    def instead(self, connection: Connection, keys: Sequence[str], others: Sequence[str], of: str = "") -> str:
         """The end of an INSERT whose rows replace the ``others`` columns of existing rows; without any, none changes.
 
-        Waits for a row that another transaction is inserting at this moment.
+        Waits for a row that another transaction is inserting at this moment. ``of``: the name in the SELECT of what the
+        rows come from; "" if they are VALUES.
         """
         ...
 
@@ -318,6 +319,5 @@ class OnConflict:
     def unless_there(self, keys: Sequence[Column]) -> str:
         return f" ON CONFLICT ({names(keys)}) DO NOTHING"
 
-    def instead(self, keys: Sequence[str], others: Sequence[str]) -> str:
-        """The end of INSERT ... SELECT: an existing row takes the new values."""
+    def instead(self, connection: Any, keys: Sequence[str], others: Sequence[str], of: str = "") -> str:
         return replacing_text(keys, others)
