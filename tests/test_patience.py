@@ -43,6 +43,7 @@ def waits(running: Any) -> list[str]:
 # -- at a start
 
 
+@pytest.mark.one_of_each
 @pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize("base", [0, "continue"])
 def test_a_start_waits_for_a_database_that_is_away_and_says_so(
