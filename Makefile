@@ -8,7 +8,7 @@ help:            ## this list
 setup:           ## python and java checked, .venv made, everything installed
 	@sh scripts/setup.sh
 
-services: setup  ## mariadb, postgresql, redis, kafka for the tests, fetched when missing (root on Debian; otherwise it says how)
+services: setup  ## mariadb, mysql, postgresql, redis, kafka for the tests, fetched when missing (root on Debian; otherwise it says how)
 	@sh scripts/services.sh
 
 run: setup       ## the main job: 26,115 weather readings into SQLite on Spark, twice; the second run changes nothing

@@ -1,7 +1,8 @@
 #!/bin/sh
 # The programs of MariaDB, PostgreSQL and Redis, which the tests start as servers of their own, and graphviz: installed
 # when they are missing and this is root on Debian; otherwise says what is missing. The jars of the Kafka broker, of HDFS
-# and of Hadoop's client of S3 come by Maven into the user's cache. Quick when all is there. Starts no service.
+# and of Hadoop's client of S3 come by Maven into the user's cache, MySQL by apt-get. Quick when all is there. Starts no
+# service.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -20,6 +21,8 @@ has_faketime() { for library in /usr/lib/*/faketime/libfaketime.so.1; do if [ -e
 kafka_jars() { [ -n "${KAFKA_BOOTSTRAP:-}" ] || .venv/bin/python -m trident_py.testing.servers.kafka_jars "$@"; }
 
 hadoop_jars() { .venv/bin/python -m trident_py.testing.servers.hadoop_jars "$@"; }
+
+mysql() { [ -n "${TRIDENT_MYSQL_URL:-}" ] || .venv/bin/python -m trident_py.testing.servers.mysql_packages "$@"; }
 
 has_ip() { command -v ip >/dev/null 2>&1 || [ -x /usr/sbin/ip ]; }
 
@@ -89,12 +92,16 @@ if ! hadoop_jars --there; then
     echo "== fetching HDFS and Hadoop's client of S3 (Maven, some 70 MB)"
     hadoop_jars >/dev/null || wanted="$wanted hadoop"
 fi
+if ! mysql --there; then
+    echo "== fetching MySQL (Debian's packages, some 50 MB, unpacked into the cache)"
+    mysql >/dev/null || wanted="$wanted mysql"
+fi
 if [ -z "$wanted" ]; then exit 0; fi
 
 echo "note: missing for the tests on real servers: $wanted" >&2
 echo "      Install:  sudo apt-get install --no-install-recommends mariadb-server postgresql redis-server maven \\" >&2
 echo "                openjdk-17-jdk-headless libfaketime iproute2 graphviz" >&2
-echo "      or name servers of yours (compose.yaml has some): TRIDENT_MARIADB_URL, TRIDENT_POSTGRESQL_URL," >&2
-echo "      TRIDENT_REDIS_URL, KAFKA_BOOTSTRAP" >&2
+echo "      or name servers of yours (compose.yaml has some): TRIDENT_MARIADB_URL, TRIDENT_MYSQL_URL," >&2
+echo "      TRIDENT_POSTGRESQL_URL, TRIDENT_REDIS_URL, KAFKA_BOOTSTRAP" >&2
 if [ "${CI:-}" = true ]; then echo 'error: the tests of a CI run need all of them' >&2; exit 1; fi
 echo "      The tests that need them are skipped." >&2

@@ -85,7 +85,7 @@ def postgresql() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def mysql() -> Iterator[Any]:
-    """The MySQL that TRIDENT_MYSQL_URL names."""
+    """The MySQL of all tests. Leave it running; a test that kills has ``own_server``."""
     yield from _served("mysql")
 
 

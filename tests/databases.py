@@ -10,9 +10,12 @@ from typing import Any
 
 from sqlalchemy import make_url
 
-from trident_py.testing.servers.sql_servers import MariaDb, PostgreSql, Server, create_database, drop_database
+from trident_py.testing.servers.sql_servers import MariaDb, MySql, PostgreSql, Server, create_database, drop_database
 
-OWN: dict[str, type[Server]] = {"mariadb": MariaDb, "postgresql": PostgreSql}
+OWN: dict[str, type[Server]] = {"mariadb": MariaDb, "mysql": MySql, "postgresql": PostgreSql}
+SERVERS = [*OWN]
+MYSQLS = ["mariadb", "mysql"]
+"""One dialect of ours, two servers."""
 
 
 class Given:
@@ -39,8 +42,7 @@ def variable(kind: str) -> str:
 
 
 def kinds() -> list[str]:
-    """SQLite, what the tests start themselves, and MySQL where a URL names one: it has no package in Debian."""
-    return ["sqlite", *OWN, *(["mysql"] if os.environ.get(variable("mysql")) else [])]
+    return ["sqlite", *OWN]
 
 
 def serve(kind: str) -> Any:

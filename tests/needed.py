@@ -14,7 +14,7 @@ from trident_py.testing.servers.service import ServiceMissing
 
 HOSTS = "hosts of their own"
 # In place of what is missing; the others are not named from outside.
-_GIVEN = {"kafka": brokers.VARIABLE, **{kind: databases.variable(kind) for kind in (*databases.OWN, "mysql", "redis")}}
+_GIVEN = {"kafka": brokers.VARIABLE, **{kind: databases.variable(kind) for kind in (*databases.OWN, "redis")}}
 
 missing: dict[str, str] = {}
 """What was missing in this run, a line for each."""

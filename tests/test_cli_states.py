@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import databases
 import jsonschema
 import pytest
 import sqlalchemy as sa
@@ -26,7 +27,7 @@ from trident_py.cli import trident
 from trident_py.testing.servers.databases import connection
 
 ROOT = Path(__file__).parent.parent
-SERVERS = pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+SERVERS = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 KEYED = "type: sql-map, kind: opaque, table: counts, key: word string"
 
 
@@ -333,11 +334,14 @@ def test_the_number_of_a_sender_may_have_the_type_of_its_column(database: str, t
     states.load(tmp_path / "states.yaml")["one"].makeState({}, None, 0, 1)  # the start agrees
 
 
-@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
 @pytest.mark.parametrize(
-    ("collation", "code"),
-    [("utf8mb4_general_ci", 1), ("utf8mb4_bin", 1), ("utf8mb4_nopad_bin", 0)],  # folds case; pads; exact
-)
+    ("database", "collation", "code"),
+    [  # folds case; pads; exact
+        ("mariadb", "utf8mb4_general_ci", 1), ("mysql", "utf8mb4_0900_ai_ci", 1), ("mysql", "utf8mb4_bin", 1),
+        ("mariadb", "utf8mb4_nopad_bin", 0), ("mysql", "utf8mb4_0900_bin", 0),
+    ],
+    indirect=["database"],
+)  # fmt: skip
 def test_a_key_that_folds_texts_is_an_error(database: str, collation: str, code: int, tmp_path: Path) -> None:
     key = f"word VARCHAR(20) CHARACTER SET utf8mb4 COLLATE {collation} PRIMARY KEY"
     statements(database, f"CREATE TABLE counts ({key}, txid BIGINT, count BIGINT, prev_count BIGINT)")

@@ -29,6 +29,7 @@ SHARED = {
     "Layout": "of a map in Redis, and of a topic in Kafka",
     "Ledger": "of the states in SQL, and of those in files",
     "LocalStore": "where a FileSpout reads, and where a FileState writes",
+    "MySql": "the database as a server for tests, and as a dialect",
     "PostgreSql": "the database as a server for tests, and as a dialect",
     "Rate": "a metric, and how fast a spout may read",
     "Reading": "what a DRPC request sees of a state, and how a spout reads Kafka",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import databases
 import pytest
 from servers.waiting import soon
 
@@ -18,7 +19,7 @@ from trident_py.operations.builtin import Count
 from trident_py.patience import START_WAIT, Patience, Stopped, start_wait
 from trident_py.testing import FixedBatchSpout
 
-SERVERS = ["mariadb", "postgresql"]
+SERVERS = databases.SERVERS
 
 
 def words(url: str) -> TridentTopology:
@@ -42,6 +43,7 @@ def waits(running: Any) -> list[str]:
 # -- at a start
 
 
+@pytest.mark.one_of_each
 @pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize("base", [0, 7])
 def test_a_start_waits_for_a_database_that_is_away_and_says_so(

@@ -45,7 +45,8 @@ def test_a_sqlstate_passes_or_is_final(code: str) -> None:
     assert postgresql_is_away(code) is (code in AWAY)
     error = _sqlcodes[code]("as the server says")
     assert (PostgreSql().is_lock(error), PostgreSql().is_lost(error)) == (code in LOCKED, code in AWAY)
-    assert PostgreSqlClaims().is_passing(told(error)) is (code in (*LOCKED, *AWAY, "57014"))
+    assert PostgreSql().is_read_only(error) is (code == "25006")
+    assert PostgreSqlClaims().is_passing(told(error)) is (code in (*LOCKED, *AWAY, "25006", "57014"))
 
 
 def told(error: Exception) -> DBAPIError:
@@ -123,6 +124,19 @@ def test_an_objection_of_mysql_is_final(code: int) -> None:
     error = pymysql.OperationalError(code, "as the server says")
     assert not MySql().is_lock(error) and not MySql().is_lost(error)
     assert not MySqlDialect().is_passing(told(error))
+
+
+@pytest.mark.parametrize(
+    ("code", "option", "read_only"),
+    [
+        (1290, "--read-only", True), (1290, "--super-read-only", True), (1290, "--innodb_read_only", True),
+        (1836, "", True), (1290, "--secure-file-priv", False), (1290, "--skip-grant-tables", False),
+    ],
+)  # fmt: skip
+def test_a_mysql_that_takes_no_writes_is_told_from_other_options(code: int, option: str, read_only: bool) -> None:
+    error = pymysql.OperationalError(code, f"The MySQL server is running with the {option} option so it cannot")
+    assert MySql().is_read_only(error) is MySqlDialect().is_passing(told(error)) is read_only
+    assert not MySql().is_lock(error) and not MySql().is_lost(error)
 
 
 def test_answers_of_mysql_out_of_order_are_a_lost_line() -> None:

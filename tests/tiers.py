@@ -9,7 +9,8 @@ parameter comes once: each store, state and step, not each of them with each oth
 ``one_of_each``
     More than pytest knows is a parameter: each name of those that one ``parametrize`` lists together, and the fields of
     a frozen dataclass. The classes that inherit a test share its cases; one without a database has a store of its own:
-    Kafka, Redis, or files.
+    Kafka, Redis, or files. MariaDB and MySQL, which have one dialect, are two stores; a test that is not marked has a
+    case on one of them.
 
 ``test_tiers.py`` holds that no promise is left without a case, on any store.
 """
@@ -17,12 +18,13 @@ parameter comes once: each store, state and step, not each of them with each oth
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import is_dataclass
 from typing import Any
 from zlib import crc32
 
 import pytest
+from databases import MYSQLS
 
 Value = tuple[Hashable, Hashable]
 """A parameter, and which of its values: the id of an object, as values need not be hashable."""
@@ -34,15 +36,15 @@ COLLECTED = pytest.StashKey[list[pytest.Item]]()
 """Where a run keeps all tests that it has collected, before `-m` and `-k` choose among them."""
 
 
-def one_of_each(cases: list[list[Value]], first: int = 0) -> set[int]:
-    """The numbers of few cases in which every value comes; those that came seldom are preferred, then the ``first``."""
+def one_of_each(cases: list[list[Value]], liking: Callable[[int], Any] = int.__neg__) -> set[int]:
+    """The numbers of few cases in which every value comes; preferred are those that came seldom, then by ``liking``."""
     left = {value for case in cases for value in case}
     used: Counter[Value] = Counter()
     chosen: set[int] = set()
     while left:
         best = max(
             range(len(cases)),
-            key=lambda n: (len(left & set(cases[n])), -sum(used[v] for v in cases[n]), -((n - first) % len(cases))),
+            key=lambda n: (len(left & set(cases[n])), -sum(used[v] for v in cases[n]), liking(n)),
         )
         chosen.add(best)
         left -= set(cases[best])
@@ -65,10 +67,16 @@ def values(item: pytest.Function) -> Iterator[Value]:
             yield from ((f"{name}.{field}", id(part)) for field, part in vars(value).items())
         else:
             names = together.get(name, (name,))
-            yield names, tuple(id(item.callspec.params[each]) for each in names)
+            parts = [item.callspec.params[each] for each in names]
+            yield names, tuple(id(MYSQLS) if is_mysql(part) and not more else id(part) for part in parts)
     fixtures = getattr(item, "fixturenames", ())
     if more and item.cls is not None and "database" not in fixtures:
         yield ("database",), tuple(name for name in SERVERS if name in fixtures)
+
+
+def is_mysql(value: Any) -> bool:
+    """Whether a parameter is a server with MySQL's dialect."""
+    return isinstance(value, str) and value in MYSQLS
 
 
 def _listed_together(item: pytest.Function) -> dict[str, tuple[str, ...]]:
@@ -87,7 +95,11 @@ def promise(item: pytest.Function) -> str:
 
 
 def leave_out(items: Iterable[pytest.Item]) -> None:
-    """Marks the cases that `make test` does not need. Called once, when all tests are collected."""
+    """Marks the cases that `make test` does not need. Called once, when all tests are collected.
+
+    Of the classes that share cases, each gets some of each store.
+    """
+    shown: Counter[tuple] = Counter()
     tests: dict[Any, list[pytest.Function]] = defaultdict(list)
     for item in items:
         if isinstance(item, pytest.Function) and not item.get_closest_marker("whole"):
@@ -95,8 +107,12 @@ def leave_out(items: Iterable[pytest.Item]) -> None:
             tests[promise(item) if inherited else (item.parent, item.originalname)].append(item)
     for cases in tests.values():
         made = [list(values(case)) for case in cases]
-        if len({name for case in made for name, _ in case}) > 1 or len({case.cls for case in cases}) > 1:
-            chosen = one_of_each(made, crc32(cases[0].originalname.encode()) % len(cases))
+        several = len({name for case in made for name, _ in case}) > 1 or len({case.cls for case in cases}) > 1
+        if several or len(set(map(tuple, made))) < len(made):
+            kin = [(case.cls, *each) for case, each in zip(cases, made, strict=True)]
+            some = [crc32(f"{number}/{cases[0].originalname}".encode()) for number in range(len(cases))]
+            chosen = one_of_each(made, lambda n, kin=kin, some=some: (-shown[kin[n]], some[n]))  # type: ignore[misc]
+            shown.update(kin[number] for number in chosen)
             for number, case in enumerate(cases):
                 if number not in chosen:
                     case.add_marker(pytest.mark.whole)

@@ -36,6 +36,10 @@ class FailedException(TridentError):
     """
 
 
+class ReadOnlyStore(FailedException):
+    """A store takes no writes for now, as in a planned failover. A run waits for it as long as a start does."""
+
+
 class ReportedFailedException(FailedException):
     """A FailedException that is also reported as an event of kind "reported"."""
 

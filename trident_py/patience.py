@@ -2,7 +2,8 @@
 
 Every state raises FailedException if its store is unavailable or locked by others; any other error means that waiting
 does not help. In a run, the batch loop replays the batch. At a start there is no batch yet, so calls to a store go
-through `Patience`.
+through `Patience`. A store that is read-only (ReadOnlyStore) may be failing over, or be the wrong one: a run waits for
+it too, but no longer than a start does (`ReadOnlyFor`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import TypeVar
 
-from .errors import DefinitionError, FailedException, StateError
+from .errors import DefinitionError, FailedException, ReadOnlyStore, StateError
 
 log = logging.getLogger("trident_py")
 
@@ -66,6 +67,23 @@ class Patience:
                 self.tell(line)
                 if self.stopping.wait(min(back_off_seconds(failures), left)):
                     raise Stopped from error
+
+
+@dataclass
+class ReadOnlyFor:
+    """How long a store has taken no writes. A run waits for one as long as a start does, see `start_wait`."""
+
+    limit: float
+    since: float | None = None
+
+    def too_long(self, error: BaseException) -> str:
+        """Called at each failure: why there is to be no replay, or ""."""
+        if not isinstance(error, ReadOnlyStore):
+            self.since = None
+            return ""
+        now = time.monotonic()
+        self.since = now if self.since is None else self.since
+        return "" if now - self.since < self.limit else f"; it took no writes for {self.limit:g} s ({START_WAIT})"
 
 
 def until_stopped(work: Callable[[], T], stopping: Event, failed: Callable[[FailedException, int], None]) -> T:

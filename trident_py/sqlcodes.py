@@ -1,12 +1,13 @@
 """Classifies temporary errors of a database server: a batch or an event that meets one is retried.
 
 PostgreSQL's codes are SQLSTATEs, whose first two characters are a class; those of MySQL and MariaDB are numbers. All
-other errors are final: most codes reject a statement or a row permanently. A full disk, a read-only server and a
-statement's time limit are final too: they last until an operator acts, who should see them at once.
+other errors are final: most codes reject a statement or a row permanently. A full disk and a statement's time limit are
+final too: they last until an operator acts, who should see them at once. A read-only server may be either.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 
 _AWAY_BUT = {
@@ -55,6 +56,11 @@ def postgresql_is_away(sqlstate: str) -> bool:
     return sqlstate in _AWAY_TOO or (sqlstate[:2] in ("08", "53", "57") and sqlstate not in _AWAY_BUT)
 
 
+def postgresql_is_read_only(sqlstate: str) -> bool:
+    """Whether the server takes no writes, as a replica or by ``default_transaction_read_only``."""
+    return sqlstate == "25006"
+
+
 _LOCKS = {
     1020,  # MariaDB: the record has changed since it was read
     1205, 1206, 1213, 3572, 1402, 1613, 1614, 3058,  # waits, deadlocks, no room for locks
@@ -83,3 +89,10 @@ def lost_a_lock_on_mysql(code: int | None) -> bool:
 def mysql_is_away(code: int | None) -> bool:
     """Whether the connection or its server is gone, or lacks connections, threads or memory for now."""
     return code in _AWAY
+
+
+def mysql_is_read_only(error: BaseException | None) -> bool:
+    """Whether the server takes no writes, by ``read_only`` or ``innodb_read_only``. Other options refuse statements by
+    the same number; their names are in the text, in every language."""
+    code = mysql_code_of(error)
+    return code == 1836 or (code == 1290 and re.search("read[-_]only", str(error)) is not None)

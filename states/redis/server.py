@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from trident_py import secrets
-from trident_py.errors import DefinitionError, FailedException, StateError, missing
+from trident_py.errors import DefinitionError, FailedException, ReadOnlyStore, StateError, missing
 from trident_py.needs import address_of
 from trident_py.patience import again_for
 from trident_py.state import Needs
@@ -122,7 +122,8 @@ class Server:
             text = f"{self.shown}: could not {doing}: {type(error).__name__}: {cause}"
             lost = isinstance(error, errors.ConnectionError | errors.TimeoutError | OSError)
             if code in _PASSING or (lost and not isinstance(error, errors.AuthenticationError)):
-                raise FailedException(f"{text}. The server is gone, or cannot do this now") from error
+                kind = ReadOnlyStore if code == "READONLY" else FailedException
+                raise kind(f"{text}. The server is gone, or cannot do this now") from error
             raise StateError(f"{text}. {_ADVICE[code]}" if code in _ADVICE else text) from error
 
 

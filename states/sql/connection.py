@@ -52,6 +52,8 @@ class FormatConnection:
     stages: bool = True
     aria: bool | None = None
     wait: int = 0
+    names_rows: bool = False
+    """MySQL only: whether the rows of an INSERT may have a name."""
     saved: bool = False
     """PostgreSQL only: whether the transaction has a savepoint that is no longer needed."""
 

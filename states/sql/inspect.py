@@ -180,7 +180,7 @@ def _columns(look: _Look, store: Store, inspector: Any) -> Iterator[Finding]:
         problems = [*column_problems(store, place.table, shape, type_names)]
         problems += [] if problems else key_problems(store, place.table, shape)
         problems += [] if problems else _kinds(store, inspector, place, shape)
-        problems += _unfilled(described, shape)
+        problems += _unfilled(store, place, described, shape)
     yield from (Finding("error", f"table {place.table!r} {problem}") for problem in problems)
     if not problems:
         key = f", key ({', '.join(column.name for column in shape.keys)})" if shape.keys else ""
@@ -197,9 +197,10 @@ def _nameable(name: str) -> bool:
     return True
 
 
-def _unfilled(described: list[Any], shape: Shape) -> list[str]:
+def _unfilled(store: Store, place: TablePlace, described: list[Any], shape: Shape) -> list[str]:
     """Columns that require a value and get none from this state."""
-    filled = {column.name for column in shape.columns}
+    with store.reading() as connection:  # SQLAlchemy does not see that an invisible column of MariaDB is numbered
+        filled = {column.name for column in shape.columns} | store.dialect.numbered(connection, place.table)
     return [
         f"has the NOT NULL column {column['name']!r} without a default, which this state does not fill"
         for column in described

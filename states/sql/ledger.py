@@ -128,7 +128,9 @@ class SqlFence(Fence):
         StateError for another lineage; nothing is written then."""
         return self.admits(self.found(answer), txid)
 
-    def marks(self, txid: int | None, part: int, token: str, dialect: Dialect) -> list[Statement]:
+    def marks(
+        self, connection: Connection, txid: int | None, part: int, token: str, dialect: Dialect
+    ) -> list[Statement]:
         """What the transaction executes last, right before COMMIT: it writes the partition's mark for the batch.
 
         If two tasks run the same partition at once, the second waits here until the first one has ended.
@@ -136,7 +138,7 @@ class SqlFence(Fence):
         if txid is None:
             return []
         keys, others = ([column.name for column in columns] for columns in (_PART_KEY, _PART_REST))
-        text = insert_text("trident_part", [*_PART_KEY, *_PART_REST]) + dialect.instead(keys, others)
+        text = insert_text("trident_part", [*_PART_KEY, *_PART_REST]) + dialect.instead(connection, keys, others)
         return [(text, (*self.own, txid, part, self.attempt, 0, token))]
 
     def has(self, connection: Connection, txid: int, part: int, token: str) -> bool:

@@ -50,7 +50,9 @@ class Claim(SqlFence):
             self._refuse(txid)
         return bool(mark[0] == _OPEN)
 
-    def marks(self, txid: int | None, part: int, token: str, dialect: Dialect) -> list[Statement]:
+    def marks(
+        self, connection: Connection, txid: int | None, part: int, token: str, dialect: Dialect
+    ) -> list[Statement]:
         if self.tally[0] == 0:
             return []
         text = f"UPDATE trident_part SET token = ?, partitions = ? {_PART}"

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 
 from trident_py import secrets
-from trident_py.errors import DefinitionError, FailedException, StateError
+from trident_py.errors import DefinitionError, FailedException, ReadOnlyStore, StateError
 from trident_py.patience import again_for
 from trident_py.sessions import driver_of, pin_engine
 from trident_py.state import Needs
@@ -137,8 +137,8 @@ class Store:
 
     @contextlib.contextmanager
     def errors(self, doing: str) -> Iterator[None]:
-        """Translates the database driver's errors: a lock or a lost server raises FailedException, any other error
-        StateError."""
+        """Translates the database driver's errors: a lock or a lost server raises FailedException, a read-only one
+        ReadOnlyStore, any other error StateError."""
         try:
             yield
         except Exception as error:
@@ -153,6 +153,10 @@ class Store:
                 self.ready.clear()  # the database may have been replaced
                 why = "The server or the connection to it is gone, or the server cannot do this now"
                 raise ConnectionLost(f"{text}. {why}") from cause
+            if self.dialect.is_read_only(cause):
+                self.ready.clear()
+                self.close()  # the server that takes writes may be another one under the same name
+                raise ReadOnlyStore(f"{text}. The server is read-only now") from cause
             advice = self.dialect.advice(self.url, cause)
             raise StateError(f"{text}: {advice}" if advice else text) from error
 

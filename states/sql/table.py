@@ -153,6 +153,9 @@ def prepare_ledger(place: TablePlace) -> None:
 
 def create(store: Store, connection: Connection, table: sa.Table) -> None:
     """CREATE TABLE IF NOT EXISTS. (On MySQL this commits the open transaction.)"""
+    own_key = None if table.primary_key else store.dialect.own_key(connection)
+    if own_key is not None:
+        table.append_column(own_key)
     connection.execute(str(CreateTable(table, if_not_exists=True).compile(dialect=store.engine.dialect)))
 
 

@@ -137,7 +137,7 @@ class Transaction:
         try:
             with store.errors("commit"):
                 fence, own = self.fence, (self.txid, self.partition, self._token)
-                marks = [] if fence is None else fence.marks(*own, store.dialect)
+                marks = [] if fence is None else fence.marks(connection, *own, store.dialect)
                 connection.together([*marks, ("COMMIT", ())])
         except ConnectionLost:
             if not self._happened(store):

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import databases
 import pytest
 
 from states.sql.store import parsed, store_of
 
-MARIADB = pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+MYSQLS = pytest.mark.parametrize("database", databases.MYSQLS, indirect=True)
 POSTGRES = pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+
+
+def is_mariadb(url: str) -> bool:
+    """Whether the server is MariaDB, not MySQL: it has other engines, types and tables."""
+    return not url.startswith(("sqlite", "postgresql")) and "MariaDB" in run(url, "SELECT version()")[0][0]
+
+
+def exact_texts(url: str) -> str:
+    """What stands behind the type of a text column that folds nothing."""
+    with store_of(parsed(url)).reading() as connection:
+        options = store_of(parsed(url)).dialect.table_options(connection, True)
+    return f" CHARACTER SET utf8mb4 COLLATE {options['mysql_collate']}" if "mysql_collate" in options else ""
 
 
 def run(url: str, *texts: str) -> list[tuple]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import databases
 import pytest
 
 from states.kafka import CompactedTopicState
@@ -15,7 +16,7 @@ from .load import answers_beside_batches
 BATCHES = 12
 
 
-@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 def test_requests_see_every_complete_batch_of_a_state_in_a_database(database: str) -> None:
     factory = SqlMapState.opaque(database, "counts", "word string", "n bigint")
     with LocalCluster() as cluster:

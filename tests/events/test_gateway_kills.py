@@ -151,7 +151,7 @@ def test_while_kafka_is_away_sensors_are_told_to_come_again_and_nothing_is_lost(
     whole(gateway, answers, {200, 503})
 
 
-@pytest.mark.parametrize("kind", ["mariadb", "redis"])
+@pytest.mark.parametrize("kind", ["mysql", "redis"])
 def test_while_the_store_is_away_sensors_are_told_to_come_again_and_nothing_is_lost(
     gateways: Callable[..., Gateway], kafka: Any, own_server: Callable[..., Any], kind: str
 ) -> None:

@@ -185,7 +185,7 @@ def test_what_is_older_than_its_time_is_forgotten_and_nothing_else(another: Call
     assert another().get("young").status == NEW
 
 
-@pytest.mark.parametrize("kind", ["mariadb", "postgresql", "redis"])
+@pytest.mark.parametrize("kind", [*databases.SERVERS, "redis"])
 def test_a_store_that_is_killed_keeps_what_it_answered(own_server: Callable[..., Any], kind: str) -> None:
     server = own_server(kind)
     store = store_of(server.url, 3600)

@@ -167,7 +167,7 @@ class Round:
 @click.command()
 @click.option("--seed", default=1, show_default=True, help="The first round's seed; the next has the next number.")
 @click.option("--rounds", default=20, show_default=True, help="How many rounds on each store.")
-@click.option("--stores", default="sqlite,mariadb,postgresql", show_default=True, help="Which stores; also spark.")
+@click.option("--stores", default=",".join(databases.kinds()), show_default=True, help="Which stores; also spark.")
 def main(seed: int, rounds: int, stores: str) -> None:
     """Random schedules of faults; prints what was injected, replayed and checked, and what was lost or doubled."""
     bad = 0

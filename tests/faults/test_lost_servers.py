@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import databases
 import pytest
 import sqlalchemy as sa
 
@@ -24,7 +25,7 @@ from .stores import EXACT, differences, read
 
 pytestmark = pytest.mark.one_of_each
 SEED = 6
-SERVERS = ["mariadb", "postgresql"]
+SERVERS = databases.SERVERS
 CUTS = ("before", "during", "lost", "after")
 
 

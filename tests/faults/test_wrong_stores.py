@@ -6,7 +6,9 @@ written, and the next right start goes on exactly.
 
 from __future__ import annotations
 
+import re
 import shutil
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +16,8 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+
+from trident_py.patience import START_WAIT
 
 from .forks import Driver, Start, run
 from .readings import Fold, Readings
@@ -164,23 +168,44 @@ def locked_across(engine: sa.Engine, state: str, txid: int) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("kind", SERVERS)
-def test_a_server_that_becomes_read_only(own_server: Any, tmp_path: Path, kind: str) -> None:
+def test_a_server_that_is_read_only_for_a_moment(own_server: Any, tmp_path: Path, kind: str) -> None:
+    """A planned failover, at every step of a batch, of each state in turn: the batch is replayed until it may write."""
     server = own_server(kind)
     url = server.create_database()
-    theirs = limited(server, url) if kind == "mariadb" else url
-    for txid, state in enumerate(EXACT, 2):
-        driver = Driver(Start(theirs, tmp_path, txid, (ask("begin", state, txid),), SEED))
-        try:
-            assert driver.next() == "at"
-            read_only(server.url, kind, True)
-            driver.go_on()
-            driver.next()
-        finally:
-            driver.close()
-            read_only(server.url, kind, False)
-        assert "read" in error_of(driver)[1].lower()
-        assert run(Start(theirs, tmp_path, txid, (), SEED)).told[-1] == ("done", txid)
-    exact(url, len(EXACT) + 1)
+    theirs = url if kind == "postgresql" else limited(server, url)
+    steps = ["begin", "begun", "half", "written", "committed", "publish", "published"]
+    hurt = [(state, steps[i % len(steps)]) for i, state in enumerate(EXACT)]
+    faults = tuple(ask(step, state, txid, txid % 2) for txid, (state, step) in enumerate(hurt, 2))
+
+    def failing_over() -> None:
+        read_only(server.url, kind, True)
+        threading.Timer(0.3, read_only, (server.url, kind, False)).start()
+
+    last = len(hurt) + 2
+    driver = live_through(Start(theirs, tmp_path, last, faults, SEED), dict.fromkeys(range(2, last), failing_over))
+    told = [event[-1] for event in driver.of("replay")]
+    assert len(told) >= len(hurt) // 2 and all(re.search("(?i)read.only", text) for text in told), told
+    exact(url, last)
+
+
+def test_a_server_that_stays_read_only_ends_the_run(own_server: Any, tmp_path: Path) -> None:
+    server = own_server("mysql")
+    url = server.create_database()
+    theirs = limited(server, url)
+    start = Start(theirs, tmp_path, 3, (ask("begin", "opaque", 2),), SEED, conf=((START_WAIT, 0.3),))
+    driver = Driver(start)
+    try:
+        assert driver.next() == "at"
+        read_only(server.url, "mysql", True)
+        driver.go_on()
+        driver.next()
+    finally:
+        driver.close()
+        read_only(server.url, "mysql", False)
+    assert driver.of("replay")
+    assert re.search(rf"(?is)read.only.*took no writes for 0\.3 s \({START_WAIT}\)", error_of(driver)[1])
+    assert run(Start(theirs, tmp_path, 3, (), SEED)).told[-1] == ("done", 3)
+    exact(url, 3)
 
 
 @pytest.mark.parametrize("state", EXACT)
@@ -212,7 +237,7 @@ def limited(server: Any, url: str) -> str:
 
 
 def read_only(url: str, kind: str, on: bool) -> None:
-    if kind == "mariadb":
+    if kind != "postgresql":
         change(url, f"SET GLOBAL read_only = {int(on)}")
         return
     engine = sa.create_engine(url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT")

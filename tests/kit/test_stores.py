@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import databases
 import pytest
 from needed import needed
 
@@ -29,7 +30,7 @@ def faults(report: FaultReport) -> set[str]:
     return {verdict.case.fault for verdict in report.verdicts}
 
 
-@pytest.mark.parametrize("server", ["mariadb", "postgresql"])
+@pytest.mark.parametrize("server", databases.SERVERS)
 def test_connections_are_cut_and_a_commit_comes_late(server: str) -> None:
     report = tried("in_sql", server, stores=[server], faults=SERVERS)
     assert faults(report) == set(SERVERS)

@@ -58,18 +58,17 @@ def test_a_missing_database_fails_a_ci_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("database", ["mariadb"], indirect=True)
 def test_a_url_names_a_server_that_is_used_instead(database: str, tmp_path: Path) -> None:
-    """Also by the name of mysql, which runs only where a URL is given."""
     source = """
 import databases
-def test_it(database, mariadb):
+def test_it(database, mariadb, mysql):
     print(database)
-    assert isinstance(mariadb, databases.Given)
+    assert isinstance(mariadb, databases.Given) and isinstance(mysql, databases.Given)
 """
     done = pytest_in(
         tmp_path, source, TRIDENT_MARIADB_URL=database, TRIDENT_MYSQL_URL=database, PYTEST_ADDOPTS="-s -vv"
     )
     assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout
-    assert all(f"[{kind}]" in done.stdout for kind in ("sqlite", "mariadb", "postgresql", "mysql"))
+    assert all(f"[{kind}]" in done.stdout for kind in databases.kinds())
     port = make_url(database).port
     assert sum(f"@127.0.0.1:{port}/trident_" in line for line in done.stdout.splitlines()) == 2
 

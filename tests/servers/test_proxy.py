@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+import databases
 import pytest
 from sqlalchemy import NullPool, create_engine, make_url
 from sqlalchemy.exc import DBAPIError
@@ -17,7 +18,7 @@ from states.sql.store import ConnectionLost, parsed, store_of
 from trident_py.errors import DefinitionError
 from trident_py.testing.servers.proxy import CuttingProxy, commit_of
 
-on_servers = pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+on_servers = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 
 
 @contextmanager

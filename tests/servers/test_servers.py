@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import databases
 import psutil
 import pytest
 from sqlalchemy import NullPool, create_engine
@@ -31,8 +32,8 @@ server = {name}().start()
 print(server.pid, server.folder, flush=True)
 {end}
 """
-both = pytest.mark.parametrize("kind", ["mariadb", "postgresql"])
-NAMES = {"mariadb": "MariaDb", "postgresql": "PostgreSql"}
+each = pytest.mark.parametrize("kind", databases.SERVERS)
+NAMES = {"mariadb": "MariaDb", "mysql": "MySql", "postgresql": "PostgreSql"}
 
 
 def rows(url: str, query: str = "SELECT a FROM t ORDER BY a") -> list[Any]:
@@ -46,7 +47,7 @@ def write(url: str, *statements: str) -> None:
             connection.exec_driver_sql(statement)
 
 
-@both
+@each
 def test_what_was_committed_survives_kill_and_what_was_not_is_gone(own_server: Any, kind: str) -> None:
     server = own_server(kind)
     port, pid, url = server.port, server.pid, server.create_database()
@@ -66,7 +67,7 @@ def test_what_was_committed_survives_kill_and_what_was_not_is_gone(own_server: A
     assert rows(url) == [1]
 
 
-@both
+@each
 def test_a_kill_ends_a_server_with_many_clients_at_once(own_server: Any, kind: str) -> None:
     server = own_server(kind)
     clients = [create_engine(server.url, poolclass=NullPool).connect() for _ in range(8)]
@@ -79,25 +80,25 @@ def test_a_kill_ends_a_server_with_many_clients_at_once(own_server: Any, kind: s
     assert rows(server.start().url, "SELECT 1") == [1]
 
 
-@both
+@each
 def test_a_restart_in_order_keeps_data_and_port_and_takes_new_settings(own_server: Any, kind: str) -> None:
     server = own_server(kind, max_connections=33)
-    assert rows(server.url, "SELECT @@max_connections" if kind == "mariadb" else "SHOW max_connections") in (
+    assert rows(server.url, "SHOW max_connections" if kind == "postgresql" else "SELECT @@max_connections") in (
         [33],
         ["33"],
     )
     write(server.url, "CREATE TABLE t (a INT PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     port = server.port
-    server.restart(**({"innodb_read_only": 1} if kind == "mariadb" else {"default_transaction_read_only": "on"}))
+    server.restart(**({"default_transaction_read_only": "on"} if kind == "postgresql" else {"innodb_read_only": 1}))
     assert server.port == port and rows(server.url) == [1]
     with pytest.raises(DBAPIError, match=r"(?i)read.only"):
         write(server.url, "INSERT INTO t VALUES (2)")
 
 
-@both
-def test_the_mariadb_flushes_every_commit_and_takes_files_from_clients(own_server: Any, kind: str) -> None:
+@each
+def test_a_server_flushes_every_commit_and_takes_files_from_clients(own_server: Any, kind: str) -> None:
     server = own_server(kind)
-    if kind == "mariadb":
+    if kind != "postgresql":
         names = ("@@innodb_flush_log_at_trx_commit", "@@local_infile", "@@character_set_server")
         assert [rows(server.url, f"SELECT {name}") for name in names] == [[1], [1], ["utf8mb4"]]
     else:
@@ -105,7 +106,7 @@ def test_the_mariadb_flushes_every_commit_and_takes_files_from_clients(own_serve
         assert [rows(server.url, f"SHOW {name}") for name in names] == [["on"], ["UTF8"]]
 
 
-@both
+@each
 def test_several_servers_run_side_by_side_and_leave_nothing(kind: str, own_server: Any) -> None:
     one, two = own_server(kind), own_server(kind)
     assert one.port != two.port and one.folder != two.folder
@@ -132,7 +133,10 @@ def test_a_closed_server_starts_anew_and_empty(own_server: Any) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "how"),
-    [("mariadb", "killed"), ("postgresql", "killed"), ("mariadb", "ended without close"), ("mariadb", "interrupted")],
+    [
+        ("mariadb", "killed"), ("mysql", "killed"), ("postgresql", "killed"), ("mariadb", "ended without close"),
+        ("mariadb", "interrupted"),
+    ],
 )
 def test_server_and_folder_go_with_the_process_that_made_them(own_server: Any, kind: str, how: str) -> None:
     own_server(kind).close()  # says when it is missing
@@ -163,7 +167,7 @@ def test_a_server_started_in_a_thread_outlives_the_thread(own_server: Any) -> No
     assert server.running and rows(server.url, "SELECT 1") == [1]
 
 
-@both
+@each
 def test_a_killed_keeper_takes_the_server_along_and_is_reported(own_server: Any, kind: str) -> None:
     server = own_server(kind)
     pid, folder = server.pid, server.folder
@@ -176,7 +180,7 @@ def test_a_killed_keeper_takes_the_server_along_and_is_reported(own_server: Any,
     assert rows(server.start().url, "SELECT 1") == [1]
 
 
-@both
+@each
 def test_a_setting_that_the_server_refuses_is_shown_with_its_log(own_server: Any, kind: str) -> None:
     with tempfile.TemporaryDirectory() as base:
         Path(base).chmod(0o755)
@@ -200,7 +204,7 @@ def test_a_missing_program_names_the_package(kind: str, monkeypatch: pytest.Monk
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 def test_a_database_is_dropped_under_open_transactions(database: str) -> None:
     write(database, "CREATE TABLE t (a INT)")
     with create_engine(database, poolclass=NullPool).connect() as connection:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
+import databases
 import pytest
 from contracts.crashing import Driver, in_attempt
 from contracts.state import PlainContract, RowContract, StateContract
@@ -163,7 +164,7 @@ def losing(when: Callable[[str], bool], after: bool) -> Iterator[list[str]]:
         yield lost
 
 
-@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize(
     "statement", ["SELECT generation", 'INSERT INTO "rows"', "UPDATE trident_fence", "DELETE", "COMMIT"]

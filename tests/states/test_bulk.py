@@ -7,6 +7,7 @@ import decimal
 from types import SimpleNamespace
 from typing import Any
 
+import databases
 import pyarrow as pa
 import pytest
 
@@ -71,7 +72,7 @@ def stored(url: str, put: Any) -> list[tuple]:
     return [tuple(d(v) if d and v is not None else v for d, v in zip(decoders, row, strict=True)) for row in rows]
 
 
-@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 @pytest.mark.parametrize("as_arrow", [True, False])
 def test_a_load_gives_back_every_value_of_every_type(database: str, as_arrow: bool) -> None:
     def put(store: Any, connection: Any, columns: list[Column]) -> None:
@@ -88,7 +89,7 @@ def test_a_load_gives_back_every_value_of_every_type(database: str, as_arrow: bo
     assert [list(map(type, row)) for row in found] == [list(map(type, row)) for row in wanted()]
 
 
-@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("database", databases.MYSQLS, indirect=True)
 def test_an_insert_of_many_rows_gives_back_every_value_of_every_type(database: str) -> None:
     def put(store: Any, connection: Any, columns: list[Column]) -> None:
         given = [list(range(len(TEXTS))), *values(True)]
@@ -101,7 +102,7 @@ def test_an_insert_of_many_rows_gives_back_every_value_of_every_type(database: s
     assert stored(database, put) == wanted()
 
 
-@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("database", databases.MYSQLS, indirect=True)
 def test_a_load_counts_what_it_left_out_and_what_it_bent(database: str) -> None:
     store = store_of(parsed(database))
     columns = [Column("k", "varchar(3)", True), Column("v", "tinyint")]

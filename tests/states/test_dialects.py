@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
-import databases
 import pytest
 from contracts.dialect import DialectContract
 
@@ -17,13 +14,22 @@ class TestSqlite(DialectContract):
     folded = ("CREATE TABLE folded (k TEXT COLLATE NOCASE PRIMARY KEY, v BIGINT)",)
 
 
-@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
-class TestMariaDb(DialectContract):
+class MySqls(DialectContract):
     folded = (
         "CREATE TABLE folded (k VARCHAR(20) PRIMARY KEY, v BIGINT) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
     )
     number = "SELECT connection_id()"
     cut = "KILL {}"
+
+
+@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+class TestMariaDb(MySqls):
+    """Aria for temporary tables, its own collation."""
+
+
+@pytest.mark.parametrize("database", ["mysql"], indirect=True)
+class TestMySql(MySqls):
+    """No Aria, invisible columns, rows with an alias in an upsert."""
 
 
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
@@ -42,10 +48,3 @@ class TestPostgreSql(DialectContract):
         with pytest.raises(Exception) as caught, store.writing() as connection:
             connection.execute("CREATE TABLE IF NOT EXISTS made (a int)")
         assert caught.value.sqlstate == "42710" and store.dialect.is_duplicate(caught.value)  # type: ignore[attr-defined]
-
-
-if os.environ.get(databases.variable("mysql")):
-
-    @pytest.mark.parametrize("database", ["mysql"], indirect=True)
-    class TestMySql(TestMariaDb):
-        """MySQL itself, where a URL names one."""

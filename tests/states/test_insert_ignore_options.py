@@ -8,8 +8,10 @@ import json
 import logging
 from typing import Any
 
+import databases
 import pyarrow as pa
 import pytest
+from contracts.asking import exact_texts
 
 from states.sql import InsertIgnoreState, RowUpdater
 from states.sql.rows.staging import Stage
@@ -52,8 +54,8 @@ def checked_table(url: str) -> None:
     """A table that refuses 13, and values without a parent."""
     run(url, 'CREATE TABLE "parent" (v BIGINT PRIMARY KEY)' + (" " if "mysql" not in url else " ENGINE=InnoDB"))
     run(url, 'INSERT INTO "parent" (v) VALUES (1), (2), (13)')
-    kind = "VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin" if "mysql" in url else "VARCHAR(20)"
-    run(url, f'CREATE TABLE "t" (k {kind} NOT NULL PRIMARY KEY, v BIGINT NOT NULL CHECK (v <> 13), t VARCHAR(5),'
+    key = f"k VARCHAR(20){exact_texts(url)} NOT NULL PRIMARY KEY"
+    run(url, f'CREATE TABLE "t" ({key}, v BIGINT NOT NULL CHECK (v <> 13), t VARCHAR(5),'
              ' FOREIGN KEY (v) REFERENCES "parent" (v))')  # fmt: skip
     if url.startswith("sqlite"):
         run(url, "CREATE TRIGGER p BEFORE INSERT ON t WHEN NEW.v NOT IN (SELECT v FROM parent) "
@@ -203,22 +205,21 @@ def test_keys_of_several_columns_and_kinds(database: str) -> None:
 
 
 def test_texts_are_compared_sign_by_sign_whatever_the_column_folds(database: str) -> None:
-    kind, folds = "VARCHAR(9)", "VARCHAR(9)"
+    folds = "VARCHAR(9)"
     if "mysql" in database:
-        kind += " CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
         folds += " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
     elif database.startswith("sqlite"):
         folds += " COLLATE NOCASE"
     else:
         run(database, "CREATE COLLATION folds (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
         folds += " COLLATE folds"
-    run(database, f'CREATE TABLE "t" (k {kind} NOT NULL PRIMARY KEY, v BIGINT, t {folds})')
+    run(database, f'CREATE TABLE "t" (k VARCHAR(9){exact_texts(database)} NOT NULL PRIMARY KEY, v BIGINT, t {folds})')
     factory = state(database, onConflict="report")
     write(factory, 1, *ROWS)
     assert write(factory, 2, ("a", 1, "ONE"), ("b", 2, "two"))["conflicts"] == 1
 
 
-@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 def test_a_key_that_arrives_between_two_statements_is_a_duplicate_and_compared(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,7 +242,7 @@ def test_a_key_that_arrives_between_two_statements_is_a_duplicate_and_compared(
     assert factory.stored()[("b",)] == (0, "other")
 
 
-@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("database", databases.MYSQLS, indirect=True)
 def test_a_key_that_arrives_between_two_statements_is_no_objection_of_a_checked_table(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import databases
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -207,7 +208,7 @@ def test_a_batch_and_a_sequence_refuse_times_of_another_kind(database: str) -> N
             stored(factory, RowUpdater(), other, given_conf, 1)
 
 
-@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 def test_what_a_batch_decides_goes_with_its_rows(database: str) -> None:
     """A batch that is not written says nothing of the table's times; one that is says it to every process."""
     factory = InsertIgnoreState(database, "t", "at", ["at timestamp", "n tinyint"])
@@ -219,7 +220,7 @@ def test_what_a_batch_decides_goes_with_its_rows(database: str) -> None:
         stored(factory, RowUpdater(), rows(["at", "n"], [(NOON, 1)]))
 
 
-@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 def test_of_two_partitions_that_decide_at_once_one_does(database: str) -> None:
     """The second waits for the first, and finds what that one has decided."""
     factory = InsertIgnoreState(database, "t", "at", ["at timestamp", "n bigint"])

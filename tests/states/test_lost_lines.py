@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import databases
 import pymysql
 import pytest
-from contracts.asking import MARIADB, POSTGRES, run
+from contracts.asking import MYSQLS, POSTGRES, run
 from sqlalchemy import make_url
 
 from states.columns.values import Column
@@ -43,7 +44,7 @@ def write(factory: InsertIgnoreState, *rows: tuple, txid: int = 1) -> dict:
     return persist(factory.makeState({}, None, 0, 1), txid, RowUpdater(), tuples, SILENT)
 
 
-@MARIADB
+@MYSQLS
 def test_a_connection_killed_while_rows_are_sent_is_worth_a_replay(database: str) -> None:
     run(database, "CREATE TABLE t (a bigint PRIMARY KEY)")
     store = store_of(parsed(database))
@@ -54,7 +55,7 @@ def test_a_connection_killed_while_rows_are_sent_is_worth_a_replay(database: str
     assert run(database, "SELECT * FROM t") == []
 
 
-@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 def test_after_a_lost_connection_tables_that_were_checked_before_are_checked_anew(database: str) -> None:
     store = store_of(parsed(database))
     maria = store.dialect is MYSQL
@@ -66,8 +67,9 @@ def test_after_a_lost_connection_tables_that_were_checked_before_are_checked_ane
     assert not store.ready
 
 
-def test_a_server_killed_while_rows_are_sent_is_worth_a_replay(own_server: Any) -> None:
-    server = own_server("mariadb")
+@pytest.mark.parametrize("kind", databases.MYSQLS)
+def test_a_server_killed_while_rows_are_sent_is_worth_a_replay(own_server: Any, kind: str) -> None:
+    server = own_server(kind)
     url = server.create_database()
     run(url, "CREATE TABLE t (a bigint PRIMARY KEY)")
     store = store_of(parsed(url))
@@ -77,7 +79,7 @@ def test_a_server_killed_while_rows_are_sent_is_worth_a_replay(own_server: Any) 
     assert run(url, "SELECT * FROM t") == []
 
 
-@MARIADB
+@MYSQLS
 def test_rows_that_fail_while_they_are_sent_do_not_end_the_file(database: str) -> None:
     def failing() -> Iterator[bytes]:
         yield b"1\n"
@@ -95,8 +97,9 @@ def test_rows_that_fail_while_they_are_sent_do_not_end_the_file(database: str) -
     assert run(database, "SELECT * FROM t") == []
 
 
-def test_a_full_server_is_worth_a_replay(own_server: Any) -> None:
-    server = own_server("mariadb", max_connections=10)
+@pytest.mark.parametrize("kind", databases.MYSQLS)
+def test_a_full_server_is_worth_a_replay(own_server: Any, kind: str) -> None:
+    server = own_server(kind, max_connections=10)
     store = store_of(parsed(server.url))
     held: list[Any] = []
     with pytest.raises(FailedException, match="1040"):
@@ -136,7 +139,7 @@ def test_a_transaction_that_the_server_found_idle_is_worth_a_replay(database: st
     assert not POSTGRESQL.is_lost(type("Error", (Exception,), {"sqlstate": "25P02"})())
 
 
-@MARIADB
+@MYSQLS
 def test_a_table_locked_by_others_fails_the_batch_after_the_time_for_locks(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,7 +216,7 @@ def test_a_postgresql_that_is_down_or_killed_is_worth_a_replay(own_server: Any) 
         store.take()
 
 
-@MARIADB
+@MYSQLS
 def test_a_server_gets_no_file_while_the_connection_is_made(database: str, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("42\n")
@@ -224,7 +227,7 @@ def test_a_server_gets_no_file_while_the_connection_is_made(database: str, tmp_p
     assert run(database, "SELECT * FROM t") == []
 
 
-@MARIADB
+@MYSQLS
 def test_settings_of_the_url_are_taken_and_rows_still_loaded(database: str) -> None:
     asking = make_url(database).update_query_dict({"init_command": "SET SESSION wait_timeout = 77"})
     store = store_of(asking)

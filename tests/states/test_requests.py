@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import databases
 import pytest
-from contracts.asking import MARIADB, POSTGRES, run
+from contracts.asking import MYSQLS, POSTGRES, run
 from contracts.crashing import Driver
 from contracts.dialect import ALIKE, EDGES
 from semantics.support import Batches
@@ -34,7 +35,7 @@ from trident_py.state.updates import Combines
 from trident_py.testing.servers.proxy import CuttingProxy
 from trident_py.tuples import TridentTuple
 
-SERVERS = pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+SERVERS = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 FEW, MANY = 4, 14
 ODD = r"""it's 100% "odd" \' ?; DROP TABLE trident_fence; -- %s é"""
 
@@ -82,7 +83,7 @@ def noting(texts: list[str], method: Any) -> Any:
     return noted
 
 
-@MARIADB
+@MYSQLS
 def test_a_server_that_takes_one_statement_at_a_time_gets_them_so(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
+import databases
 import pytest
 import sqlalchemy as sa
 from contracts.state import KeyedContract
@@ -400,7 +401,7 @@ def poll(state: SequenceState, done: threading.Event, onGap: str) -> int:
     return looks
 
 
-@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 def test_a_deadlock_is_one_more_try_and_loses_nothing(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     state = SequenceState(database, "t", "who", "n", COLUMNS)
     write(state, 1, ("a", 1, "x"), ("b", 1, "x"))

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import databases
 import pyarrow as pa
 import pytest
 
@@ -276,7 +277,7 @@ def reads_of(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)  # SQLite's statement returns them
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)  # SQLite's statement returns them
 @pytest.mark.parametrize("size", [100, 6000])
 def test_new_values_are_read_once_or_not_at_all(database: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     factory = SqlMapState.opaque(database, "t", "k bigint", "n bigint")
@@ -342,7 +343,7 @@ def test_sql_without_its_two_places_is_refused(database: str) -> None:
     state.rollback(1)
 
 
-@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+@pytest.mark.parametrize("database", databases.MYSQLS, indirect=True)
 @pytest.mark.parametrize("why", ["files", "tables"])
 def test_a_server_that_takes_no_files_or_no_temporary_tables_gets_rows(
     database: str, why: str, monkeypatch: pytest.MonkeyPatch

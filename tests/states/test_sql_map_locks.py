@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import databases
 import pytest
 from test_sql_combining import InPython
 
@@ -19,7 +20,7 @@ from trident_py.operations.base import CombinerAggregator
 from trident_py.operations.builtin import Sum
 from trident_py.state import CombinerValueUpdater, OpaqueValue
 
-pytestmark = pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+pytestmark = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 ROWS = 600
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
-import pymysql
 import pytest
-from contracts.asking import MARIADB, POSTGRES, run
+from contracts.asking import MYSQLS, POSTGRES, is_mariadb, run
+from contracts.crashing import Driver
 from sqlalchemy import make_url
 
 from states.columns.values import Column
-from states.sql import BatchState, InsertIgnoreState, RowUpdater, SqlMapState
-from states.sql.connection import FormatConnection
+from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SqlMapState
+from states.sql.inspect import check
 from states.sql.store import close_stores, parsed, store_of
+from states.sql.table import TablePlace
 from trident_py.errors import StateError
 from trident_py.state import SILENT, persist
-from trident_py.tuples import TridentTuple
+from trident_py.tuples import Fields, TridentTuple
 
 
 def write(factory: InsertIgnoreState, *rows: tuple, txid: int = 1) -> dict:
@@ -25,7 +26,8 @@ def write(factory: InsertIgnoreState, *rows: tuple, txid: int = 1) -> dict:
 
 def test_a_dialect_names_an_engine_without_transactions(database: str) -> None:
     store = store_of(parsed(database))
-    engines = ["InnoDB", "MyISAM", "Aria"] if store.dialect.name == "mysql" else [None]
+    engines = ["InnoDB", "MyISAM"] if store.dialect.name == "mysql" else [None]
+    engines += ["Aria"] if is_mariadb(database) else []
     for number, engine in enumerate(engines):
         run(database, f"CREATE TABLE t{number} (a bigint PRIMARY KEY){f' ENGINE={engine}' if engine else ''}")
         with store.reading() as connection:
@@ -48,7 +50,7 @@ INDEXES = {  # what stands beside the key (id, part): whether an upsert by that 
 }
 
 
-@MARIADB
+@MYSQLS
 @pytest.mark.parametrize("index", INDEXES)
 def test_a_further_unique_index_is_one_that_another_key_can_meet(database: str, index: str) -> None:
     run(database, f"CREATE TABLE u (id bigint, part varchar(9), email varchar(20), PRIMARY KEY (id, part), {index})")
@@ -61,7 +63,7 @@ def test_a_further_unique_index_is_one_that_another_key_can_meet(database: str, 
 UNIQUE = "CREATE TABLE u (id bigint PRIMARY KEY, email bigint, CONSTRAINT one_email UNIQUE (email))"
 
 
-@MARIADB
+@MYSQLS
 def test_states_that_replace_rows_refuse_a_further_unique_index(database: str) -> None:
     run(database, UNIQUE)
     batch = BatchState(database, "u", ["id bigint", "email bigint"], "id")
@@ -113,22 +115,49 @@ def test_tables_of_a_user_with_the_names_of_temporary_ones_stay(database: str, p
     assert run(database, "SELECT count(*), min(count) FROM m") == [(12_000, 12_000)]
 
 
-@MARIADB
-def test_a_server_that_wants_primary_keys_is_written_to_without_temporary_tables(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain = FormatConnection.execute
+REQUIRED, GENERATED = "SESSION sql_require_primary_key = ON", "SESSION sql_generate_invisible_primary_key = ON"
+FORCED = "GLOBAL innodb_force_primary_key = "
 
-    def strict(self: Any, text: str, parameters: Any = ()) -> Any:
-        if text.startswith("CREATE TEMPORARY TABLE") and "PRIMARY KEY" not in text:
-            raise pymysql.OperationalError(3750, "Unable to create or change a table without a primary key")
-        return plain(self, text, parameters)
 
-    monkeypatch.setattr(FormatConnection, "execute", strict)
-    state = SqlMapState.nonTransactional(database, "m", "k bigint").makeState({}, None, 0, 1)
+@pytest.fixture
+def unforced(database: str) -> Iterator[None]:
+    yield
+    if is_mariadb(database):
+        run(database, f"SET {FORCED}OFF")
+
+
+@pytest.mark.parametrize(
+    ("database", "settings"),
+    [("mysql", REQUIRED), ("mysql", GENERATED), ("mysql", f"{REQUIRED}, {GENERATED}"), ("mariadb", f"{FORCED}ON")],
+    indirect=["database"],
+)
+def test_a_server_that_wants_primary_keys_gets_them(database: str, settings: str, unforced: None) -> None:
+    asking = make_url(database).update_query_dict({"init_command": f"SET {settings}"})
+    url = asking.render_as_string(hide_password=False)
+    columns = ["k bigint", "v bigint"]
+    rows = [TridentTuple.of(["k", "v"], (n % 7, n)) for n in range(50)]
+    for factory in (AppendState(url, "a", columns), BatchState(url, "b", columns), BatchState(url, "bk", columns, "k"),
+                    InsertIgnoreState(url, "ii", "k", columns, onConflict="report")):  # fmt: skip
+        driver = Driver(factory, RowUpdater(), **{"trident.state.name": factory.table})
+        for txid, batch in ((1, rows), (2, rows[:5]), (2, rows[:5])):
+            driver.batch(batch, txid)
+            close_stores()  # the next one finds the table
+        assert run(url, f"SELECT count(*) FROM {factory.table}") == [(55 if factory.table in ("a", "b") else 7,)]
+        assert set(factory.stored())
+        assert run(database, f"SELECT * FROM {factory.table} WHERE k = 6 ORDER BY v LIMIT 1") == (
+            [(6, 48)] if factory.table == "bk" else [(6, 6)]
+        )
+    state = SqlMapState.nonTransactional(url, "m", "k bigint").makeState({}, None, 0, 1)
     state.beginCommit(None)
     state.multiPut([[k] for k in range(12_000)], [1] * 12_000)
     state.commit(None)
     assert run(database, "SELECT count(*), sum(count) FROM m") == [(12_000, 12_000)]
-    write(InsertIgnoreState(database, "ii", "k", ["k bigint", "v bigint"], onConflict="fail"), (1, 1))
-    assert run(database, "SELECT * FROM ii") == [(1, 1)]
+    without = (
+        "SELECT table_name FROM information_schema.tables AS t WHERE table_schema = database() AND NOT EXISTS (SELECT 1"
+        " FROM information_schema.table_constraints AS c WHERE (c.table_schema, c.table_name, c.constraint_type)"
+        " = (t.table_schema, t.table_name, 'PRIMARY KEY'))"
+    )
+    assert run(database, without) == []
+    for table in ("a", "b"):
+        found = check(TablePlace(url, table), Fields(), Fields(columns))
+        assert [each.text for each in found if each.level == "error"] == []

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
+import databases
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -111,7 +112,7 @@ def test_the_password_is_in_no_text_of_the_store() -> None:
     assert "secret" not in repr(factory) + repr(factory.windowState(SlidingCountWindow.of(2, 1), "w"))
 
 
-@pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 def test_of_two_copies_of_a_task_the_second_waits_and_replaces_what_the_first_has_written(database: str) -> None:
     """Spark starts a copy of a slow task; with a function that is not deterministic it may bring other tuples."""
     factory = SqlWindowsStoreFactory(database, "copies").windowState(SlidingCountWindow.of(100, 100), "copies")

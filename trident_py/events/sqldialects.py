@@ -15,15 +15,16 @@ from ..sqlcodes import (
     lost_a_lock_on_sqlite,
     mysql_code_of,
     mysql_is_away,
+    mysql_is_read_only,
     postgresql_has_it,
     postgresql_is_away,
+    postgresql_is_read_only,
     sqlite_code_of,
     sqlstate_of,
 )
 
 PATIENCE = 5.0
 _TOOK_LONG = "57014"  # our own statement_timeout has expired
-_READ_ONLY = 1290
 
 
 class SqlDialect:
@@ -91,7 +92,7 @@ class SqlDialect:
         code = sqlstate_of(error.orig)
         if error.connection_invalidated or code in ("", _TOOK_LONG):
             return True
-        return lost_a_lock_on_postgresql(code) or postgresql_is_away(code)
+        return lost_a_lock_on_postgresql(code) or postgresql_is_away(code) or postgresql_is_read_only(code)
 
 
 class MySqlDialect(SqlDialect):
@@ -119,7 +120,7 @@ class MySqlDialect(SqlDialect):
         if not isinstance(error, DBAPIError) or error.connection_invalidated:
             return True
         code = mysql_code_of(error.orig)
-        return lost_a_lock_on_mysql(code) or mysql_is_away(code) or code == _READ_ONLY
+        return lost_a_lock_on_mysql(code) or mysql_is_away(code) or mysql_is_read_only(error.orig)
 
 
 class SqliteDialect(SqlDialect):

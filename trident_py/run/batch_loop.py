@@ -13,7 +13,7 @@ from functools import partial
 
 from ..context import RunContext
 from ..errors import ReportedFailedException, StateError, TopologyError
-from ..patience import Patience, Stopped, back_off_seconds, start_wait, until_stopped
+from ..patience import Patience, ReadOnlyFor, Stopped, back_off_seconds, start_wait, until_stopped
 from ..phases import REPORTED, Seen, phase, taken
 from ..plan import describe
 from ..processors import ChangedBatch, Excluded
@@ -66,6 +66,7 @@ class _Batch:
     execute: Execute
     previous: dict | None
     carried: bool
+    read_only: ReadOnlyFor
     attempt: int = 0
     failures: int = 0
     dry_seconds: float = 0.0
@@ -139,7 +140,7 @@ class BatchLoop:
         self.metadata = self.coordination.remembered(txid)[1] or {}
         if self._finish_decided(txid, previous, carried):
             return self.metadata
-        work = _Batch(txid, execute, previous, carried)
+        work = _Batch(txid, execute, previous, carried, ReadOnlyFor(start_wait(self.program.conf)))
         self.poison.begin(txid)
         while not self.running.stopping.is_set():
             if self._checked(work) and self._attempt(work):
@@ -396,11 +397,12 @@ class BatchLoop:
         """Returns if the batch may be replayed; else raises TopologyError."""
         if isinstance(failure.error, ReportedFailedException):
             self._event("reported", batch, str(failure.error))
-        if failure.replay and (self.limit is None or work.failures + 1 < self.limit):
+        why = work.read_only.too_long(failure.error)
+        if failure.replay and not why and not self._is_last(work):
             self._replayed(work, batch, failure)
             return
         tries = f" after {work.failures + 1} attempts ({MAX_ATTEMPTS})" if failure.replay else ""
-        raise topology_error(failure, batch.txid, tries) from failure.error
+        raise topology_error(failure, batch.txid, why or tries) from failure.error
 
     def _replayed(self, work: _Batch, batch: BatchInfo, failure: Failure) -> None:
         """The batch runs again."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..context import RunContext
 from ..errors import FailedException, StateError, TopologyError, ZombieError
-from ..patience import until_stopped
+from ..patience import ReadOnlyFor, start_wait, until_stopped
 from ..phases import phase
 from ..state.participants import BatchParticipant
 from ..steps import steps_of_driver
@@ -70,9 +70,12 @@ class Publisher:
     def insist(self, batch: BatchInfo, receipts: Receipts) -> None:
         """Publishes, with retries until it succeeds. Raises StateError if the decision is withdrawn."""
 
+        read_only = ReadOnlyFor(start_wait(self.program.conf))
+
         def failed(error: FailedException, failures: int) -> None:
-            if failures == self.limit:
-                raise _stuck(batch, error) from error
+            why = read_only.too_long(error)
+            if why or failures == self.limit:
+                raise _stuck(batch, error, why) from error
             reason = f"publishing is retried: {error}"
             self.running.event(self.program.component, "reported", batch.txid, batch.attempt, reason)
 
@@ -112,5 +115,5 @@ class Publisher:
         return True
 
 
-def _stuck(batch: BatchInfo, error: BaseException) -> TopologyError:
-    return topology_error(failure_of("commit", 0, error), batch.txid)
+def _stuck(batch: BatchInfo, error: BaseException, why: str = "") -> TopologyError:
+    return topology_error(failure_of("commit", 0, error), batch.txid, why)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
+import sqlalchemy as sa
 from sqlalchemy.engine import URL, Engine
 
 from trident_py.state import Needs
@@ -102,6 +103,10 @@ class Dialect(Protocol):
         """Whether the connection or its server is gone: the last statement may or may not have taken effect."""
         ...
 
+    def is_read_only(self, error: BaseException) -> bool:
+        """Whether the server takes no writes for now. The transaction has not been committed."""
+        ...
+
     def advice(self, url: URL, error: BaseException) -> str:
         """What to fix, if the error itself does not tell; else ""."""
         ...
@@ -149,6 +154,10 @@ class Dialect(Protocol):
         """SQLAlchemy's options for a new table."""
         ...
 
+    def own_key(self, connection: Connection) -> sa.Column | None:
+        """The key of a table that has none of its own, if the server takes no table without one."""
+        ...
+
     def inexact(self, connection: Connection, table: str, names: Sequence[str]) -> dict[str, str]:
         """Text columns that treat different texts as equal ('ok' and 'OK '): name to collation and remedy."""
         ...
@@ -192,10 +201,11 @@ class Dialect(Protocol):
         """Inserts the rows as they are; a refused row is an error."""
         ...
 
-    def instead(self, keys: Sequence[str], others: Sequence[str]) -> str:
+    def instead(self, connection: Connection, keys: Sequence[str], others: Sequence[str], of: str = "") -> str:
         """The end of an INSERT whose rows replace the ``others`` columns of existing rows; without any, none changes.
 
-        Waits for a row that another transaction is inserting at this moment.
+        Waits for a row that another transaction is inserting at this moment. ``of``: the name in the SELECT of what the
+        rows come from; "" if they are VALUES.
         """
         ...
 
@@ -289,6 +299,9 @@ def insert_text(table: str, columns: Sequence[Column]) -> str:
 class OnConflict:
     """The methods of a dialect that has INSERT ... ON CONFLICT."""
 
+    def own_key(self, connection: Any) -> sa.Column | None:
+        return None
+
     def longest(self, connection: Any, columns: Sequence[Column] | None = None) -> int | None:
         return None
 
@@ -306,6 +319,5 @@ class OnConflict:
     def unless_there(self, keys: Sequence[Column]) -> str:
         return f" ON CONFLICT ({names(keys)}) DO NOTHING"
 
-    def instead(self, keys: Sequence[str], others: Sequence[str]) -> str:
-        """The end of INSERT ... SELECT: an existing row takes the new values."""
+    def instead(self, connection: Any, keys: Sequence[str], others: Sequence[str], of: str = "") -> str:
         return replacing_text(keys, others)

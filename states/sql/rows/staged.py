@@ -95,7 +95,7 @@ class Staged:
                 f"table {self.name!r}: batch {txid} has {sum(counts.values())} staged rows, but its tasks staged "
                 f"{sum(stages.values())}: the table was changed. Nothing of the batch is shown. Restore the table"
             )
-        shown = connection.execute(self._insert(which, columns, keys), parameters).rowcount
+        shown = connection.execute(self._insert(connection, which, columns, keys), parameters).rowcount
         if not keys and shown != sum(stages.values()):
             raise StateError(
                 f"table {self.table!r} took only {shown} of {sum(stages.values())} rows of batch {txid}: a trigger or "
@@ -106,7 +106,7 @@ class Staged:
         """Deletes staged rows of this state. ``which``: an SQL condition that begins with a column name."""
         connection.execute(f'DELETE FROM "{self.name}" {_MINE} AND trident_{which}', (*fence.own, *values))
 
-    def _insert(self, which: str, columns: Sequence[str], keys: Sequence[str]) -> str:
+    def _insert(self, connection: Connection, which: str, columns: Sequence[str], keys: Sequence[str]) -> str:
         into, wanted = f'INSERT INTO "{self.table}" ({names(columns)})', names(columns)
         if not keys:
             return f'{into} SELECT {wanted} FROM "{self.name}" {which} ORDER BY trident_token, trident_row'
@@ -114,7 +114,7 @@ class Staged:
         ranked = f'SELECT {wanted}, row_number() OVER ({last}) AS trident_rank FROM "{self.name}" {which}'
         others = [name for name in columns if name not in keys]
         chosen = f"SELECT {wanted} FROM ({ranked}) AS q WHERE trident_rank = 1 ORDER BY {names(keys)}"
-        return f"{into} {chosen}{self.store.dialect.instead(keys, others)}"
+        return f"{into} {chosen}{self.store.dialect.instead(connection, keys, others, 'q')}"
 
     def _make(self, shape: Shape) -> None:
         columns = sa.inspect(self.store.engine).get_columns(self.table)

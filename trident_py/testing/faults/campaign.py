@@ -50,8 +50,8 @@ def everywhere(
     lists of tuples with ``fields``, or of dicts; of several spouts as a dict by name, and ``spout`` then is one, too.
     Without batches it is None, and the topology has its own finite spouts. ``kind``: "transactional" or "opaque".
     ``store``: the URL of an empty store, one of ``stores`` after the other: "sqlite", "files", "memory", "mariadb",
-    "postgresql", "redis", the URL of a server on which databases may be created, or a function that gives a context
-    manager of a URL, for a folder.
+    "mysql", "postgresql", "redis", the URL of a server on which databases may be created, or a function that gives a
+    context manager of a URL, for a folder.
 
     A state must hold what it holds undisturbed if `guarantees()` says exactly once, also in effect; the report shows
     how others differ. States are read by ``stored()`` of their factories. ``readings``: functions of the store, by the

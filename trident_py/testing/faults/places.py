@@ -14,12 +14,13 @@ from typing import Any, Self
 from ...errors import DefinitionError
 from ..servers.databases import create_database, drop_database
 from ..servers.redis_server import RedisServer
-from ..servers.sql_servers import MariaDb, PostgreSql
+from ..servers.sql_servers import MariaDb, MySql, PostgreSql
 
 StorePlace = str | Callable[[Path], AbstractContextManager[str]]
 """A store's kind, the URL of a database server, or a function that gives an empty store to a folder."""
 MEMORY, ROOM = "/dev/shm", 1 << 30
-KINDS = ("sqlite", "files", "memory", "mariadb", "postgresql", "redis")
+KINDS = ("sqlite", "files", "memory", "mariadb", "mysql", "postgresql", "redis")
+_SERVERS: dict[str, Any] = {"mariadb": MariaDb, "mysql": MySql, "postgresql": PostgreSql, "redis": RedisServer}
 
 
 class Places:
@@ -36,7 +37,7 @@ class Places:
         self._closing.close()
 
     def start(self, kind: str) -> None:
-        """Starts a server now: "mariadb", "postgresql" or "redis". Raises ServiceMissing."""
+        """Starts a server now: "mariadb", "mysql", "postgresql" or "redis". Raises ServiceMissing."""
         self._server(kind)
 
     @contextmanager
@@ -53,7 +54,7 @@ class Places:
             yield ""
         elif store == "redis":
             yield self._flushed()
-        elif store in ("mariadb", "postgresql") or _is_server(store):
+        elif store in _SERVERS or _is_server(store):
             yield from self._database(store)
         else:
             raise DefinitionError(f"stores: {store!r} is none; it is one of {', '.join(KINDS)}, or a server's URL")
@@ -68,8 +69,7 @@ class Places:
     def _server(self, kind: str) -> Any:
         """The server of a kind, started at its first use."""
         if kind not in self._servers:
-            made: Any = {"mariadb": MariaDb, "postgresql": PostgreSql, "redis": RedisServer}[kind]()
-            self._servers[kind] = self._closing.enter_context(made)
+            self._servers[kind] = self._closing.enter_context(_SERVERS[kind]())
         return self._servers[kind]
 
     def _flushed(self) -> str:

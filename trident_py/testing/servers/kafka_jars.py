@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .service import ServiceMissing
@@ -55,19 +55,24 @@ def jars() -> Path:
 
 
 def fetch(pom: Path, wanted: Path, *options: str) -> None:
-    """Fetches the jars of a pom into a folder, unless it exists. ``options`` are Maven's. Raises ServiceMissing.
+    """Fetches the jars of a pom into a folder, unless it exists. ``options`` are Maven's. Raises ServiceMissing."""
+    fetch_once(wanted, lambda into: _copy(pom, options, into))
+
+
+def fetch_once(wanted: Path, fetch_into: Callable[[Path], None]) -> None:
+    """Fetches a folder, unless it exists.
 
     Several processes may do so at once: each one fetches into its own folder, and the first one's stays.
     """
     if not wanted.is_dir():
         wanted.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="jars-", dir=wanted.parent) as scratch:
-            _copy(pom, Path(scratch) / "jars", options)
+        with tempfile.TemporaryDirectory(prefix="fetched-", dir=wanted.parent) as scratch:
+            fetch_into(Path(scratch) / "files")
             with contextlib.suppress(OSError):
-                (Path(scratch) / "jars").rename(wanted)
+                (Path(scratch) / "files").rename(wanted)
 
 
-def _copy(pom: Path, into: Path, options: Sequence[str]) -> None:
+def _copy(pom: Path, options: Sequence[str], into: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise ServiceMissing("mvn, which fetches jars for tests, is not installed: sudo apt-get install maven")

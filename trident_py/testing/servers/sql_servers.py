@@ -6,8 +6,9 @@
         server.kill()       # SIGKILL, in the middle of whatever it does
         server.restart()    # same data, same port
 
-The programs are Debian's ``mariadb-server`` and ``postgresql``. A server and its folder are gone after ``close()``
-(or the ``with`` block), and also when the process that started it ends in any way, SIGKILL included.
+The programs are Debian's ``mariadb-server`` and ``postgresql``; `mysql_packages` fetches MySQL's. A server and its
+folder are gone after ``close()`` (or the ``with`` block), and also when the process that started it ends in any way,
+SIGKILL included.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import os
 import re
 import signal
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from . import mysql_packages
 from .databases import connection, create_database, drop_database
 from .service import HOST, Service, ServiceMissing, find
 
-__all__ = ["MariaDb", "PostgreSql", "Server", "ServiceMissing", "create_database", "drop_database"]
+__all__ = ["MariaDb", "MySql", "PostgreSql", "Server", "ServiceMissing", "create_database", "drop_database"]
 
 
 class Server(Service):
@@ -61,14 +63,31 @@ class Server(Service):
         return (DBAPIError,)
 
 
-class MariaDb(Server):
-    """MariaDB in utf8mb4 with LOAD DATA LOCAL. By default it flushes every commit, as MariaDB does."""
+class MySqlFamily(Server):
+    """What MySQL and MariaDB share: utf8mb4, LOAD DATA LOCAL, and a commit is flushed unless options say otherwise."""
 
-    name = "MariaDB"
     scheme = "mysql+pymysql"
     user = "root"
     _maintenance = "mysql"
     _query = "?ssl_disabled=true"  # PyMySQL reads all certificates of the system for every connection
+
+    def _arguments(self, **fixed: Any) -> list[str]:
+        options = {"local_infile": 1, "character_set_server": "utf8mb4", **fixed, **self.options}
+        return [
+            f"--datadir={self.folder}/data", *self._as_root(), f"--socket={self.folder}/socket", f"--port={self.port}",
+            f"--bind-address={HOST}",
+            f"--tmpdir={self.folder}",  # at its start a server removes other servers' files from a shared folder
+            *(f"--{name}={value}" for name, value in options.items()),
+        ]  # fmt: skip
+
+    def _as_root(self) -> list[str]:
+        return ["--user=root"] if os.geteuid() == 0 else []
+
+
+class MariaDb(MySqlFamily):
+    """MariaDB in utf8mb4 with LOAD DATA LOCAL. By default it flushes every commit, as MariaDB does."""
+
+    name = "MariaDB"
 
     def _programs(self) -> Path:
         return find("mariadbd", ["/usr/sbin", "/usr/libexec", "/usr/local/sbin"], "mariadb-server")
@@ -81,16 +100,26 @@ class MariaDb(Server):
         ]  # fmt: skip
 
     def _command(self) -> list[str]:
-        options = {"local_infile": 1, "character_set_server": "utf8mb4", **self.options}
-        return [
-            str(self._programs() / "mariadbd"), "--no-defaults", f"--datadir={self.folder}/data", *self._as_root(),
-            f"--socket={self.folder}/socket", f"--port={self.port}", f"--bind-address={HOST}",
-            f"--tmpdir={self.folder}",  # at its start a server removes other servers' files from a shared folder
-            *(f"--{name}={value}" for name, value in options.items()),
-        ]  # fmt: skip
+        return [str(self._programs() / "mariadbd"), "--no-defaults", *self._arguments()]
 
-    def _as_root(self) -> list[str]:
-        return ["--user=root"] if os.geteuid() == 0 else []
+
+class MySql(MySqlFamily):
+    """MySQL in utf8mb4 with LOAD DATA LOCAL. By default it flushes every commit, as MySQL does.
+
+    To start quickly, it has no performance schema and no binary log (``log_bin="binlog"`` switches one on).
+    """
+
+    name = "MySQL"
+
+    def _programs(self) -> Path:
+        return mysql_packages.files()
+
+    def _make_data(self, programs: Path) -> list[str]:
+        return ["cp", "-r", f"{mysql_packages.new_data(programs)}/.", f"{self.folder}/data"]
+
+    def _command(self) -> list[str]:
+        quick = {"innodb_flush_method": "fsync", "performance_schema": "OFF", "mysqlx": "OFF"}
+        return [*mysql_packages.command(self._programs()), *mysql_packages.SETTINGS, *self._arguments(**quick)]
 
 
 class PostgreSql(Server):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import sqlalchemy as sa
@@ -24,7 +24,7 @@ from .table import MySqlTable, Refusing, refuse_engine, refusing
 _COM_QUERY = 3
 ROOM = 4096  # bytes for the text around the values
 _NO_ROOM = {3, 1021, 1114, 1118}  # on the disk, or in a row for one more column
-NO_STAGE = {1044, 1142, 1148, 1227, 1286, 1290, 1785, 1786, 1787, 2068, 3748, 3750, 3948, 3950, 4166}
+NO_STAGE = {1044, 1142, 1148, 1173, 1227, 1286, 1290, 1785, 1786, 1787, 2068, 3748, 3750, 3948, 3950, 4166}
 _KEYS = "trident_keys"
 _BOUNDLESS = {"text": "string", "binary": "binary"}
 _BY_VARIABLE = {"text": "{0}", "json": "{0}", "binary": "UNHEX(SUBSTRING({0}, 3))"}
@@ -156,10 +156,10 @@ class MySqlBulk(MySqlTable):
         """None: INSERT IGNORE would ignore more than duplicate keys."""
         return ""
 
-    def instead(self, keys: Sequence[str], others: Sequence[str]) -> str:
-        """The end of INSERT ... SELECT: an existing row takes the new values."""
-        changes = ", ".join(f'"{name}" = VALUES("{name}")' for name in others or keys)
-        return f" ON DUPLICATE KEY UPDATE {changes}"
+    def instead(self, connection: Any, keys: Sequence[str], others: Sequence[str], of: str = "") -> str:
+        new = incoming(connection, of)
+        changes = ", ".join(f'"{name}" = {new.value.format(name)}' for name in others or keys)
+        return f"{new.alias} ON DUPLICATE KEY UPDATE {changes}"
 
     def longest(self, connection: Any, columns: Sequence[Column] | None = None) -> int | None:
         """A statement is one packet, and a longer one ends the connection. LOAD DATA is sent in many packets; but the
@@ -211,6 +211,20 @@ class MySqlBulk(MySqlTable):
                 inserted += connection.raw.query(text + block)
                 warnings += _warnings(connection.raw._result)
         return Loaded(len(rows), len(rows) - inserted, warnings)
+
+
+class Incoming(NamedTuple):
+    """How an upsert names the rows that are inserted, and the format of a column of theirs."""
+
+    alias: str
+    value: str
+
+
+def incoming(connection: Any, of: str = "") -> Incoming:
+    """``of``: see `Dialect.instead`. MySQL has deprecated VALUES(column), MariaDB has nothing else."""
+    if not connection.names_rows:
+        return Incoming("", 'VALUES("{}")')
+    return Incoming("" if of else " AS trident_new", f'{of or "trident_new"}."{{}}"')
 
 
 def _wide(columns: Sequence[Column]) -> list[Column]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
 from trident_py.sessions import pin_mysql
-from trident_py.sqlcodes import lost_a_lock_on_mysql, mysql_code_of, mysql_is_away
+from trident_py.sqlcodes import lost_a_lock_on_mysql, mysql_code_of, mysql_is_away, mysql_is_read_only
 
 from ...connection import Connection, Statement, driver_connection, pinned
 from .maps import MySqlMaps
@@ -49,6 +50,7 @@ class MySql(MySqlMaps):
         connection: Any = pinned(raw, pin_mysql, _cursor if takes_several else None)
         limits = connection.execute("SELECT @@max_allowed_packet, @@local_infile").fetchone()
         connection.packet, connection.takes_files = limits
+        connection.names_rows = names_rows(raw.get_server_info())
         return connection
 
     def alive(self, connection: Any) -> bool:
@@ -75,8 +77,17 @@ class MySql(MySqlMaps):
         broken = code is None and type(error).__name__ == "InternalError"  # PyMySQL: packets out of order
         return mysql_is_away(code) or broken or isinstance(error, OSError)
 
+    def is_read_only(self, error: BaseException) -> bool:
+        return mysql_is_read_only(error)
+
     def is_duplicate(self, error: BaseException) -> bool:
         return mysql_code_of(error) in _DUPLICATES
+
+
+def names_rows(version: str) -> bool:
+    """Whether this server takes ``INSERT ... VALUES (...) AS name``: MySQL from 8.0.19 on; MariaDB does not."""
+    numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
+    return numbers is not None and "mariadb" not in version.lower() and tuple(map(int, numbers.groups())) >= (8, 0, 19)
 
 
 def _cursor(raw: Any) -> Any:

@@ -22,7 +22,7 @@ from ...connection import Connection
 from ...maps.combining import PartialResults, Recipe
 from ..base import insert_text, marks, names, undoing
 from ..bulk import FEW, blocks, insertions
-from .bulk import NO_STAGE, ROOM, MySqlBulk, temporary_like
+from .bulk import NO_STAGE, ROOM, Incoming, MySqlBulk, incoming, temporary_like
 
 T = TypeVar("T")
 _KEYS_PER_READ = 1_000
@@ -72,7 +72,8 @@ class MySqlMaps(MySqlBulk):
     def write(
         self, connection: Any, table: str, keys: Sequence[Column], columns: Sequence[Column], rows: Sequence[tuple]
     ) -> None:
-        tail = self.instead([key.name for key in keys], [column.name for column in columns])
+        instead = partial(self.instead, connection, [key.name for key in keys], [column.name for column in columns])
+        tail = instead()
         if len(rows) < _ROWS_TO_BUILD:
             connection.executemany(insert_text(table, [*keys, *columns]) + tail, rows)
             return
@@ -81,8 +82,8 @@ class MySqlMaps(MySqlBulk):
         if len(rows) >= _ROWS_TO_WRITE_STAGED and connection.stages:
             try:
                 with self._staged(connection, table, every, arrays) as staged:
-                    text = f'INSERT INTO "{table}" ({names(every)}) SELECT {names(every)} FROM "{staged}"{tail}'
-                    connection.execute(text)
+                    text = f'INSERT INTO "{table}" ({names(every)}) SELECT {names(every)} FROM "{staged}"'
+                    connection.execute(text + instead(staged))
                 return
             except NotStaged as error:
                 connection.stages = error.__cause__ is None  # a bad row does not mean that the server cannot stage
@@ -101,7 +102,7 @@ class MySqlMaps(MySqlBulk):
         rows: Any = zip(*batch.columns, strict=True)
         if recipe.kind is not StateType.NON_TRANSACTIONAL:
             rows = ((*row, batch.txid) for row in rows)
-        insert = _few_text(recipe, len(batch)), list(chain.from_iterable(rows))
+        insert = _few_text(recipe, len(batch), incoming(connection)), list(chain.from_iterable(rows))
         if self._unless_refused(partial(connection.execute, *insert)) is None:
             return None
         return self._combined(connection, recipe, batch.columns[:-1]) if wanted else []
@@ -123,9 +124,8 @@ class MySqlMaps(MySqlBulk):
             values, into = names(recipe.columns), names(recipe.columns)
             if recipe.kind is not StateType.NON_TRANSACTIONAL:
                 values, into = f"{values}, {batch.txid}", f"{into}, txid"
-            connection.execute(
-                f'INSERT INTO "{recipe.table}" ({into}) SELECT {values} FROM "{staged}"{_changes(recipe)}'
-            )
+            changes = _changes(recipe, incoming(connection, staged), str(batch.txid))
+            connection.execute(f'INSERT INTO "{recipe.table}" ({into}) SELECT {values} FROM "{staged}"{changes}')
             return _news(connection, recipe, staged, len(batch)) if wanted else []
 
     def _combine_rows(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any]:
@@ -133,7 +133,7 @@ class MySqlMaps(MySqlBulk):
         if recipe.kind is not StateType.NON_TRANSACTIONAL:
             columns = [*columns, Column("txid", "bigint")]
             arrays.append(pa.repeat(pa.scalar(batch.txid, pa.int64()), len(batch)))
-        self._insert(connection, recipe.table, columns, arrays, _changes(recipe))
+        self._insert(connection, recipe.table, columns, arrays, _changes(recipe, incoming(connection)))
         return self._combined(connection, recipe, [array.to_pylist() for array in batch.columns[:-1]]) if wanted else []
 
     def _combined(self, connection: Any, recipe: Recipe, keys: Sequence[list[Any]]) -> list[Any]:
@@ -202,14 +202,13 @@ def _news(connection: Any, recipe: Recipe, staged: str, count: int) -> list[Any]
     return news
 
 
-@lru_cache(maxsize=256)
-def _changes(recipe: Recipe) -> str:
-    """The assignments of an upsert, which MySQL makes from left to right.
+def _changes(recipe: Recipe, new: Incoming, txid: str = "") -> str:
+    """The assignments of an upsert, which MySQL makes from left to right. ``txid``: if it is not in the rows' column.
 
     A row that may not be changed makes the statement fail with a number that no column holds.
     """
-    name, txid = recipe.value.name, "VALUES(txid)"
-    changes = recipe.changes(f'VALUES("{name}")', txid, in_turn=True)
+    name, txid = recipe.value.name, txid or new.value.format("txid")
+    changes = recipe.changes(new.value.format(name), txid, in_turn=True)
     if recipe.limits is not None:
         low, high = recipe.limits
         value = changes[name]
@@ -217,17 +216,18 @@ def _changes(recipe: Recipe) -> str:
     allowed = recipe.allowed(txid)
     if allowed is not None:
         changes["txid"] = f"CASE WHEN {allowed} THEN {txid} ELSE {_failing(recipe.txid)} END"
-    return " ON DUPLICATE KEY UPDATE " + ", ".join(f'"{name}" = {change}' for name, change in changes.items())
+    assignments = ", ".join(f'"{name}" = {change}' for name, change in changes.items())
+    return f"{new.alias} ON DUPLICATE KEY UPDATE {assignments}"
 
 
 @lru_cache(maxsize=256)
-def _few_text(recipe: Recipe, count: int) -> str:
+def _few_text(recipe: Recipe, count: int, new: Incoming) -> str:
     """The statement; its parameters are the keys, the partial result and the txid of each row, if the table has one."""
     columns: list[Any] = [*recipe.columns]
     if recipe.kind is not StateType.NON_TRANSACTIONAL:
         columns.append("txid")
     rows = ", ".join([f"({marks(len(columns))})"] * count)
-    return f'INSERT INTO "{recipe.table}" ({names(columns)}) VALUES {rows}{_changes(recipe)}'
+    return f'INSERT INTO "{recipe.table}" ({names(columns)}) VALUES {rows}{_changes(recipe, new)}'
 
 
 def _size(batch: PartialResults) -> int:

@@ -8,7 +8,9 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple
 
+import sqlalchemy as sa
 from sqlalchemy.dialects import mysql as types
+from sqlalchemy.ext.compiler import compiles
 
 from trident_py.errors import StateError
 
@@ -20,6 +22,7 @@ from ..server import ServerDialect
 _DEFINITIONS = 256
 _KEY_LENGTH = 190
 _NUMBERED = re.compile(r" AUTO_INCREMENT=\d+")
+_WANT_KEYS = ("sql_require_primary_key", "innodb_force_primary_key")
 _HERE = "table_schema = database() AND table_name = ?"
 _CHARACTERS = ("utf8mb4", "utf8mb3", "utf8", "latin1", "ascii", "binary")
 _WIDTH = r"(?:\(\d+\))?"
@@ -54,6 +57,15 @@ _REASONS = {
     "second unique index": f"SELECT count(DISTINCT index_name) - 1 FROM information_schema.statistics WHERE {_HERE}"
     " AND non_unique = 0",
 }
+
+
+class Invisible(sa.BigInteger):
+    """A column that ``SELECT *`` leaves out, where the server has such."""
+
+
+@compiles(Invisible)
+def _invisible(*_: Any, **__: Any) -> str:
+    return "BIGINT /*!80023 INVISIBLE */ /*M!100303 INVISIBLE */"
 
 
 class MySqlTable(ServerDialect):
@@ -111,6 +123,13 @@ class MySqlTable(ServerDialect):
         version = connection.execute("SELECT version()").fetchone()[0]
         exact = "utf8mb4_nopad_bin" if "mariadb" in version.lower() else "utf8mb4_0900_bin"
         return {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": exact}
+
+    def own_key(self, connection: Connection) -> sa.Column | None:
+        """A number that nobody sees, for servers that replicate rows by their key. (MySQL can make one, too: then it
+        does, if it has to.)"""
+        text = f"SHOW VARIABLES WHERE variable_name IN ({', '.join(map(repr, _WANT_KEYS))}) AND value = 'ON'"
+        wanted = connection.execute(text).fetchone() is not None
+        return sa.Column("trident_id", Invisible, primary_key=True) if wanted else None
 
     def unfit(self, connection: Connection, table: str) -> str | None:
         """Why the table cannot hold a state; None for a plain or a missing table."""

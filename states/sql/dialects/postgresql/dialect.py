@@ -10,7 +10,13 @@ from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
 from trident_py.sessions import local_postgresql, pin_postgresql
-from trident_py.sqlcodes import lost_a_lock_on_postgresql, postgresql_has_it, postgresql_is_away, sqlstate_of
+from trident_py.sqlcodes import (
+    lost_a_lock_on_postgresql,
+    postgresql_has_it,
+    postgresql_is_away,
+    postgresql_is_read_only,
+    sqlstate_of,
+)
 
 from ...connection import Connection, Statement, driver_connection, pinned
 from .maps import PostgreSqlMaps
@@ -80,6 +86,9 @@ class PostgreSql(PostgreSqlMaps):
         if _FINAL.search(str(error)) and not _PASSING.search(str(error)):
             return False  # the server answers: a wrong password, an unknown database
         return type(error).__name__ in ("OperationalError", "InterfaceError") or isinstance(error, OSError)
+
+    def is_read_only(self, error: BaseException) -> bool:
+        return postgresql_is_read_only(sqlstate_of(error))
 
     def is_duplicate(self, error: BaseException) -> bool:
         return postgresql_has_it(sqlstate_of(error))

@@ -75,7 +75,7 @@ class PostgreSqlMaps(PostgreSqlBulk):
         every = [*keys, *columns]
         lists = transposed(list(last.values()), len(every)) or []
         arrays = [arrow_array(c, v) for c, v in zip(every, lists, strict=True)]
-        tail = self.instead([key.name for key in keys], [column.name for column in columns])
+        tail = self.instead(connection, [key.name for key in keys], [column.name for column in columns])
         with self._staged(connection, table, every, arrays) as staged:
             text = f'INSERT INTO "{table}" ({names(every)}) SELECT {names(every)} FROM {staged}{tail}'
             connection.execute(text)

@@ -87,6 +87,9 @@ class Sqlite(SqliteMaps):
     def is_lost(self, error: BaseException) -> bool:
         return False
 
+    def is_read_only(self, error: BaseException) -> bool:
+        return False  # a file's permissions do not change by themselves
+
     def advice(self, url: URL, error: BaseException) -> str:
         code = sqlite_code_of(error)
         if code == sqlite3.SQLITE_NOTADB:

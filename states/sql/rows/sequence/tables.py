@@ -100,7 +100,7 @@ class Tables:
 
     def _make(self, connection: Connection, senders: Sequence[tuple]) -> None:
         """Inserts a row for each of these senders; waits for another transaction that inserts the same row."""
-        unless_there = self.dialect.instead([column.name for column in self.sender], [])
+        unless_there = self.dialect.instead(connection, [column.name for column in self.sender], [])
         rows = [(*sender, *SenderRow(self.first - 1)) for sender in senders]
         connection.executemany(insert_text(self.senders, [*self.sender, *_SENDER]) + unless_there, rows)
 
