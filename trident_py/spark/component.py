@@ -384,9 +384,9 @@ class SparkComponent:
             again = self._again(batch.txid, descriptors)
             planned = again or self.planner.planned(batch.txid)
             began = time.monotonic()
-            if planned is not None and self.inline.takes(batch, planned.tuples):
+            if self.inline.takes(batch, planned):
                 with phase(HERE):
-                    outcome = self.inline.run(batch, planned.rows)
+                    outcome = self.inline.run(batch, planned)
             else:
                 outcome = self._job(frame, batch, again)
             if not outcome.failures:
