@@ -46,7 +46,7 @@ class MakesState(Protocol):
 
 
 @runtime_checkable
-class Located(Protocol):
+class SaysLocation(Protocol):
     """A factory that says where the data of its states is, as a `StateFactory` does."""
 
     @property
@@ -55,7 +55,7 @@ class Located(Protocol):
 
 def located(factory: Any) -> Location | None:
     """Where the data is; None if the factory does not say."""
-    return factory.location if isinstance(factory, Located) else None
+    return factory.location if isinstance(factory, SaysLocation) else None
 
 
 def kept_in_object(factory: Any) -> bool:
