@@ -45,7 +45,7 @@ from trident_py.operations import (
 from trident_py.operations.builtin import Count, FirstN, MapGet
 from trident_py.plan import ProcessorNode
 from trident_py.spouts import IBatchSpout, IOpaquePartitionedTridentSpout, SparkSpout
-from trident_py.state import StateFactory
+from trident_py.state import Location, StateFactory
 from trident_py.testing import Crashing, FixedBatchSpout, LoggingBackingMap, MemoryMapState
 from trident_py.topology import Stream
 
@@ -59,6 +59,10 @@ class Rows(StateFactory):
         self.kind = kind
         self.key = key
         self.__dict__.update(more)
+
+    @property
+    def location(self) -> Location:
+        return Location(frozenset(["nowhere"]), frozenset([str(id(self))]))
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
         raise AssertionError("nothing may start")

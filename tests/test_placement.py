@@ -9,12 +9,20 @@ import pytest
 
 from trident_py import Config, DefinitionError, Fields, LocalCluster, TridentTopology
 from trident_py.operations import BaseFilter
-from trident_py.operations.builtin import Count
-from trident_py.run.placement import MAX_MILLIS, Durations, max_seconds, max_tuples, needs_executors
+from trident_py.operations.builtin import Count, MapGet
+from trident_py.run.placement import (
+    MAX_MILLIS,
+    Durations,
+    check_placement,
+    max_seconds,
+    max_tuples,
+    needs_driver,
+    needs_executors,
+)
 from trident_py.spouts import FeederBatchSpout, FileSpout, SparkSpout, SpoutNodeInfo
 from trident_py.spouts.coordination import Coordination
 from trident_py.spouts.metadata import MemoryMetadataStore
-from trident_py.state import Needs
+from trident_py.state import MemoryBackingMap, Needs, NonTransactionalMap, StateFactory
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 from trident_py.testing.faults.feeding import FedSpout
 
@@ -179,3 +187,60 @@ def test_one_spout_that_cannot_tell_is_enough() -> None:
     fed = FedSpout(Fields("word string"), ((("a",),),))
     assert tuples_of(fed) is None
     assert tuples_of(spout(), fed) is None
+
+
+class Heap(StateFactory):
+    """Does not say where the data is."""
+
+    stateName = "heap"
+
+    def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
+        return NonTransactionalMap.build(MemoryBackingMap())
+
+
+UNSAID = "the factory of state 'heap' does not say where the data is (location), "
+
+
+def test_a_state_that_does_not_say_where_its_data_is_keeps_every_batch_in_the_driver() -> None:
+    plan = counting(spout(), Heap())
+    assert needs_driver(plan) == f"{UNSAID}and one object has to serve all batches"
+    assert needs_driver(counting(spout(), MemoryMapState.Factory())) == ""
+    check_placement(plan, {})
+    topology = TridentTopology()
+    grouped = topology.newStream("words", spout()).groupBy("word")
+    grouped.persistentAggregate(Heap(), Count(), "count")
+    said = f"\non Spark, every batch of words runs in the driver process: {needs_driver(plan)}"
+    assert topology.explain().endswith(said)
+    (row,) = topology.guarantees()
+    assert row.reason.endswith("so it counts as kept in the state's object, and ends with the process")
+
+
+@pytest.mark.parametrize(
+    ("source", "keep", "reason"),
+    [
+        (SparkSpout("rate", schema="word bigint"), None, "Spark reads spout 'words'. "),
+        (spout(Large), None, f"{GPU}. "),
+        (spout(), Model(), f"{GPU}. "),
+        (spout(), by_order, "by_order "),
+    ],
+    ids=["Spark reads", "spout", "operation", "hash seed"],
+)
+def test_it_is_refused_where_not_every_batch_can_run_in_the_driver(
+    source: Any, keep: Any, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    with pytest.raises(DefinitionError) as told:
+        check_placement(counting(source, Heap(), keep), {})
+    text, must = str(told.value), "so on Spark one object in the driver process has to serve all batches; but "
+    assert text.startswith(f"{UNSAID}{must}{reason}")
+    assert "Say in the factory where the data is" in text
+    assert text.endswith("start the driver with PYTHONHASHSEED=0" if keep is by_order else "(docs/states.md)")
+    check_placement(counting(source, MemoryMapState.Factory(), keep), {})
+
+
+def test_it_is_refused_if_another_stream_asks_it() -> None:
+    topology = TridentTopology()
+    counts = topology.newStream("words", spout()).groupBy("word").persistentAggregate(Heap(), Count(), "count")
+    topology.newStream("asking", spout()).stateQuery(counts, "word", MapGet(), "n")
+    with pytest.raises(DefinitionError, match="another stream, whose batches run apart, asks it too"):
+        check_placement(topology.build().plan, {})

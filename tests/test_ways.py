@@ -15,7 +15,7 @@ from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.operations.builtin import Count
 from trident_py.run.program import compile_plan
 from trident_py.spouts import FileSpout
-from trident_py.state import BatchParticipant, State, StateFactory, StateUpdater
+from trident_py.state import BatchParticipant, Location, State, StateFactory, StateUpdater
 from trident_py.testing import MemoryMapState
 
 WORD = Fields("word string", "n bigint")
@@ -132,6 +132,10 @@ class Telling(StateFactory):
 
     def __init__(self, folder: Path) -> None:
         self.folder = str(folder)
+
+    @property
+    def location(self) -> Location:
+        return Location(frozenset([self.folder]), frozenset(["told"]))
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Told:
         return Told(self.folder, conf["trident.way"])

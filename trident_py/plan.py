@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import DefinitionError
+from .state.roles import kept_in_object
 from .tuples import Fields
 
 
@@ -31,6 +32,11 @@ class StateUse:
     def kind(self) -> str:
         """The factory's kind of state; "unknown" if a user's factory does not declare one."""
         return getattr(self.factory, "kind", None) or "unknown"  # a user's factory need not have it
+
+    @property
+    def in_object(self) -> bool:
+        """Whether what it stores counts as kept in its objects, so that one object must serve all batches."""
+        return not self.static and kept_in_object(self.factory)
 
 
 @dataclass(frozen=True)

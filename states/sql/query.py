@@ -50,9 +50,9 @@ class SqlSourceFactory(StateFactory):
         return needs_of_store(self.url)
 
     @property
-    def location(self) -> Location | None:
-        """None: a query never writes."""
-        return None
+    def location(self) -> Location:
+        """No table of its own: a query never writes."""
+        return Location(frozenset([self.stateName]), frozenset(), shown=self.stateName)
 
     @property
     def reading(self) -> Reading:

@@ -14,7 +14,7 @@ import pytest
 from trident_py import DRPCExecutionException, LocalCluster, LocalDRPC, TridentTopology
 from trident_py.operations import BaseAggregator, Function
 from trident_py.operations.builtin import Count, FilterNull, MapGet, SnapshotGet, Sum
-from trident_py.state import CachedMap, MemoryMapState, Reading, StateFactory, TransactionalMap
+from trident_py.state import CachedMap, Location, MemoryMapState, Reading, StateFactory, TransactionalMap
 from trident_py.state.memory import MemoryBackingMap
 from trident_py.testing import FeederBatchSpout, FixedBatchSpout, Split
 from trident_py.tuples import RichSpoutBatchId
@@ -180,6 +180,7 @@ def test_explain_shows_the_function_and_its_answer(drpc: LocalDRPC) -> None:
 class Caching(StateFactory):
     """A state over a store that it shares with others, behind a cache of its own. Says nothing of its reading."""
 
+    location = Location(frozenset(["this process"]), frozenset(["Caching"]))
     store = MemoryBackingMap()
     made: list[int]
 

@@ -9,7 +9,7 @@ import pytest
 from states.kafka import TopicState
 from trident_py import DefinitionError, LocalCluster, LocalDRPC, TridentTopology
 from trident_py.operations.builtin import Count, MapGet
-from trident_py.state import Reading, State, StateFactory
+from trident_py.state import Location, Reading, State, StateFactory
 from trident_py.testing import FeederBatchSpout, FixedBatchSpout, MemoryMapState
 
 from .functions import word_count
@@ -65,17 +65,28 @@ def test_a_drpc_stream_updates_no_state() -> None:
         topology.build()
 
 
-class Unreadable(StateFactory):
-    reading = Reading.NOTHING
+class Unsaid:
+    """As `StateFactory`, from which a port need not derive."""
+
     stateName = "kept-here"
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> State:
         raise AssertionError("made")
 
 
-def test_a_state_that_cannot_be_read_from_the_driver_is_refused() -> None:
+class Derived(Unsaid, StateFactory):
+    """Does not say where the data is either."""
+
+
+class WritesOnly(Derived):
+    location = Location(frozenset(["a store"]), frozenset(["a table"]))
+    reading = Reading.NOTHING
+
+
+@pytest.mark.parametrize("factory", [Unsaid, Derived, WritesOnly])
+def test_a_state_that_cannot_be_read_from_the_driver_is_refused(factory: Any) -> None:
     topology = TridentTopology()
-    counts = word_count(topology, FeederBatchSpout("sentence"), Unreadable())
+    counts = word_count(topology, FeederBatchSpout("sentence"), factory())
     topology.newDRPCStream("f").stateQuery(counts, "args", MapGet(), "n")
     with pytest.raises(DefinitionError, match="asks the state 'kept-here', which cannot be read from the driver"):
         topology.build()

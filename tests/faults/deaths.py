@@ -67,6 +67,10 @@ class Held(StateFactory):
             raise AttributeError(name)
         return getattr(self.factory, name)
 
+    @property
+    def location(self) -> Any:
+        return self.factory.location
+
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
         state = self.factory.makeState(conf, metrics, partitionIndex, numPartitions)
         begin = state.beginCommit
@@ -94,6 +98,10 @@ class Overtaken(StateFactory):
         if name.startswith("_") or name in ("factory", "folder", "txid", "name"):
             raise AttributeError(name)
         return getattr(self.factory, name)
+
+    @property
+    def location(self) -> Any:
+        return self.factory.location
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any:
         state = self.factory.makeState(conf, metrics, partitionIndex, numPartitions)

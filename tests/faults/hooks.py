@@ -114,6 +114,10 @@ class Watched(StateFactory):
             raise AttributeError(name)
         return getattr(self.factory, name)
 
+    @property
+    def location(self) -> Any:
+        return self.factory.location
+
     def participant(self) -> Any:
         return Publishing(self.factory.participant(), self)
 

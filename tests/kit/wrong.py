@@ -11,7 +11,7 @@ from states.sql import SqlMapState
 from trident_py import TridentTopology
 from trident_py.operations import Function, deterministic
 from trident_py.operations.builtin import Sum
-from trident_py.state import State, StateFactory, StateUpdater
+from trident_py.state import Location, State, StateFactory, StateUpdater
 
 EXACT = dict.fromkeys(("transactional", "opaque"), ("exactly once", "it says so"))
 
@@ -194,6 +194,10 @@ class Words(StateFactory):
 
     def __init__(self, url: str, state: type[Adding]) -> None:
         self.url, self.state = url, state
+
+    @property
+    def location(self) -> Location:
+        return Location(frozenset([self.url]), frozenset(["words"]))
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Adding:
         made = self.state(self.url, partitionIndex)

@@ -71,7 +71,7 @@ def fails(cluster: Any, topology: Any, conf: dict | None = None) -> str:
     running = cluster.submitTopology("words", ON if conf is None else conf, topology)
     with pytest.raises(TopologyError) as caught:
         running.awaitTermination(30)
-    assert running.progress["words"].dead_letters == 0
+    assert [each.dead_letters for each in running.progress.values()] == [0]
     assert [event for event in running.events if event.kind == "poison"] == []
     return str(caught.value)
 
@@ -357,10 +357,11 @@ def test_without_that_rule_the_tuple_would_be_counted_and_be_a_letter(
 
 @dataclass(frozen=True)
 class Changing(IOpaquePartitionedTridentSpout):
-    """One batch of these rows. Once a file is there, another row is in front of them."""
+    """One batch of these rows. Once a file is there, of ``others``."""
 
     rows: tuple[Row, ...]
     file: Path
+    others: tuple[Row, ...]
 
     def getOutputFields(self) -> Fields:
         return Rows([]).getOutputFields()
@@ -384,17 +385,21 @@ class Changing(IOpaquePartitionedTridentSpout):
         return allPartitionInfo
 
     def emitBatchNew(self, tx: Any, collector: Any, partitions: Any, lastPartitionMeta: dict) -> dict:
-        new = (Row("new", "a", 100),) if self.file.exists() else ()
-        for row in (*new, *self.rows):
+        for row in self.others if self.file.exists() else self.rows:
             collector.emit(list(row))
         return {0: 1}
 
     def close(self) -> None: ...
 
 
-def changing(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+ONE, TWO, THREE = Row("r1", "a", 1), Row("r2", "b", 2, 1, "first"), Row("r3", "c", 4)
+LONGER, SHORTER = (Row("new", "a", 100), ONE, TWO, THREE), (TWO,)
+CHANGES = pytest.mark.parametrize("others", [LONGER, SHORTER], ids=["longer", "shorter"])
+
+
+def changing(folder: Path, kind: str, others: tuple[Row, ...], monkeypatch: pytest.MonkeyPatch) -> Any:
     """The spout changes as soon as the exclusions are decided."""
-    rows = (Row("r1", "a", 1), Row("r2", "b", 2, 1, "first"), Row("r3", "c", 4))
+    rows = (ONE, TWO, THREE)
     fix = Poison.fix
 
     def fixed(self: Poison, excluded: tuple) -> None:
@@ -402,28 +407,52 @@ def changing(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Any:
         (folder / "changed").touch()
 
     monkeypatch.setattr(Poison, "fix", fixed)
-    return build(kind, folder, [], Changing(rows, folder / "changed"))
+    return build(kind, folder, [], Changing(rows, folder / "changed", others))
 
 
+@CHANGES
 def test_if_another_tuple_is_at_its_place_the_run_ends(
-    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, tmp_path: Path, others: tuple[Row, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built = changing(tmp_path, "append", monkeypatch)
+    """If there is none at its place, the poison tuple is at another one, and fails first."""
+    built = changing(tmp_path, "append", others, monkeypatch)
     running = cluster.submitTopology("t", ON, built.topology)
     with pytest.raises(TopologyError, match="no longer emits tuple 1 of partition 0 as it did"):
         running.awaitTermination(30)
     assert running.progress["rows"].dead_letters == 0 and letters(tmp_path) == []
 
 
+@CHANGES
 def test_states_that_take_back_let_the_new_content_be_bisected(
-    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, tmp_path: Path, others: tuple[Row, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built = changing(tmp_path, "batch", monkeypatch)
+    built = changing(tmp_path, "batch", others, monkeypatch)
     running = cluster.submitTopology("t", ON, built.topology)
     assert running.awaitTermination(30)
-    assert [(row[3], json.loads(row[4])[0]) for row in letters(tmp_path)] == [(2, "r2")]
+    assert [(row[3], json.loads(row[4])[0]) for row in letters(tmp_path)] == [(others.index(TWO), "r2")]
     ids = table(tmp_path / "batch.db", "SELECT id FROM main ORDER BY id")
-    assert ids == [("new",), ("r1",), ("r3",)]
+    assert ids == [(row.id,) for row in others if row != TWO]
+
+
+class Rotating(Changing):
+    """The rows begin with another one in each attempt."""
+
+    def emitBatchNew(self, tx: Any, collector: Any, partitions: Any, lastPartitionMeta: dict) -> dict:
+        first = tx.attemptId % len(self.rows)
+        for row in (*self.rows[first:], *self.rows[:first]):
+            collector.emit(list(row))
+        return {0: 1}
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+@pytest.mark.parametrize("kind", ["batch", "append"])
+def test_content_that_changes_in_each_attempt_is_told_as_such(
+    cluster: Any, tmp_path: Path, kind: str, count: int
+) -> None:
+    rows = (TWO, *(Row(f"r{n}", "a", n) for n in range(10, 9 + count)))
+    built = build(kind, tmp_path, [], Rotating(rows, tmp_path / "never", ()))
+    assert "its spout emits other tuples in each attempt" in fails(cluster, built.topology)
+    assert letters(tmp_path) == []
 
 
 def test_with_such_states_alone_a_healthy_batch_runs_once(cluster: Any, tmp_path: Path) -> None:

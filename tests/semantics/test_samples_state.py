@@ -27,6 +27,7 @@ from trident_py.state import (
     JSONNonTransactionalSerializer,
     JSONOpaqueSerializer,
     JSONTransactionalSerializer,
+    Location,
     MapState,
     NonTransactionalMap,
     OpaqueMap,
@@ -185,6 +186,10 @@ class BulkLocationDB(State):
 class LocationDBFactory(StateFactory):
     path: str
     bulk: bool = False
+
+    @property
+    def location(self) -> Location:
+        return Location(frozenset([self.path]), frozenset(["locations"]))
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> State:
         return BulkLocationDB(self.path) if self.bulk else LocationDB(self.path)
@@ -347,6 +352,10 @@ class MyStateFactory(StateFactory):
 
     path: str
     kind: str
+
+    @property
+    def location(self) -> Location:
+        return Location(frozenset([self.path]), frozenset(["map"]))
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> State:
         if self.kind == "non-transactional own":

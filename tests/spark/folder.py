@@ -14,7 +14,7 @@ from typing import Any
 
 from trident_py import Fields, TridentTopology
 from trident_py.spouts import FixedBatchSpout
-from trident_py.state import State, StateFactory, StateUpdater
+from trident_py.state import Location, State, StateFactory, StateUpdater
 
 
 @dataclass
@@ -43,6 +43,10 @@ class FolderState(State):
 class FolderFactory(StateFactory):
     folder: str
     kind: str = "transactional"
+
+    @property
+    def location(self) -> Location:
+        return Location(frozenset(["a file system"]), frozenset([self.folder]))
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> FolderState:
         return FolderState(Path(self.folder), partitionIndex, conf["trident.context"])

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import zipfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyspark
 import pytest
 
@@ -16,6 +14,8 @@ from trident_py import TridentTopology
 from trident_py.operations.builtin import Count
 from trident_py.spark import failures
 from trident_py.testing import FixedBatchSpout, MemoryMapState, collect
+
+from .driving import planner_processes
 
 WORKER = re.compile(rb"[ -~]*(?:connect back|exited unexpectedly|failed to launch worker|launch worker with)[ -~]*")
 
@@ -60,16 +60,6 @@ def test_descriptors_that_a_task_cannot_read_again_are_sent_anew() -> None:
 )
 def test_other_errors_of_spark_end_the_run(text: str) -> None:
     assert not failures.is_lost_task([text]) and not failures.is_lost_planner([text])
-
-
-def planner_processes() -> list[psutil.Process]:
-    """Spark's processes, below this one, that ask our source for batches."""
-    found = []
-    for each in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):  # it may end meanwhile
-            if any("streaming_source_runner" in word for word in each.cmdline()):
-                found.append(each)
-    return found
 
 
 @pytest.mark.spark

@@ -48,3 +48,17 @@ def test_a_planner_process_that_died_with_the_answer_is_answered_again(
     answer = planner.next_batch(start)
     assert len(answer[0]) == 1
     assert planner.next_batch(start) == answer
+
+
+def test_a_batch_that_spark_begins_without_the_lost_answer_is_described_again(
+    planner: BatchPlanner, feeder: FeederBatchSpout
+) -> None:
+    """Spark has rows of its own for it, and did not wait for the answer. Without a described batch there is none."""
+    planner.begun_without(1)
+    assert planner.planned_again(1) is None
+    feeder.feed([(1,)], wait=False)
+    rows, _ = planner.next_batch(planner.initial())
+    planner.forget()
+    planner.begun_without(1)
+    again = planner.planned_again(1)
+    assert again is not None and again.rows == rows

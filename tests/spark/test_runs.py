@@ -15,6 +15,7 @@ from trident_py.spark.planner import READY_PAUSE, READY_WAIT
 from trident_py.spouts import ITridentSpout, SparkSpout
 from trident_py.testing import Crashing, collect, failing
 
+from .driving import planner_processes
 from .folder import FolderFactory, WriteRows, attempts, copy_topology, numbers, written
 from .hostile import HOSTILE
 
@@ -319,6 +320,44 @@ def test_a_coordinator_that_fails_before_the_batch_began_is_asked_again(spark_cl
     assert running.collected("rows") == {1: [(10,)], 2: [(20,)], 3: [(30,)]}
     refused = [event for event in running.events if event.kind == "replay"]
     assert [event.txid for event in refused] == [2] and "away for a moment" in refused[0].reason
+
+
+class Dies(RefusesOnce):
+    """When it has described txid 2, Spark's process that plans batches dies, and the next question is refused."""
+
+    def getCoordinator(self, txStateId: str, conf: dict, context: Any) -> Any:
+        return _Dying()
+
+
+class _Dying(_Refusing):
+    described = False
+
+    def initializeTransaction(self, txid: int, prevMetadata: Any, currMetadata: Any) -> Any:
+        if txid == 2 and not self.described:
+            self.described = True
+            for each in planner_processes():
+                each.kill()
+            return {"n": 20}
+        return super().initializeTransaction(txid, prevMetadata, currMetadata)
+
+
+def test_a_batch_that_spark_begins_without_the_spouts_that_have_described_it_has_them(
+    spark_cluster: Any, tmp_path: Path
+) -> None:
+    """Spark has rows of its own, so it does not wait until the description is repeated."""
+    (tmp_path / "in").mkdir()
+    for n in (101, 102, 103):
+        (tmp_path / "in" / f"{n}.json").write_text(f'{{"n": {n}}}\n')
+    files = SparkSpout("json", {"path": str(tmp_path / "in"), "maxFilesPerTrigger": 1}, schema="n bigint")
+    topology = TridentTopology()
+    collect(topology.merge(topology.newStream("ours", Dies()), topology.newStream("files", files)), "rows")
+    running = spark_cluster().submitTopology("t", {}, topology.build(), availableNow=True)
+    assert running.awaitTermination(100), (running.events, running.collected('rows'))
+    replays = [event.reason for event in running.events if event.kind == "replay" and event.txid == 2]
+    assert "plans batches died" in replays[0] and "away for a moment" in replays[1]
+    rows = {txid: sorted(n for (n,) in rows) for txid, rows in running.collected("rows").items()}
+    assert sorted(n for each in rows.values() for n in each) == [10, 20, 30, 101, 102, 103]
+    assert [txid for txid, each in rows.items() if 20 in each] == [2]
 
 
 class Late(ITridentSpout):

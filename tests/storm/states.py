@@ -12,6 +12,7 @@ from trident_py.operations.builtin import MapGet, SnapshotGet, TupleCollectionGe
 from trident_py.state import (
     ITupleCollection,
     MapState,
+    Needs,
     ReadOnlyMapState,
     ReadOnlySnapshottable,
     Snapshottable,
@@ -96,6 +97,10 @@ class LoggedFactory(StateFactory):
     @property
     def stateName(self) -> str:
         return self.id[-8:]
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(home=True)
 
     @property
     def log(self) -> CallLog:

@@ -11,7 +11,7 @@ from ..errors import StateError
 from ..needs import Needs
 from ..operations.base import TridentCollector
 from ..secrets import shown
-from ..state import State, StateClass, StateFactory, StateUpdater
+from ..state import Location, State, StateClass, StateFactory, StateUpdater
 from ..tuples import TridentTuple
 from .claims import REFUSED, SUCCEEDED, ClaimStore
 from .stores import needs_of_store, store_of
@@ -58,6 +58,10 @@ class ProcessedState(StateFactory):
     @property
     def own_updater(self) -> ProcessedUpdater:
         return ProcessedUpdater()
+
+    @property
+    def location(self) -> Location:
+        return Location(frozenset([shown(self.url)]), frozenset([self.table]), "processed", self.table)
 
     @property
     def needs(self) -> Needs:

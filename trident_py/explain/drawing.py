@@ -57,8 +57,7 @@ def _state_lines(drawn: Sketch) -> Iterator[str]:
 
 
 def _job_lines(drawn: Sketch) -> Iterator[str]:
-    for component, reason in drawn.jobs.items():
-        yield f"on Spark, every batch of {component} is a job: {reason}"
+    yield from drawn.places
 
 
 # -- Mermaid ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from ..guarantees import guarantees
 from ..names import joined
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, describe
 from ..run.lowering import Lowered, lower
-from ..run.placement import needs_executors
+from ..run.placement import needs_driver, needs_executors
 from ..run.stages import inputs_of
 from ..tuples import Fields
 
@@ -75,26 +75,27 @@ class StateSketch:
 
 @dataclass(frozen=True)
 class Sketch:
-    """``jobs``: by component, why on Spark even its smallest batch is a job."""
+    """``places``: where every batch of a component runs on Spark, and why, if it does not go by their size."""
 
     stages: tuple[StageSketch, ...]
     arrows: tuple[Arrow, ...]
     states: tuple[StateSketch, ...]
-    jobs: dict[str, str]
+    places: tuple[str, ...]
 
 
 def sketch(plan: Plan) -> Sketch:
     """Raises DefinitionError if the topology cannot be built."""
     stages: list[StageSketch] = []
     arrows: list[Arrow] = []
-    jobs: dict[str, str] = {}
+    places: list[str] = []
     for component in plan.components():
         lowered = lower(component, plan)
         stages += _stages(lowered, len(stages))
         arrows += _arrows(lowered)
-        if reason := needs_executors(component):
-            jobs[_name(component)] = reason
-    return Sketch(tuple(stages), tuple(arrows), tuple(_states(plan)), jobs)
+        every = f"on Spark, every batch of {_name(component)}"
+        places += [f"{every} is a job: {why}" for why in [needs_executors(component)] if why]
+        places += [f"{every} runs in the driver process: {why}" for why in [needs_driver(component)] if why]
+    return Sketch(tuple(stages), tuple(arrows), tuple(_states(plan)), tuple(places))
 
 
 def _name(component: Plan) -> str:

@@ -24,6 +24,8 @@ ACCEPTED = {"exactly-once": (EXACTLY, IN_EFFECT), "at-least-once": (EXACTLY, IN_
 # The updaters of these emit only new rows. On a replay, rows that a failed attempt stored are not new.
 _EMITS_ONCE = ("insert-ignore", "append", "sequence")
 _TOP = (EXACTLY, IN_EFFECT)
+_UNSAID = "its factory does not say where the data is (location)"
+IN_OBJECT = f"{_UNSAID}, so it counts as kept in the state's object, and ends with the process"
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,7 @@ def _cell_of(plan: Plan, node: ProcessorNode, replay: Replay, causes: list[Cause
     remarks = [replay.remark, *dict.fromkeys(reasons)]
     if answer.guarantee in _TOP:
         remarks += _remarks(factory, kind, keys, moving, causes)
+    remarks += [IN_OBJECT] if node.state.in_object else []
     reason = "; ".join([answer.reason, *filter(None, remarks)])
     return Cell(answer.guarantee, reason, _raise_by(answer, moving or (causes if effective != replay.kind else [])))
 

@@ -256,6 +256,8 @@ class BatchLoop:
 
     def _examine(self, work: _Batch, batch: BatchInfo, failure: Failure) -> None:
         """Called after a failed attempt. Returns if the batch may be replayed; else raises TopologyError."""
+        if self.poison.fixed and self.poison.suspects(failure):
+            failure = self._changed(work) or failure
         if isinstance(failure.error, NeedsExecutors):
             self._event("moved", batch, str(failure.error))
         elif isinstance(failure.error, ChangedBatch) and self.poison.takes_back:
@@ -270,6 +272,11 @@ class BatchLoop:
             self._replayed(work, batch, failure)
         else:
             self._bisect(work, batch, failure, self.poison.suspects)
+
+    def _changed(self, work: _Batch) -> Failure | None:
+        """The failure if the spout does not emit the excluded tuples any more: then another one may have failed."""
+        failure = self._dry(work, {}, self.poison.fixed or ())[0].failure
+        return failure if failure is not None and isinstance(failure.error, ChangedBatch) else None
 
     def _is_last(self, work: _Batch) -> bool:
         """Whether a request for a replay comes too late."""

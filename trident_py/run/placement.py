@@ -1,5 +1,5 @@
-"""Small batches in the driver process: which components may have them, which batch is over sooner there than as a job,
-and when a batch is too large after all."""
+"""Batches in the driver process: which components may or must have them, which batch is over sooner there than as a
+job, and when a batch is too large after all."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from ..canonical import WORKERS_SEED
 from ..config import Config
-from ..errors import FailedException
+from ..errors import DefinitionError, FailedException
 from ..guarantees.table import trusted
 from ..guarantees.tracing import by_hash_seed, operations_of
 from ..needs import needs_of
-from ..plan import Plan, ProcessorNode, SpoutNode
+from ..plan import Plan, ProcessorNode, SpoutNode, StateUse
 from ..spouts.sparkspout import SparkSpout
 
 MAX_TUPLES = 100_000
@@ -55,6 +55,40 @@ def needs_executors(plan: Plan, conf: Mapping[str, Any] | None = None) -> str:
     if conf is not None and os.environ.get("PYTHONHASHSEED") != WORKERS_SEED:
         return by_hash_seed(plan, trusted(conf))
     return ""
+
+
+def needs_driver(plan: Plan) -> str:
+    """Why every batch of a component runs in the driver process; "" if it need not."""
+    return next((f"{_unsaid(state)}, and one object has to serve all batches" for state in _in_objects(plan)), "")
+
+
+def check_placement(plan: Plan, conf: Mapping[str, Any]) -> None:
+    """Called at submit to Spark. Raises DefinitionError if a state that counts as kept in its object cannot have one
+    object for all batches."""
+    users: dict[str, Plan] = {}
+    for component in plan.components():
+        reason, step = needs_executors(component, conf), "or use a state that keeps it in a store (docs/states.md)"
+        if reason and not needs_executors(component):
+            step = f"or start the driver with PYTHONHASHSEED={WORKERS_SEED}"
+        for state in _in_objects(component):
+            if users.setdefault(state.id, component) is not component:
+                reason = "another stream, whose batches run apart, asks it too"
+            if reason:
+                raise DefinitionError(
+                    f"{_unsaid(state)}, so on Spark one object in the driver process has to serve all batches; but "
+                    f"{reason}. Say in the factory where the data is (docs/porting.md#where-the-data-is), {step}"
+                )
+
+
+def _in_objects(plan: Plan) -> list[StateUse]:
+    """The states of a component whose factories do not say where the data is, each once."""
+    nodes = [node for node in plan.nodes if isinstance(node, ProcessorNode)]
+    states = {node.state.id: node.state for node in nodes if node.state is not None and node.state.in_object}
+    return list(states.values())
+
+
+def _unsaid(state: StateUse) -> str:
+    return f"the factory of state {state.name!r} does not say where the data is (location)"
 
 
 def _parts(node: Any) -> list[Any]:

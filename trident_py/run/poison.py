@@ -23,6 +23,8 @@ from .program import Failure, NodeReport, Program
 RECORDS = "poison"  # the checkpoint's path for what each txid excludes
 CHECKS = "checks"  # and for whether the txid after the last committed one is recorded before it may commit
 ATTEMPTS, MOST = 3, 10
+CHANGING = "its spout emits other tuples in each attempt"
+LOOK = 1_000  # tuples of a batch that are compared between two attempts
 TAKING_BACK = ("batch", "window")  # kinds of states in which a replay replaces what a failed attempt has left
 NEVER = (StateError, SpoutError, MemoryError)  # the store, the source or the machine
 
@@ -103,13 +105,29 @@ class Search:
 
     def __init__(self, program: Program, run: RunDry, suspects: Callable[[Failure], bool], most: int) -> None:
         self.program, self.run, self.suspects, self.most = program, run, suspects, most
+        self.whole: Group = ()
 
     def found(self) -> list[Excluded]:
         """The tuples that fail alone; the batch without them passes. Empty: the whole batch passes now.
 
         Raises Unexplained if there are none, or too many.
         """
-        whole = self._all()
+        try:
+            return self._found()
+        except Unexplained as why:
+            if self.whole and self._contents() != self._contents():
+                raise Unexplained(CHANGING) from why
+            raise
+
+    def _contents(self) -> list[Any]:
+        """What an attempt emits in which no tuple takes part: the numbers of tuples, and the digests of some."""
+        places = [(span.spout, span.partition, index) for span in self.whole for index in range(span.start, span.end)]
+        reports = self.run({}, (), tuple(places[:: len(places) // LOOK + 1])).reports
+        emitted = [(report.node, report.partition, report.value) for report in reports if report.kind == "emitted"]
+        return sorted(emitted) + sorted(report.value[:4] for report in reports if report.kind == "content")
+
+    def _found(self) -> list[Excluded]:
+        whole = self.whole = self._all()
         if self._fails(whole) is None:
             return []
         singles = self._singles(whole)
@@ -118,7 +136,7 @@ class Search:
         found = sorted((self._confirmed(span) for span in singles), key=lambda row: (row.place, row.index))
         rest = self.run(None, tuple(found), ()).failure
         if rest is not None and isinstance(rest.error, ChangedBatch):
-            raise Unexplained("its spout emits other tuples in each attempt")
+            raise Unexplained(CHANGING)
         if rest is not None:
             one = f"without the {len(found)} tuples that fail alone" if len(found) > 1 else "without the one that does"
             raise Unexplained(f"the batch also fails {one}: tuples fail only together")

@@ -47,7 +47,7 @@ class RunMemory:
         key = (node.state.id, index)
         now = (batch.txid, batch.attempt)
         state, last = self.states.get(key, (None, None))
-        alone = RunContext.of(program.conf).home is None or node.state.static
+        alone = RunContext.of(program.conf).home is None or node.state.static or node.state.in_object
         fresh = last == now or (last == batch.previous and program.updates_beside(node))
         if state is None or not (alone or fresh):
             with phase("state made", node.state.name):

@@ -16,6 +16,7 @@ from ..context import with_context
 from ..drpc.functions import functions_of
 from ..errors import TridentError
 from ..phases import BatchPhases, Seen
+from ..run.placement import check_placement
 from ..run.program import Program, compile_plan
 from ..run.progress import Requests, RunningTopology, kill
 from ..topology import Topology
@@ -80,6 +81,7 @@ class SparkCluster:
             raise TridentError("this SparkCluster is shut down; create a new one")
         check_submission(name, conf, topology)
         on_workers = topology.plan.without_requests()
+        check_placement(on_workers, conf or {})
         check_cluster(self.spark, on_workers, conf or {}, self._named)
         run = uuid.uuid4().hex
         workers_home = self._homes.for_workers(self.spark, on_workers, conf or {})
@@ -96,6 +98,7 @@ class SparkCluster:
     def examine(self, conf: dict | None, topology: Topology) -> Health:
         """Checks what `submitTopology` checks on a cluster (``docs/doctor.md``), and starts nothing."""
         check_submission("examined", conf, topology)
+        check_placement(topology.plan.without_requests(), conf or {})
         return examine(self.spark, topology.plan.without_requests(), conf or {}, self._named, again=True)
 
     def killTopology(self, name: str) -> None:

@@ -361,7 +361,8 @@ class SparkComponent:
         """Whether Python spouts have a part in this batch. If so, the coordination remembers its metadata.
 
         This process did not plan a batch that began before the restart; its offsets are in Spark's log. A batch without
-        Python spouts ends at the offset where it starts. Raises LineageError if the log has another txid.
+        Python spouts ends at the offset where it starts, and so does one whose description Spark has lost. Raises
+        LineageError if the log has another txid.
         """
         if not self.planner.has_planned(txid) and python_spouts(self.program):
             end = first_source_offset(self.query, batch_id)
@@ -373,6 +374,8 @@ class SparkComponent:
                         f"{end['txid']} where {txid} is expected. Restore it from a copy. No tuple was emitted"
                     )
                 self.planner.again(start, end)
+            else:
+                self.planner.begun_without(txid)
         return self.coordination.remembered(txid)[1] is not None
 
     def _executor(self, frame: DataFrame) -> Callable[[BatchInfo, list[Descriptor] | None], AttemptOutcome]:
@@ -384,9 +387,9 @@ class SparkComponent:
             again = self._again(batch.txid, descriptors)
             planned = again or self.planner.planned(batch.txid)
             began = time.monotonic()
-            if planned is not None and self.inline.takes(batch, planned.tuples):
+            if self.inline.takes(batch, planned):
                 with phase(HERE):
-                    outcome = self.inline.run(batch, planned.rows)
+                    outcome = self.inline.run(batch, planned)
             else:
                 outcome = self._job(frame, batch, again)
             if not outcome.failures:

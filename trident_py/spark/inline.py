@@ -1,4 +1,4 @@
-"""Runs small batches of a component in the driver process, within their foreachBatch call: no job, no task of Spark."""
+"""Runs batches of a component in the driver process, within their foreachBatch call: no job, no task of Spark."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from ..run.placement import (
     NeedsExecutors,
     max_seconds,
     max_tuples,
+    needs_driver,
     needs_executors,
 )
 from ..run.poison import is_on
@@ -35,6 +36,7 @@ from ..run.program import AttemptOutcome, BatchInfo, NodeReport, Program, Row
 from ..run.task import LevelTask, run_attempt
 from ..run.worker_memory import RunMemory
 from ..spouts.metadata import MetadataStore
+from .planner import Planned
 from .stage import NO_NODE
 
 T = TypeVar("T")
@@ -44,11 +46,14 @@ HERE = "in the driver"
 NO_TASK = -1  # in the report of its phases
 SAMPLE = 16  # values of a column
 LOOK = 0.1  # seconds between two looks at whether the run is stopped
+ALL = None  # the limit of a component whose batches must all run here
 
 
-def inline_limit(spark: SparkSession, program: Program) -> int:
+def inline_limit(spark: SparkSession, program: Program) -> int | None:
     """The most tuples of a batch that runs in the driver process: of the topology's setting, the session's, or the
-    default. 0: none runs there."""
+    default. 0: none runs there; `ALL`: a state is kept in its object."""
+    if needs_driver(program.lowered.plan):
+        return ALL
     if needs_executors(program.lowered.plan, program.conf):
         return 0
     return max_tuples(program.conf, int(spark.conf.get(SETTING, str(MAX_TUPLES)) or 0))
@@ -58,11 +63,13 @@ class Inline:
     """The batches of one component that run in the driver process.
 
     ``sent``: the program as workers get it, so that its operations hold what they hold there. ``limit``: the most
-    tuples of a batch; 0: none runs here. Workers and this process serve the same state partitions in turn: each keeps a
-    state only if it saw the attempt before, as workers do among themselves.
+    tuples of a batch; 0: none runs here; `ALL`: every one does. Workers and this process serve the same state
+    partitions in turn: each keeps a state only if it saw the attempt before, as workers do among themselves.
     """
 
-    def __init__(self, sent: bytes, store: MetadataStore, limit: int, stopping: threading.Event, grace: float) -> None:
+    def __init__(
+        self, sent: bytes, store: MetadataStore, limit: int | None, stopping: threading.Event, grace: float
+    ) -> None:
         self._sent = sent
         self._store = store
         self._limit = limit
@@ -70,7 +77,7 @@ class Inline:
         self._grace = grace
         self._program: Program | None = None
         self._memory = RunMemory()
-        self._meter = _Meter(limit)
+        self._meter = _Meter(limit or 0)
         self._thread: _Thread | None = None
         self._refused = 0
         self._emitted: int | None = None
@@ -80,21 +87,26 @@ class Inline:
     @property
     def is_possible(self) -> bool:
         """Whether any batch may run here."""
-        return self._limit > 0
+        return self._limit is ALL or self._limit > 0
 
-    def takes(self, batch: BatchInfo, tuples: int | None) -> bool:
-        """Whether this attempt runs here. ``tuples``: how many the batch has at most. If its spouts cannot tell, the
-        batch before tells; the attempt fails if it gets larger."""
-        if not self._limit or batch.txid == self._refused:
+    def takes(self, batch: BatchInfo, planned: Planned | None) -> bool:
+        """Whether this attempt runs here. If the spouts cannot tell how many tuples it has at most, the batch before
+        tells; the attempt fails if it gets larger."""
+        if self._limit is ALL:
+            return True
+        if planned is None or not self._limit or batch.txid == self._refused:
             return False
-        conf = self._loaded().conf
+        conf, tuples = self._loaded().conf, planned.tuples
         expected = tuples if tuples is not None or is_on(conf) else self._emitted
         if expected is None or expected > self._limit:
             return False
         return self._durations.prefer_driver(expected, max_seconds(conf))
 
-    def run(self, batch: BatchInfo, rows: Sequence[Row]) -> AttemptOutcome:
-        """Runs an attempt. Raises Stopped if it still runs when the run is stopped and the grace is over."""
+    def run(self, batch: BatchInfo, planned: Planned | None) -> AttemptOutcome:
+        """Runs an attempt; without a plan, one in which no spout emits. Raises Stopped if it still runs when the run
+        is stopped and the grace is over.
+        """
+        rows = [] if planned is None else planned.rows
         outcome = self._in_thread().call(lambda: self._attempt(batch, rows), self._stopping, self._grace)
         return self._examined(batch, outcome) if outcome.failures else replace(outcome, where=HERE)
 
@@ -126,7 +138,9 @@ class Inline:
 
         def task_for(level: int, partition: int) -> LevelTask:
             key = (program.component, level, partition)
-            if key not in tasks:
+            if key not in tasks and self._limit is ALL:
+                tasks[key] = LevelTask(self._memory, program, level, partition)
+            elif key not in tasks:
                 tasks[key] = _InlineTask(self._meter, self._memory, program, level, partition)
             return tasks[key]
 
@@ -140,6 +154,8 @@ class Inline:
 
     def _examined(self, batch: BatchInfo, outcome: AttemptOutcome) -> AttemptOutcome:
         """A failed attempt, as it is or as one that executors must run. They may have a module that is missing here."""
+        if self._limit is ALL:
+            return outcome
         moved = [failure for failure in outcome.failures if isinstance(failure.error, NeedsExecutors)]
         for failure in outcome.failures:
             if isinstance(failure.error, ImportError):

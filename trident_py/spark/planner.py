@@ -147,6 +147,14 @@ class BatchPlanner:
                 self._again = self._describe_again(txid, self._before(start)[1], metadata_of(end))
             return self._again.rows
 
+    def begun_without(self, txid: int) -> None:
+        """Called when Spark has begun this batch and knows of no Python spouts in it. If they have described it, and
+        the answer was lost with Spark's planner process or a driver, it is described again."""
+        previous, metadata = self._coordination.remembered(txid)
+        if metadata is not None:
+            with self._lock:
+                self._again = self._describe_again(txid, previous or {}, metadata)
+
     def planned(self, txid: int) -> Planned | None:
         """This batch, if this process has planned it."""
         with self._lock:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from .base import Key, StatePlace
+from ..needs import needs_of
+from .base import Key, Location, StatePlace
 from .updates import Combination
 
 
@@ -42,6 +43,24 @@ class MakesState(Protocol):
     """As a `StateFactory`."""
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> Any: ...
+
+
+@runtime_checkable
+class SaysLocation(Protocol):
+    """A factory that says where the data of its states is, as a `StateFactory` does."""
+
+    @property
+    def location(self) -> Location | None: ...
+
+
+def located(factory: Any) -> Location | None:
+    """Where the data is; None if the factory does not say."""
+    return factory.location if isinstance(factory, SaysLocation) else None
+
+
+def kept_in_object(factory: Any) -> bool:
+    """Whether the data counts as kept in the states' objects: the factory does not say where else it is."""
+    return located(factory) is None and not needs_of(factory).home
 
 
 @runtime_checkable

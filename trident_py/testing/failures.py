@@ -12,6 +12,7 @@ from ..errors import DefinitionError, FailedException, TridentError
 from ..needs import Needs, needs_of
 from ..spouts.inspection import method_of
 from ..state import BatchParticipant, Location, Reading, State, StateClass, StateFactory, StateUpdater, participant_of
+from ..state.roles import located
 from ..tuples import Fields
 
 When = Collection[tuple[int, int]] | Callable[..., Any]
@@ -74,7 +75,7 @@ class Crashing(Wrapper, StateFactory):
 
     @property
     def location(self) -> Location | None:
-        return self.inner.location if isinstance(self.inner, StateFactory) else None
+        return located(self.inner)
 
     @property
     def key_fields(self) -> Fields | None:
@@ -98,7 +99,7 @@ class Crashing(Wrapper, StateFactory):
 
     @property
     def reading(self) -> Reading:
-        return self.inner.reading if isinstance(self.inner, StateFactory) else Reading.ANEW
+        return self.inner.reading if isinstance(self.inner, StateFactory) else super().reading
 
     def participant(self) -> BatchParticipant | None:
         """Returns the driver side of the wrapped factory."""

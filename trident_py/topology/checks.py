@@ -10,8 +10,8 @@ from ..errors import DefinitionError
 from ..partitioning import Identity
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, SpoutNode, StateUse
 from ..run.lowering import Lowered
-from ..state import Location, QueryFunction, StateFactory, StatePlace, StateSpec, StateUpdater
-from ..state.roles import ChecksPlace
+from ..state import QueryFunction, StateFactory, StatePlace, StateSpec, StateUpdater
+from ..state.roles import ChecksPlace, located
 from ..tuples import Fields
 from .arguments import check_object
 
@@ -128,7 +128,7 @@ def check_owners(plan: Plan) -> None:
 
 
 def _check_both(state: StateUse, other: StateUse) -> None:
-    location, second = _location(state), _location(other)
+    location, second = located(state.factory), located(other.factory)
     if location is None or second is None or location.admits(second):
         return
     both = f"the states {state.name!r} and {other.name!r} would both"
@@ -140,7 +140,3 @@ def _check_both(state: StateUse, other: StateUse) -> None:
         "(topology.merge), or give one of the two its own table, topic or factory. To query it from another stream, "
         "use stateQuery, with newStaticState if that stream is in another topology"
     )
-
-
-def _location(use: StateUse) -> Location | None:
-    return use.factory.location if isinstance(use.factory, StateFactory) else None

@@ -101,9 +101,11 @@ def _check_state(function: str, node: ProcessorNode, state: StateUse, updated: s
             "not be recognized when it comes again. Send what should be kept to a spout's source, such as a topic"
         )
     factory = state.factory
-    if state.id in updated and isinstance(factory, StateFactory) and factory.reading is Reading.NOTHING:
+    unseen = factory.reading is Reading.NOTHING if isinstance(factory, StateFactory) else state.in_object
+    if state.id in updated and unseen:
         raise DefinitionError(
             f"the DRPC stream {function!r} asks the state {state.name!r}, which cannot be read from the driver: "
-            f"{factory!r} only writes, or keeps its data in the object that updates it. Keep what is asked in a state "
-            "that can be read, such as SqlMapState, CompactedTopicState or MemoryMapState"
+            f"{factory!r} only writes, or keeps its data in the object that updates it. If its data is elsewhere, say "
+            "so (StateFactory.location); else keep what is asked in a state that can be read, such as SqlMapState, "
+            "CompactedTopicState or MemoryMapState"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from .. import home
@@ -30,8 +30,13 @@ class MakesWindows:
 class WindowsStoreFactory(MakesWindows):
     """Makes the store of a window: a picklable value that opens nothing itself.
 
-    `create` is called where the tuples are, once for each partition of a window.
+    `create` is called where the tuples are, once for each partition of a window. ``location``: as that of a
+    `StateFactory`; None: keys and values count as kept in the store's object.
     """
+
+    @property
+    def location(self) -> Location | None:
+        return None
 
     @abstractmethod
     def create(self, topoConf: dict) -> WindowsStore:
@@ -46,6 +51,10 @@ class InMemoryWindowsStoreFactory(WindowsStoreFactory):
     """A store in the driver process. Copies and pickles of a factory share it; two factories share nothing."""
 
     id: str = field(default_factory=lambda: uuid.uuid4().hex, kw_only=True)
+
+    @property
+    def location(self) -> Location:
+        return Location(frozenset(["memory"]), frozenset([self.id]), shown="the memory of one factory")
 
     def create(self, topoConf: dict) -> InMemoryWindowsStore:
         return InMemoryWindowsStore()
@@ -90,6 +99,14 @@ class KeyedWindow(WindowFactory):
         better = "use a window of states.sql"
         return dict.fromkeys(("transactional", "opaque"), ("no guarantee", reason, better))
 
+    @property
+    def location(self) -> Location | None:
+        """The window's part of its store: its keys begin with its name."""
+        if (store := self.store.location) is None:
+            return None
+        names = frozenset(f"{name}/{self.name}" for name in store.names)
+        return replace(store, names=names, shown=f"the window {self.name!r} in {store.shown}")
+
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> WindowState:
         return self.window(conf, KeyedBacking(self.store.create(conf), self.name, partitionIndex, numPartitions))
 
@@ -110,12 +127,6 @@ class MemoryWindow(KeyedWindow):
     @property
     def needs(self) -> Needs:
         return Needs(home=True)
-
-    @property
-    def location(self) -> Location:
-        assert isinstance(self.store, InMemoryWindowsStoreFactory)
-        shown = f"the window {self.name!r} in the memory of one factory"
-        return Location(frozenset(["memory"]), frozenset([f"{self.store.id}/{self.name}"]), shown=shown)
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> WindowState:
         backing = MemoryBacking(self.open(conf), self.name, partitionIndex, numPartitions, RunContext.of(conf))
