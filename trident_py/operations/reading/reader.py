@@ -73,6 +73,8 @@ class Reader(CallReader):
         super().__init__(trusted)
         self.used: dict[int, Any] = {}
         self.accumulated: Value = NOTHING
+        self.told: set[ast.AST] = set()
+        """Where the number of a partition may stand: in a log's message, and as the whole value of a name."""
 
     def declared(self, thing: Any, place: CodePlace | None) -> bool:
         """Whether the author has declared it. Reports a declaration as non-deterministic."""
