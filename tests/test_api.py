@@ -48,7 +48,7 @@ RENAMED = {
     "TridentTupleView": "TridentTuple",
 }
 """One class here for several of Storm."""
-KEYWORDS = {"global": "global_", "iterator": "__iter__", "get": "__getitem__"}
+KEYWORDS = {"global": "global_", "iterator": "__iter__"}
 
 
 def absent() -> dict[str, str]:

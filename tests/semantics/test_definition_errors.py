@@ -175,7 +175,7 @@ def test_what_is_no_spout_is_refused() -> None:
 
 class NoFields(IBatchSpout):
     def getOutputFields(self) -> Any:
-        return []
+        return None
 
     def emitBatch(self, batchId: int, collector: Any) -> None: ...
 

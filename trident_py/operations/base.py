@@ -98,7 +98,7 @@ class TridentOperationContext(_PartitionContext):
         kind = TridentMultiReducerContext if several else TridentOperationContext
         context: Any = kind(self._index, self._count)
         context._attempt = self._attempt
-        context._inputs = inputs if several else Fields([name for fields in inputs for name in fields])
+        context._inputs = inputs if several else Fields.named([name for fields in inputs for name in fields])
         return context
 
     def makeProjectionFactory(self, fields: FieldsLike) -> ProjectionFactory:
