@@ -7,6 +7,8 @@ file names. Third-party packages add types through the entry point group ``tride
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from trident_py.replaced import absent
+
 from .findings import Checkable, Finding
 from .rows import InsertIgnoreUpdater, RowUpdater
 
@@ -20,4 +22,4 @@ def __getattr__(name: str) -> Any:
     """Imports ``load`` and ``schema`` on first use, since a worker that only writes needs no pydantic."""
     if name in ("load", "schema"):
         return getattr(import_module(".loading", __name__), name)  # one of the two names, as PEP 562 asks for
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise absent(__name__, name)

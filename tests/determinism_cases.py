@@ -16,6 +16,7 @@ import importlib
 import io
 import itertools
 import json
+import logging
 import multiprocessing
 import operator
 import os
@@ -260,6 +261,34 @@ class WhichPartition(Emits):
 
     def value(self, tuple: Any) -> Any:
         return self.index
+
+
+class LogsAndKeepsPartition(WhichPartition):
+    def prepare(self, conf: dict, context: Any) -> None:
+        here = context.getPartitionIndex()
+        logging.info("partition %d", here)
+        self.index = here
+
+
+class KeepsPartitionInLog(WhichPartition):
+    def prepare(self, conf: dict, context: Any) -> None:
+        logging.info("partition %d", self.keep(context.getPartitionIndex()))
+
+    def keep(self, index: int) -> int:
+        self.index = index
+        return index
+
+
+class NamesPartitionInLog(WhichPartition):
+    def prepare(self, conf: dict, context: Any) -> None:
+        logging.info("partition %d", (here := context.getPartitionIndex()))
+        self.index = here
+
+
+class BranchesByPartition(WhichPartition):
+    def prepare(self, conf: dict, context: Any) -> None:
+        here = context.getPartitionIndex()
+        self.index = 1 if here else 2
 
 
 class WhichAttempt(Aggregator):
@@ -868,6 +897,10 @@ CHANGING_CASES: dict[str, tuple[Any, str]] = {
     "time of the definition": (MadeAtStart(), "time.time"),
     "reads in prepare": (Reads(), "open"),
     "partition": (WhichPartition(), "getPartitionIndex"),
+    "partition, logged too": (LogsAndKeepsPartition(), "getPartitionIndex"),
+    "partition, kept by what is logged": (KeepsPartitionInLog(), "getPartitionIndex"),
+    "partition, named in a log": (NamesPartitionInLog(), "getPartitionIndex"),
+    "partition, in a condition": (BranchesByPartition(), "getPartitionIndex"),
     "attempt": (WhichAttempt(), "getAttemptId"),
     "class counter": (CountsOnTheClass(), "n"),
     "class counter by name": (CountsByName(), "CountsByName.n"),

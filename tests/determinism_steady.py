@@ -165,6 +165,13 @@ class Logs(Function):
     def __init__(self) -> None:
         self.log = logging.getLogger("own")
 
+    def prepare(self, conf: dict, context: Any) -> None:
+        here = context.getPartitionIndex()
+        self.made = logging.getLogger(__name__)
+        self.made.info("partition " + str(here))
+        log.info(f"partition {here + 1} of {context.numPartitions()}")
+        print("partition", context.getPartitionIndex())
+
     def execute(self, tuple: Any, collector: Any) -> None:
         self.log.debug("got %s", tuple)
         log.info("got one")

@@ -14,7 +14,10 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterator
+from enum import Enum
+from itertools import permutations
 from pathlib import Path
+from types import new_class
 from typing import Any, get_overloads
 
 import pytest
@@ -48,7 +51,7 @@ RENAMED = {
     "TridentTupleView": "TridentTuple",
 }
 """One class here for several of Storm."""
-KEYWORDS = {"global": "global_", "iterator": "__iter__", "get": "__getitem__"}
+KEYWORDS = {"global": "global_", "iterator": "__iter__"}
 
 
 def absent() -> dict[str, str]:
@@ -137,6 +140,35 @@ def gaps(name: str) -> Iterator[str]:
             yield f"{name}.{method}"
         else:
             yield from (f"{name}.{method}/{count}" for count in sorted(counts) if not takes(kind, found, count))
+
+
+def ancestors(name: str) -> set[str]:
+    """What a class of Storm extends and implements."""
+    supers = CLASSES.get(name, {"supers": []})["supers"]
+    return {*supers, *(above for each in supers for above in ancestors(each))}
+
+
+def bases() -> Iterator[tuple[str, str]]:
+    """The pairs that one class of Java can extend and implement, in both orders; of two of which one has the other
+    already, the narrower comes first."""
+    packages = re.compile(r"trident\.(operation|state|spout|windowing|testing)\.")
+    kinds = {name: ours(name) for name in CLASSES if packages.match(name)}
+    mine = [name for name, kind in kinds.items() if isinstance(kind, type) and not issubclass(kind, tuple | Enum)
+            and not vars(kind).get("__slots__")]  # fmt: skip
+    interfaces = {name for name in mine if "<init>" not in CLASSES[name]["methods"]}
+    for one, other in permutations(mine, 2):
+        if {one, other} & interfaces and one not in ancestors(other) and kinds[one] is not kinds[other]:
+            yield one, other
+
+
+def test_a_class_can_have_any_two_bases_that_java_can_extend_and_implement() -> None:
+    refused = {}
+    for one, other in bases():
+        try:
+            new_class("Both", (ours(one), ours(other)))
+        except TypeError as error:
+            refused[one, other] = str(error)
+    assert refused == {}
 
 
 def test_the_record_is_of_the_version_that_the_documents_name() -> None:

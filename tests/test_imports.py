@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 # Each layer may import the layers above it in this list, and itself only within one package. Modules of ``run`` have
 # layers of their own.
 LAYERS = [
-    {"errors", "calls", "channel", "context", "leftovers", "secrets", "neighbour", "phases", "pickling"},
+    {"errors", "calls", "channel", "context", "leftovers", "secrets", "neighbour", "phases", "pickling", "replaced"},
     {"canonical", "steps"},
     {"config"},
     {"tuples", "patience", "sessions", "sqlcodes", "names", "needs", "metrics"},
@@ -65,7 +65,7 @@ ENTRANCES = {"__init__", "__main__", "run/__init__"}
 STATES_MAY_IMPORT = {
     "context", "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents",
     "kafka", "needs", "sessions", "sqlcodes", "names", "patience", "spouts",
-    "windowing",
+    "windowing", "replaced",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {

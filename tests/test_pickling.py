@@ -126,6 +126,19 @@ def test_a_column_of_a_class_made_in_a_function_comes_back() -> None:
     assert [value and value.n for value in back] == [1, None, 2] and type(back[0]) is Local
 
 
+def test_what_the_driver_reads_back_leaves_its_classes_as_they_are() -> None:
+    class Local:
+        made = 0
+
+        def doubled(self) -> int:
+            return 2 * self.made
+
+    block, method = cloudpickle.dumps([Local(), Local]), Local.doubled
+    Local.made = 1
+    back, kind = pickling.loads(block)
+    assert kind is type(back) is Local and Local.doubled is method and back.doubled() == 2
+
+
 def test_a_view_becomes_bytes_and_a_lock_is_refused() -> None:
     import threading
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import users_code
 from semantics.support import Collects, Joined
 
 from trident_py import DefinitionError, Fields, LocalCluster, TridentTopology
@@ -92,6 +93,23 @@ def test_a_state_is_named_as_given_or_by_its_factory_or_by_its_table() -> None:
     assert state_name(factory) == factory.stateName
     assert state_name(Named()) == "words"
     assert state_name(StateSpec(Named(), 2)) == "words"
+
+
+class Prices:
+    class Factory(users_code.Factory): ...
+
+
+def test_a_state_is_named_by_what_is_around_its_factory() -> None:
+    class Factory(users_code.Factory): ...
+
+    class Stations:
+        class Factory(users_code.Factory): ...
+
+    state = MemoryMapState.Factory().makeState({}, None, 0, 1)
+    own = "test_a_state_is_named_by_what_is_around_its_factory"
+    made = {Prices.Factory: "Prices.Factory", Stations.Factory: "Stations.Factory", Factory: f"{own}.Factory",
+            users_code.Factory: "users_code.Factory"}  # fmt: skip
+    assert {kind: state_name(kind(state)) for kind in made} == made
 
 
 def test_which_aggregators_take_which_way() -> None:

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import pickle
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from states.columns.values import _FAMILIES
 from trident_py import DefinitionError, Fields, TransactionAttempt, TridentError, TridentTuple, Values
 from trident_py.canonical import identity, key_of
-from trident_py.tuples import MISSING
+from trident_py.chunks import _DDL
+from trident_py.tuples import MISSING, TYPES
+
+GUIDE = (Path(__file__).parent.parent / "docs" / "porting_classes.md").read_text()
+NAMES = st.text("ab `.,date()<>") | st.text() | st.sampled_from([*TYPES, "birth date", "a map<b>"])
 
 
 def test_fields_are_an_ordered_list_of_distinct_names() -> None:
@@ -42,10 +51,32 @@ def test_none_stands_for_no_fields_never_for_all() -> None:
     assert Fields.of(None) == Fields() and len(Fields.of(None)) == 0
 
 
-@pytest.mark.parametrize("name", ["", "  ", 1, None])
+@pytest.mark.parametrize("name", [1, None])
 def test_a_field_is_named_by_a_string(name: Any) -> None:
     with pytest.raises(DefinitionError, match="must be a string"):
         Fields("a", name)
+
+
+@given(st.lists(st.tuples(NAMES, st.sampled_from(["", *TYPES, "decimal(10, 2)"])), unique_by=lambda pair: pair[0]))
+def test_any_text_names_a_field_and_keeps_its_type(pairs: list[tuple[str, str]]) -> None:
+    fields = Fields.named([name for name, _ in pairs], dict(pairs))
+    assert list(fields) == [name for name, _ in pairs] and fields.types == {n: ddl for n, ddl in pairs if ddl}
+    assert Fields(fields.declarations()) == pickle.loads(pickle.dumps(fields)) == fields
+    assert Fields.of_columns(fields.declarations()) == fields
+
+
+@pytest.mark.parametrize("name", ["", " ", "first name", " a", "a.b", ".", "site map", "decimal", "a date b"])
+def test_a_name_that_storm_takes_is_that_name(name: str) -> None:
+    assert Fields(name).names == (name,) and not Fields(name).types
+
+
+def test_a_name_in_backquotes_is_read_as_it_stands() -> None:
+    assert Fields("`birth date`", "`a,b` int", "`a``b`") == Fields.named(["birth date", "a,b", "a`b"], {"a,b": "int"})
+    assert Fields("birth date", "m map<string, array<int>>").types == {"birth": "date", "m": "map<string, array<int>>"}
+
+
+def test_every_type_of_a_field_or_a_column_can_be_declared() -> None:
+    assert {*_DDL, *_FAMILIES, "decimal"} == set(TYPES)
 
 
 def test_an_unknown_field_is_named_with_those_that_exist() -> None:
@@ -76,6 +107,25 @@ def test_a_tuple_is_its_values() -> None:
     assert (len(made), made.size(), made[0], made[-1], list(made), made[:1]) == (2, 2, 1, "x", [1, "x"], (1,))
     assert hash(made) == hash((1, "x")) and made.getValues() == made
     assert pickle.loads(pickle.dumps(made)).getValueByField("b") == "x"
+
+
+def test_a_tuple_is_read_as_a_list_of_java() -> None:
+    made = TridentTuple.of(["a", "b", "c"], [1, None, 1])
+    assert (made.get(0), made.get(1), made.isEmpty(), TridentTuple.EMPTY_TUPLE.isEmpty()) == (1, None, False, True)
+    assert [made.indexOf(value) for value in (1, None, True, 1.0, "1")] == [0, 1, -1, -1, -1]
+    assert [made.lastIndexOf(value) for value in (1, None, True)] == [2, 1, -1]
+    assert (made.toArray(), made.subList(1, 3), list(made)) == ([1, None, 1], [None, 1], [1, None, 1])
+    with pytest.raises(IndexError):
+        made.get(3)
+
+
+def test_the_guide_promises_no_method_of_tuples_and_fields_that_is_missing() -> None:
+    section = GUIDE.partition("## Tuples, Fields, Values")[2].partition("\n## ")[0]
+    rows = [row.split("|")[1:3] for row in section.splitlines() if row.startswith("| `")]
+    same = {name for names, here in rows if here.strip().startswith("the same")
+            for name in re.findall(r"`(?:\w+\.)?([A-Za-z_]\w*)(?:\([^`]*\))?`", names)}  # fmt: skip
+    assert len(same) > 30
+    assert not [name for name in same if not hasattr(TridentTuple, name) and not hasattr(Fields, name)]
 
 
 def test_a_tuple_knows_its_fields() -> None:

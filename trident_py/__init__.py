@@ -17,6 +17,7 @@ from .errors import (
 )
 from .local import LocalCluster
 from .neighbour import check_states
+from .replaced import absent
 from .run.progress import RunningTopology
 from .topology import GroupedStream, JoinOutFieldsMode, JoinType, Stream, Topology, TridentState, TridentTopology
 from .tuples import Fields, TransactionAttempt, TridentTuple, Values
@@ -60,4 +61,4 @@ def __getattr__(name: str) -> Any:
         from . import spark
 
         return vars(spark)[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise absent(__name__, name)

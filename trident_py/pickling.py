@@ -42,6 +42,27 @@ def dumps(value: Any) -> bytes:
     return _with_definitions(value) if any(_named(name) in block for name in (_MAIN, *_WHOLE)) else block
 
 
+def loads(block: bytes) -> Any:
+    """Reads what cloudpickle has written, in the driver: the classes that are here keep what they are.
+
+    `pickle.loads` would set their attributes, and methods without a source, to those at the time of the writing.
+    """
+    return _Unpickler(io.BytesIO(block)).load()
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self._here = set(internals._DYNAMIC_CLASS_TRACKER_BY_CLASS)
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = super().find_class(module, name)
+        return self._filled if found is internals._class_setstate else found
+
+    def _filled(self, kind: type, state: Any) -> type:
+        return kind if kind in self._here else internals._class_setstate(kind, state)
+
+
 def remember(modules: Iterable[ModuleType]) -> None:
     """From now on the classes of these modules go with their definition. Called in the driver when a run starts."""
     _WHOLE.update({module.__name__: module for module in modules})

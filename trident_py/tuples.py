@@ -3,27 +3,49 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 from .errors import DefinitionError, MissingValueError, TridentError
 
+TYPES = (
+    "bigint", "binary", "blob", "bool", "boolean", "byte", "char", "date", "decimal", "double", "float", "int",
+    "integer", "json", "long", "numeric", "real", "short", "smallint", "string", "text", "timestamp", "timestamp_ntz",
+    "tinyint", "varchar",
+)  # fmt: skip
+"""The types of fields and of states' columns. Not every place takes each of them."""
+_TYPE = rf"(?:{'|'.join(TYPES)})(?:\s*\([^()]*\))?|(?:array|map|struct)\s*<.*>"
+_TYPED = re.compile(rf"(.*?\S)\s+({_TYPE})\s*", re.DOTALL | re.IGNORECASE)
+_QUOTED = re.compile(r"`((?:[^`]|``)*)`(?:\s+(.*\S))?\s*", re.DOTALL)
 
-def _without_brackets(text: str) -> str:
-    """The text without its parts in brackets, as in ``decimal(10, 2)`` and ``map<string, array<int>>``."""
-    shorter = re.sub(r"[(<][^()<>]*[)>]", "", text)
-    return shorter if shorter == text else _without_brackets(shorter)
+
+def _parsed(declaration: str) -> tuple[str, str]:
+    """The name and the type of a field; without a type, the whole text is the name, as in Storm."""
+    if quoted := _QUOTED.fullmatch(declaration):
+        return quoted[1].replace("``", "`"), (quoted[2] or "").lower()
+    typed = _TYPED.fullmatch(declaration)
+    return (typed[1], typed[2].lower()) if typed else (declaration, "")
+
+
+def declare(name: str, ddl: str | None = None) -> str:
+    """The text that `Fields` takes for this name and type. A name that is no plain word gets backquotes."""
+    plain = f"{name} {ddl}" if ddl else name
+    if not re.search(r"[\s,]", name) and _parsed(plain) == (name, ddl or ""):
+        return plain
+    quoted = f"`{name.replace('`', '``')}`"
+    return f"{quoted} {ddl}" if ddl else quoted
 
 
 class Fields:
     """An ordered list of distinct field names, each with an optional Spark type in DDL form.
 
     ``Fields("word", "count")``, ``Fields("word string", "count bigint")`` or ``Fields(["word", "count"])``.
-    A field without a type is untyped and carries any picklable value. Source in Storm:
-    org.apache.storm.tuple.Fields.
+    A field without a type is untyped and carries any picklable value. A name may be any text: "", "first name", "a.b".
+    Only one that ends like a type ("birth date") or has a comma needs Spark's backquotes: "`birth date`". Source in
+    Storm: org.apache.storm.tuple.Fields.
 
-    Raises DefinitionError for a name that is repeated, empty, not a string, or has a comma.
+    Raises DefinitionError for a name that is repeated, not a string, or has a comma outside backquotes.
     """
 
     __slots__ = ("names", "types")
@@ -35,18 +57,31 @@ class Fields:
         types: dict[str, str] = {}
         names: list[str] = []
         for field in declarations:
-            if not isinstance(field, str) or not field.strip():
-                raise DefinitionError(f"a field name must be a string that is not blank, got {field!r}")
-            name, _, ddl = field.strip().partition(" ")
-            if "," in field and "," in _without_brackets(field):
-                raise DefinitionError(f"{field!r} is one string, and so one field; give each field a string of its own")
-            if name in names:
-                raise DefinitionError(f"duplicate field {name!r}")
+            if not isinstance(field, str):
+                raise DefinitionError(f"a field name must be a string, got {field!r}")
+            name, ddl = _parsed(field)
+            if "," in name and not field.startswith("`"):
+                raise DefinitionError(
+                    f"{field!r} is one string, and so one field; give each field a string of its own, or put a name "
+                    "that has a comma in backquotes"
+                )
             names.append(name)
-            if ddl.strip():
-                types[name] = ddl.strip().lower()
+            if ddl:
+                types[name] = ddl
+        self._fill(names, types)
+
+    def _fill(self, names: Sequence[str], types: Mapping[str, str | None]) -> None:
+        if len(set(names)) < len(names):
+            raise DefinitionError(f"duplicate field {next(name for name in names if names.count(name) > 1)!r}")
         object.__setattr__(self, "names", tuple(names))
-        object.__setattr__(self, "types", types)
+        object.__setattr__(self, "types", {name: ddl for name in names if (ddl := types.get(name))})
+
+    @classmethod
+    def named(cls, names: Iterable[str], types: Mapping[str, str | None] | None = None) -> Fields:
+        """Fields of exactly these names, none of which is read as a declaration, with the types that are known."""
+        made = object.__new__(cls)
+        made._fill(list(names), types or {})
+        return made
 
     @classmethod
     def of(cls, fields: FieldsLike | None) -> Fields:
@@ -56,6 +91,19 @@ class Fields:
         if fields is None:
             return cls()
         return cls(fields) if isinstance(fields, str) else cls(tuple(fields))
+
+    @classmethod
+    def of_columns(cls, columns: FieldsLike) -> Fields:
+        """As `of`, for a store's columns: behind a blank there is a type. Raises DefinitionError for ``b strng``."""
+        fields = cls.of(columns)
+        for text in [columns] if isinstance(columns, str) else columns:
+            name, *ddl = text.split(maxsplit=1)[:2]
+            if ddl and text in fields.names and not isinstance(columns, Fields):
+                raise DefinitionError(
+                    f"column {name!r}: unknown type {ddl[0]!r}; there are: {', '.join(TYPES)}. If {text!r} is a name, "
+                    "put it in backquotes"
+                )
+        return fields
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("Fields are immutable")
@@ -89,7 +137,7 @@ class Fields:
 
     def declarations(self) -> list[str]:
         """The fields as they were declared: the name, and the type if it has one."""
-        return [f"{name} {self.types[name]}" if name in self.types else name for name in self.names]
+        return [declare(name, self.types.get(name)) for name in self.names]
 
     def get(self, index: int) -> str:
         return self.names[index]
@@ -118,11 +166,11 @@ class Fields:
 
     def concat(self, other: Fields) -> Fields:
         """These fields, then the others. Raises DefinitionError if a name is in both."""
-        return Fields(self.declarations() + other.declarations())
+        return Fields.named(self.names + other.names, {**other.types, **self.types})
 
     def only(self, names: Iterable[str]) -> Fields:
         """The named fields, in the order of the names, with their types."""
-        return Fields([f"{name} {self.types[name]}" if name in self.types else name for name in names])
+        return Fields.named(names, self.types)
 
     def without(self, names: Iterable[str]) -> Fields:
         """These fields without the named ones, in their order."""
@@ -199,7 +247,8 @@ MISSING = _Missing()
 class TridentTuple(tuple):
     """The input of an operation: a tuple of values with field names.
 
-    Immutable. Equal to any tuple or list with the same values. Accessors neither cast nor convert. In tests, make one
+    Immutable. Equal to any tuple or list with the same values; it has the methods of a java.util.List that change
+    nothing. Accessors neither cast nor convert. In tests, make one
     with ``TridentTuple.of(fields, values)``. Source in Storm: TridentTuple, TridentTupleView.
     """
 
@@ -237,6 +286,26 @@ class TridentTuple(tuple):
 
     def size(self) -> int:
         return len(self)
+
+    def isEmpty(self) -> bool:
+        return len(self) == 0
+
+    def get(self, index: int) -> Any:
+        return self[index]
+
+    def indexOf(self, value: Any) -> int:
+        """The first place of the value, else -1. As in Java, 1, 1.0 and True are three values."""
+        return next((n for n, item in enumerate(self) if type(item) is type(value) and item == value), -1)
+
+    def lastIndexOf(self, value: Any) -> int:
+        """The last place of the value, else -1."""
+        return max((n for n, item in enumerate(self) if type(item) is type(value) and item == value), default=-1)
+
+    def subList(self, start: int, end: int) -> list[Any]:
+        return self.toArray()[start:end]
+
+    def toArray(self) -> list[Any]:
+        return list(self)
 
     def getFields(self) -> Fields:
         return self._fields

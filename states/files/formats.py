@@ -42,7 +42,8 @@ class RecordFormat(ABC):
 class DelimitedRecordFormat(RecordFormat):
     """The values of a tuple as text, with a delimiter between them. ``fields``: which values; default: all.
 
-    Values are neither quoted nor escaped; for text that may hold the delimiters use the format "csv".
+    Nulls, booleans and floats are written as Java writes them (``null``, ``true``, ``1.0E7``), other values as Python's
+    `str`. Values are neither quoted nor escaped; for text that may hold the delimiters use the format "csv".
     Source in Storm: org.apache.storm.hdfs.trident.format.DelimitedRecordFormat.
     """
 
@@ -52,7 +53,26 @@ class DelimitedRecordFormat(RecordFormat):
 
     def format(self, tuple: TridentTuple) -> bytes:
         values = tuple if self.fields is None else [tuple.getValueByField(name) for name in Fields.of(self.fields)]
-        return (self.fieldDelimiter.join(map(str, values)) + self.recordDelimiter).encode()
+        return (self.fieldDelimiter.join(map(_java_text, values)) + self.recordDelimiter).encode()
+
+
+def _java_text(value: Any) -> str:
+    """The text that Java writes for nulls, booleans and floats, and Python's for all others."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return _java_float(value) if isinstance(value, float) else str(value)
+
+
+def _java_float(value: float) -> str:
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(float(value))
+    sign, digits, exponent = decimal.Decimal(repr(float(value))).normalize().as_tuple()
+    first, *rest = map(str, digits)
+    return f"{'-' * sign}{first}.{''.join(rest) or 0}E{int(exponent) + len(rest)}"
 
 
 class Rows(Protocol):

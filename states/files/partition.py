@@ -163,7 +163,7 @@ class _Staged:
 
 
 def ddl_of(columns: Fields) -> list[str]:
-    return [f"{name} {columns.types[name]}" if name in columns.types else name for name in columns]
+    return columns.declarations()
 
 
 def schema_of(columns: Fields) -> pa.Schema:

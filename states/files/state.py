@@ -64,7 +64,7 @@ class FileState(StateFactory):
         set_ = object.__setattr__
         set_(self, "uri", checked(str(self.uri), storage))
         set_(self, "storage", tuple(sorted(storage.items())))
-        set_(self, "columns", None if self.columns is None else Fields.of(self.columns))
+        set_(self, "columns", None if self.columns is None else Fields.of_columns(self.columns))
         if self.sync not in SYNC:
             raise DefinitionError(f"{self.shown}: sync must be one of {SYNC}, got {self.sync!r}")
         self._check_visible()

@@ -1,5 +1,9 @@
 """Trident states in Kafka topics."""
 
+from typing import TYPE_CHECKING
+
+from trident_py.replaced import answer
+
 from ..rows import RowUpdater
 from .append.records import FieldNameBasedTupleToKafkaMapper
 from .append.topic import TopicState
@@ -13,3 +17,6 @@ __all__ = [
     "TopicState",
     "TransactionalTopicState",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = answer(__name__)

@@ -29,7 +29,7 @@ def _columns(value: list[str]) -> list[str]:
 
 
 def _typed(value: list[str], key: bool) -> list[str]:
-    for name, ddl in Fields.of(value).types.items():
+    for name, ddl in Fields.of_columns(value).types.items():
         _ = Column(name, ddl, key).family  # raises for an unknown type
     return value
 

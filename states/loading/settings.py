@@ -66,7 +66,7 @@ def _listed(value: Any) -> Any:
 def _distinct(value: list[str]) -> list[str]:
     if not value:
         raise DefinitionError("expected at least one field")
-    Fields.of(value)
+    Fields.of_columns(value)
     return value
 
 

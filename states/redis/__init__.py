@@ -1,5 +1,9 @@
 """Trident states in Redis, in the bytes of storm-redis."""
 
+from typing import TYPE_CHECKING
+
+from trident_py.replaced import answer
+
 from .maps.state import RedisMapState
 from .maps.texts import DefaultKeyFactory, KeyFactory
 from .rows import (
@@ -26,3 +30,6 @@ __all__ = [
     "RedisStateUpdater",
     "RedisStoreMapper",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = answer(__name__)

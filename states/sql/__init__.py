@@ -1,5 +1,9 @@
 """Trident states in SQL tables. SQLite needs no server: one durable file, safe to use from several processes."""
 
+from typing import TYPE_CHECKING
+
+from trident_py.replaced import answer
+
 from ..rows import InsertIgnoreUpdater, RowUpdater
 from .maps.state import SqlMapState
 from .query import SqlQuery
@@ -20,3 +24,6 @@ __all__ = [
     "SqlQuery",
     "SqlWindowsStoreFactory",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = answer(__name__)

@@ -70,7 +70,7 @@ class _Look:
     def created_keys(self) -> Fields:
         """The key's columns of a missing table."""
         types = {**self.usual, **self.keys.types}
-        return Fields([f"{name} {types[name]}" if name in types else name for name in self.keys])
+        return Fields.named(self.keys, types)
 
 
 def check(

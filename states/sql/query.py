@@ -95,8 +95,8 @@ class SqlQuery(QueryFunction):
 
     def __post_init__(self) -> None:
         where = parsed(self.url).render_as_string(hide_password=False)
-        derived: dict[str, Any] = {"url": where, "inFields": Fields.of(self.inFields or ())}
-        derived["outFields"] = Fields.of(self.outFields)
+        derived: dict[str, Any] = {"url": where, "inFields": Fields.of_columns(self.inFields or ())}
+        derived["outFields"] = Fields.of_columns(self.outFields)
         derived["_select"] = Select.of(self.select, derived["inFields"])
         for name, value in derived.items():
             object.__setattr__(self, name, value)
@@ -116,7 +116,7 @@ class SqlQuery(QueryFunction):
         values: list[list[Any]] = []
         asked = []
         for row in tuples:
-            given = [self._bound(row, name) for name in Fields.of(self.inFields)]
+            given = [self._bound(row, name) for name in Fields.of_columns(self.inFields)]
             number = questions.setdefault(key_of(given), len(values))
             if number == len(values):
                 values.append(given)
@@ -130,7 +130,7 @@ class SqlQuery(QueryFunction):
 
     def _answers(self, values: list[list[Any]]) -> list[list[tuple]]:
         """The rows of each question."""
-        names = list(Fields.of(self.inFields))
+        names = list(Fields.of_columns(self.inFields))
         columns = [_encoded(column, names[i], [row[i] for row in values]) for i, column in enumerate(self._inputs)]
         places = [columns[names.index(name)] for name in self._select.names]
         answers: list[list[tuple]] = []
@@ -154,7 +154,7 @@ class SqlQuery(QueryFunction):
         return answers
 
     def _check_columns(self, names: list[str]) -> None:
-        if len(names) != len(Fields.of(self.outFields)):
+        if len(names) != len(Fields.of_columns(self.outFields)):
             raise StateError(
                 f"{self!r}: the query has the columns ({', '.join(names)}), and outFields are ({self.outFields}). Name "
                 "one field for each column"
@@ -173,11 +173,11 @@ class SqlQuery(QueryFunction):
 
     @property
     def _inputs(self) -> list[Column | None]:
-        return _columns(Fields.of(self.inFields))
+        return _columns(Fields.of_columns(self.inFields))
 
     @property
     def _outputs(self) -> list[Column | None]:
-        return _columns(Fields.of(self.outFields))
+        return _columns(Fields.of_columns(self.outFields))
 
     def __repr__(self) -> str:
         return f"SqlQuery({shown(parsed(self.url))!r}, {self.select!r})"

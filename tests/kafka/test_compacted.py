@@ -172,7 +172,7 @@ VALUES: list[tuple[str, list[Any], list[Any]]] = [
 
 @pytest.mark.parametrize(("ddl", "good", "bad"), VALUES, ids=[case[0] for case in VALUES])
 def test_a_value_comes_back_as_it_was_or_is_refused(make: Make, ddl: str, good: list, bad: list) -> None:
-    factory = make("i bigint", f"v {ddl}", "transactional")
+    factory = make("i bigint", f"v {ddl}".strip(), "transactional")
     put(factory, 1, {(i,): value for i, value in enumerate(good)})
     assert get(factory, *((i,) for i in range(len(good)))) == good
     state = factory.makeState({}, None, 0, 1)

@@ -175,7 +175,7 @@ def test_what_is_no_spout_is_refused() -> None:
 
 class NoFields(IBatchSpout):
     def getOutputFields(self) -> Any:
-        return []
+        return None
 
     def emitBatch(self, batchId: int, collector: Any) -> None: ...
 
@@ -361,7 +361,7 @@ INCOMPLETE: dict[str, tuple[Any, str]] = {
     ),
     "updater": (
         lambda s: s.partitionPersist(MemoryMapState.Factory(), "a", BaseStateUpdater()),
-        "partitionPersist: StateUpdater does not define updateState",
+        "partitionPersist: BaseStateUpdater does not define updateState",
     ),
     "query": (lambda s: s.stateQuery(static(s), "a", Asking(), "n"), "stateQuery: Asking does not define execute"),
     "spout": (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trident_py import LocalCluster, TridentTopology
+from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.operations.builtin import Count
 from trident_py.spouts import IBatchSpout, IOpaquePartitionedTridentSpout, IPartitionedTridentSpout, ISpoutPartition
 from trident_py.testing import Crashing, FixedBatchSpout, LoggingBackingMap, collect, failing, stored
@@ -208,3 +208,14 @@ def test_a_component_that_fails_ends_the_run_of_all(cluster: Any) -> None:
     topology.newStream("two", FixedBatchSpout("v", 1, (1,)).setCycle(True)).peek(lambda t: None)
     with pytest.raises(Exception, match="asked by the test"):
         run(cluster, topology)
+
+
+@both
+def test_a_spout_may_have_no_fields(cluster: Any) -> None:
+    topology = TridentTopology()
+    stream = topology.newStream("ticks", FixedBatchSpout(Fields(), 2, (), (), ()))
+    collect(stream.shuffle().each(Fields(), lambda: ["x"], "y").parallelismHint(2), "each")
+    collect(stream.aggregate(Count(), "n"), "count")
+    running = run(cluster, topology)
+    assert running.collected("each") == {1: [("x",), ("x",)], 2: [("x",)]}
+    assert running.collected("count") == {1: [(2,)], 2: [(1,)]}

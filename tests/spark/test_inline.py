@@ -14,6 +14,7 @@ import pytest
 from trident_py import Config, Fields, TridentTopology
 from trident_py.operations import BaseFunction
 from trident_py.operations.builtin import Count
+from trident_py.operations.determinism import judge
 from trident_py.spark.inline import HERE
 from trident_py.spouts import FeederBatchSpout, IPartitionedTridentSpout
 from trident_py.testing import Crashing, MemoryMapState
@@ -75,6 +76,15 @@ def test_a_batch_runs_in_the_driver_if_it_is_small_enough(spark_cluster: Cluster
     assert counts.pop(os.getpid()) == 3 + 10
     assert sum(counts.values()) == 11 + 40
     assert running.attempts == dict.fromkeys(range(1, 6), 0)
+
+
+def test_a_class_keeps_its_source_when_a_batch_ran_in_the_driver(spark_cluster: Cluster) -> None:
+    class Own(BaseFunction):
+        def execute(self, tuple: Any, collector: Any) -> None:
+            collector.emit([tuple[0]])
+
+    running, _ = fed(spark_cluster(), inline(10), [2], Own())
+    assert places(running) == {1: HERE} and judge(Own()).deterministic, judge(Own())
 
 
 def test_none_does_unless_it_is_allowed(spark_cluster: Cluster) -> None:

@@ -63,6 +63,13 @@ def test_a_local_cluster_is_one_machine_and_not_one_process() -> None:
     assert [is_one_machine(master) for master in masters] == [True, True, True, True, False, False]
 
 
+def test_the_guide_says_where_sparks_page_is_off(tmp_path: Path) -> None:
+    off = [master for master in ("local[*]", "spark://host:7077") if "spark.ui.enabled" in defaults(master, tmp_path)]
+    assert off == ["local[*]"]
+    guide = (Path(__file__).parents[2] / "docs" / "porting.md").read_text()
+    assert "With a `local` master the UI is off: `--conf spark.ui.enabled=true`" in guide
+
+
 def test_on_a_cluster_no_setting_names_the_driver_and_an_exchange_writes_few_files(tmp_path: Path) -> None:
     assert defaults("spark://host:7077", tmp_path) == {
         "spark.app.name": "trident_py",

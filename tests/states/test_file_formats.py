@@ -128,6 +128,21 @@ def test_storms_delimited_record_format(tmp_path: Path) -> None:
     assert (tmp_path / "rows" / "part-0000000001-00000.txt").read_text() == "the cow|1\na man|2\n"
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "null"), (True, "true"), (False, "false"), (1, "1"), (1.0, "1.0"), (0.1, "0.1"), (-0.0, "-0.0"),
+        (1e7, "1.0E7"), (9999999.0, "9999999.0"), (0.001, "0.001"), (0.0001, "1.0E-4"), (-2.5e-7, "-2.5E-7"),
+        (123456789.125, "1.23456789125E8"), (1e22, "1.0E22"), (1.7976931348623157e308, "1.7976931348623157E308"),
+        (float("nan"), "NaN"), (float("-inf"), "-Infinity"), (decimal.Decimal("1.50"), "1.50"), ("None", "None"),
+    ],
+)  # fmt: skip
+def test_storms_delimited_record_format_writes_the_text_of_java(value: Any, text: str) -> None:
+    """The numbers are what real Storm gave."""
+    record = DelimitedRecordFormat().format(TridentTuple.of(["a", "b"], [value, "x"]))
+    assert record.decode() == f"{text},x\n"
+
+
 def test_a_record_that_is_not_bytes_is_refused(tmp_path: Path) -> None:
     class Wrong(RecordFormat):
         def format(self, tuple: TridentTuple) -> bytes:

@@ -457,7 +457,7 @@ def test_a_damaged_ledger_is_told(tmp_path: Path) -> None:
         ({"compact": "1MB"}, "compaction replaces many files by one.*Use visible='manifest'"),
         ({"retention": 0}, "retention must be a whole number from 1"),
         ({"columns": ["word", "n bigint"]}, "the fields word have no type"),
-        ({"columns": ["word nosuch"]}, "unknown field type 'nosuch'"),
+        ({"columns": ["word nosuch"]}, "column 'word': unknown type 'nosuch'"),
         ({"columns": ["b binary"], "format": "csv"}, "csv cannot hold the binary column 'b'"),
         ({"columns": ["txid bigint"], "visible": "batches"}, "the column 'txid' is the name of the batches' folders"),
     ],

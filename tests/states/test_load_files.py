@@ -44,7 +44,7 @@ def test_a_file_makes_what_code_would_make(tmp_path: Path, monkeypatch: pytest.M
         ("format: csv", "uri"),
         ("uri: /tmp/x, format: orc", "found 'orc'.*parquet, csv, json"),
         ("uri: /tmp/x, compact: 1MB", "Use visible='manifest'"),
-        ("uri: /tmp/x, columns: [a nosuch]", "unknown field type 'nosuch'"),
+        ("uri: /tmp/x, columns: [a nosuch]", "column 'a': unknown type 'nosuch'"),
         ("uri: /tmp/x, rotate: x", "rotate must be a whole number"),
         ("uri: /tmp/x, table: t", "table"),
     ],

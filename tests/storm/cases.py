@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from trident_py.tuples import declare
+
 DATA = Path(__file__).parents[1] / "data" / "storm"
 
 
@@ -56,6 +58,34 @@ def wider() -> list[Recorded]:
 def drpc() -> list[Recorded]:
     """Requests: queries over several partitions, branches, joins, aggregates, several functions, what is refused."""
     return [Recorded(entry["case"], entry["result"]) for entry in _lines("drpc.jsonl.gz")]
+
+
+STRANGE = ("", " ", "first name", "a.b", " k", "birth date", "Größe", "x,y", "`", "*")
+"""Names of fields that Storm takes as any others."""
+
+
+def renamed(recorded: Recorded) -> Recorded:
+    """The case with strange names for its fields, which change nothing of what Storm gives."""
+    new: dict[str, str] = {}
+
+    def name(old: str) -> str:
+        return new.setdefault(old, STRANGE[len(new)] if len(new) < len(STRANGE) else f"{old} {len(new)}.")
+
+    def walk(part: Any, key: str = "") -> Any:
+        if isinstance(part, dict):
+            return {key: walk(value, key) for key, value in part.items()}
+        if isinstance(part, list):
+            return [walk(value, key) for value in part]
+        if part is None or key not in ("fields", "out", "inFields", "joinFields", "sort"):
+            return part
+        return name(part) if key == "sort" else declare(name(part))
+
+    spouts = {
+        spout: {**given, "fields": walk(given["fields"], "fields")} for spout, given in recorded.case["spouts"].items()
+    }
+    case = {**recorded.case, "spouts": spouts, "steps": walk(recorded.case["steps"])}
+    sinks = {sink: list(map(name, fields)) for sink, fields in recorded.result["sinkFields"].items()}
+    return Recorded(case, {**recorded.result, "sinkFields": sinks})
 
 
 class Everything(NamedTuple):

@@ -85,5 +85,6 @@ def test_a_case_made_by_hand_gives_what_storm_gave(recorded: cases.Recorded, clu
 
 @pytest.mark.parametrize("recorded", params(CHOSEN, CHOSEN[:RANDOM_ALWAYS].__contains__))
 def test_a_random_case_gives_what_storm_gave(recorded: cases.Recorded, cluster: Any) -> None:
+    recorded = cases.renamed(recorded)
     ours = run(recorded.case, cluster)
     assert diff(recorded.case, recorded.result, ours) == {}, ours["error"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,13 @@ def test_a_window_of_a_duration_ends_with_the_first_batch_after_it(cluster: Any)
     config = TumblingDurationWindow.of(D.seconds(10))
     found, _ = windows(cluster, config, InMemoryWindowsStoreFactory(), made)
     assert found == {3: {0: [(1, 0, 10_000, ["a", "b"])]}, 4: {0: [(2, 10_000, 20_000, ["c"])]}}
+
+
+@pytest.mark.parametrize("half", [D.milliseconds(500), D.of(500), datetime.timedelta(milliseconds=500)])
+def test_a_window_may_be_given_in_milliseconds(cluster: Any, half: Any) -> None:
+    made = [Batch([[(0, "a")]], 499), Batch([[(0, "b")]], 500), Batch([[]], 1_000)]
+    found, _ = windows(cluster, TumblingDurationWindow.of(half), InMemoryWindowsStoreFactory(), made)
+    assert found == {2: {0: [(1, 0, 500, ["a"])]}, 3: {0: [(2, 500, 1_000, ["b"])]}}
 
 
 def test_late_tuples_go_to_a_stream_of_their_own(cluster: Any) -> None:

@@ -1,5 +1,8 @@
 """Kafka: the spout, and the clients that it shares with the states of `states.kafka`."""
 
+from typing import TYPE_CHECKING
+
+from ..replaced import answer
 from .consumed import Consumed, consumed, partitions_of_task
 from .formats import Avro, Bytes, Format, Json, Text
 from .records import KafkaRecord
@@ -17,3 +20,6 @@ __all__ = [
     "consumed",
     "partitions_of_task",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = answer(__name__)

@@ -78,7 +78,7 @@ class Json:
         declared: list[str] = []
         for some in fields:
             texts = [some] if isinstance(some, str) else Fields.of(some).declarations()
-            declared += [part for text in texts for part in re.split(r",(?![^(]*\))", text)]
+            declared += [part.strip() for text in texts for part in re.split(r",(?![^(]*\))", text)]
         object.__setattr__(self, "fields", Fields(declared))
         try:
             for ddl in self.fields.types.values():

@@ -14,6 +14,7 @@ import pyarrow as pa
 from ..chunks import CHUNK_ROWS, Chunk, Column
 from ..errors import SpoutError
 from ..spouts.collectors import checked
+from ..tuples import Fields
 from .batches import Place
 from .formats import Bytes, Format
 from .options import TYPES, KafkaOptions
@@ -130,7 +131,7 @@ class Reading:
         Reads it even if no field is wanted: which records are bad must not depend on the wanted fields.
         """
         form = self._formats[name]
-        declared = {field.split(" ")[0] for field in form.declared(name)}
+        declared = set(Fields(form.declared(name)))
         if isinstance(form, Bytes) and not declared & needed:
             return {}, set()
         raw = list(map(RAW[name], messages))

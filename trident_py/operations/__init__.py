@@ -1,6 +1,9 @@
 """Operations: the user code between spouts and states."""
 
+from typing import TYPE_CHECKING
+
 from ..metrics import IMetricsContext
+from ..replaced import answer
 from .base import (
     Aggregator,
     Assembly,
@@ -68,3 +71,6 @@ __all__ = [
     "nondeterministic",
     "vectorized",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = answer(__name__)

@@ -98,7 +98,7 @@ class TridentOperationContext(_PartitionContext):
         kind = TridentMultiReducerContext if several else TridentOperationContext
         context: Any = kind(self._index, self._count)
         context._attempt = self._attempt
-        context._inputs = inputs if several else Fields([name for fields in inputs for name in fields])
+        context._inputs = inputs if several else Fields.named([name for fields in inputs for name in fields])
         return context
 
     def makeProjectionFactory(self, fields: FieldsLike) -> ProjectionFactory:
@@ -116,8 +116,8 @@ class TridentMultiReducerContext(_PartitionContext):
         return ProjectionFactory(self._inputs[streamIndex], fields)
 
 
-class Operation:
-    """The base of operations: `prepare` is called once before the first tuple, `cleanup` at the end."""
+class Prepared:
+    """What all user code here has: `prepare` is called once before the first tuple, `cleanup` at the end."""
 
     def prepare(self, conf: dict, context: TridentOperationContext) -> None:
         """Called once per partition, where the tuples are, before the first batch."""
@@ -126,11 +126,18 @@ class Operation:
         """Called when the run ends. Not guaranteed on Spark."""
 
 
-BaseOperation = Operation
-EachOperation = Operation
+# Which class inherits from which is Storm's, so that any two of them can be bases of one class where Java allows it.
+class Operation(Prepared):
+    """The base of operations that Storm prepares."""
 
 
-class Function(Operation):
+class BaseOperation(Operation): ...
+
+
+class EachOperation(Operation): ...
+
+
+class Function(EachOperation):
     """`execute` gets the input fields of one tuple. Each result that it emits is appended to the tuple.
 
     Without a result the tuple is dropped; several results repeat it.
@@ -141,7 +148,7 @@ class Function(Operation):
         raise NotImplementedError
 
 
-class Filter(Operation):
+class Filter(EachOperation):
     """Keeps the tuples for which `isKeep` is true."""
 
     @abstractmethod
@@ -149,7 +156,7 @@ class Filter(Operation):
         raise NotImplementedError
 
 
-class MapFunction(Operation):
+class MapFunction(Prepared):
     """`execute` gets the whole tuple and returns the values of the tuple that replaces it."""
 
     @abstractmethod
@@ -157,7 +164,7 @@ class MapFunction(Operation):
         raise NotImplementedError
 
 
-class FlatMapFunction(Operation):
+class FlatMapFunction(Prepared):
     """`execute` gets the whole tuple and returns an iterable of tuples' values, which replace it."""
 
     @abstractmethod
@@ -165,12 +172,15 @@ class FlatMapFunction(Operation):
         raise NotImplementedError
 
 
-# A MapFunction here may have `prepare` and `cleanup`, so that it needs no second interface as in Storm.
-OperationAwareMapFunction = MapFunction
-OperationAwareFlatMapFunction = FlatMapFunction
+class OperationAwareMapFunction(MapFunction, Operation):
+    """A MapFunction, which may have `prepare` and `cleanup` here anyway."""
 
 
-class Consumer(Operation):
+class OperationAwareFlatMapFunction(FlatMapFunction, Operation):
+    """A FlatMapFunction, which may have `prepare` and `cleanup` here anyway."""
+
+
+class Consumer(Prepared):
     """`accept` sees each tuple as it passes. It runs again when the batch is replayed."""
 
     @abstractmethod
@@ -260,7 +270,7 @@ class ReducerAggregator:
         raise NotImplementedError
 
 
-class MultiReducer(Operation):
+class MultiReducer(Prepared):
     """Sees the tuples of several streams, of one partition and batch; streamIndex tells the streams apart.
 
     `execute` may return the new state (None keeps the old one). `prepare` gets a TridentMultiReducerContext.
@@ -282,7 +292,7 @@ class MultiReducer(Operation):
         raise NotImplementedError
 
 
-class GroupedMultiReducer(Operation):
+class GroupedMultiReducer(Prepared):
     """A MultiReducer that runs once per group of several streams with the same grouping."""
 
     def prepare(self, conf: dict, context: Any) -> None:
@@ -333,7 +343,13 @@ class Assembly:
         raise NotImplementedError
 
 
-BaseFunction = Function
-BaseFilter = Filter
-BaseAggregator = Aggregator
-BaseMultiReducer = MultiReducer
+class BaseFunction(BaseOperation, Function): ...
+
+
+class BaseFilter(BaseOperation, Filter): ...
+
+
+class BaseAggregator(BaseOperation, Aggregator): ...
+
+
+class BaseMultiReducer(MultiReducer): ...

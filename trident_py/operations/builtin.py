@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 from ..canonical import UnkeyableError, identity, is_null, meant
 from ..errors import DefinitionError, TridentError
+from ..replaced import absent
 from ..tuples import TridentTuple
 from .base import CombinerAggregator, Filter, TridentOperationContext
 from .columnar import Columnar
@@ -64,7 +65,7 @@ def __getattr__(name: str) -> Any:
     """Loads the three queries, which need the state interfaces: those may import operations, not the reverse."""
     if name in _QUERIES:
         return vars(importlib.import_module("trident_py.state.queries"))[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise absent(__name__, name)
 
 
 class Count(CombinerAggregator):

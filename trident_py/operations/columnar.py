@@ -42,7 +42,7 @@ class Columnar(Operation):
 
     def mapped(self, fields: Fields, wanted: Fields | None) -> Fields:
         """The output fields of `map`. ``wanted``: those of the call, if it has any; without, the field names stay."""
-        return self.outputs(fields, Fields(fields.names) if wanted is None else wanted)
+        return self.outputs(fields, Fields.named(fields) if wanted is None else wanted)
 
     def check_filter(self, fields: Fields) -> None:
         """Raises DefinitionError if it is known that the result is not boolean."""

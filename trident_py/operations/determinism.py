@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..errors import DefinitionError
-from .base import CombinerAggregator, Operation, ReducerAggregator, name_of
+from .base import CombinerAggregator, Prepared, ReducerAggregator, name_of
 from .reading import CHANGING, DECLARED, UNSEEN, nearest, own_declaration, read
 
 DETERMINISTIC = "deterministic"
@@ -112,7 +112,7 @@ def is_declared(operation: Any) -> bool:
 
 
 def _declare(operation: Any, value: bool) -> Any:
-    if not (callable(operation) or isinstance(operation, Operation | CombinerAggregator | ReducerAggregator)):
+    if not (callable(operation) or isinstance(operation, Prepared | CombinerAggregator | ReducerAggregator)):
         raise DefinitionError(
             f"{operation!r} is not an operation; declare a class, a function or an instance of an operation"
         )

@@ -43,7 +43,7 @@ class MergeProcessor(Processor):
         missing = [name for name in outputs if positions[name] >= len(names)]
         columns = {name: chunk.columns[names[i]] for name, i in positions.items() if i < len(names)}
         if missing:
-            absent = Chunk.of_rows(Fields(missing), [()] * chunk.length)
+            absent = Chunk.of_rows(Fields.named(missing), [()] * chunk.length)
             columns = {**columns, **absent.columns}
         self.emit(Chunk(columns, chunk.length, chunk.short or bool(missing)))
 

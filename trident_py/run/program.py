@@ -8,7 +8,6 @@ from committing, and reports, which go to the driver. User exceptions never leav
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from ..blame import blame, describe_error, note, notes_of
 from ..config import Config
 from ..errors import FailedException, TopologyError, TridentError
 from ..names import joined
+from ..pickling import loads
 from ..plan import DRPCNode, Node, Plan, ProcessorNode, SpoutNode
 from ..processors import Excluded, Share
 from ..spouts import Descriptor, SpoutNodeInfo
@@ -201,7 +201,7 @@ def encode_failure(failure: Failure) -> bytes:
     """Pickles a failure. An exception that cannot be pickled is replaced by its text."""
     try:
         block = cloudpickle.dumps(failure)
-        pickle.loads(block)
+        loads(block)
         return block
     except Exception:
         kind = FailedException if failure.replay else TridentError
@@ -234,9 +234,9 @@ def outcome(rows: Iterable[tuple[int, Any]]) -> AttemptOutcome:
     reports: list[NodeReport] = []
     for tag, block in rows:
         if tag == FAILURE:
-            failures.setdefault(bytes(block), pickle.loads(block))
+            failures.setdefault(bytes(block), loads(block))
         elif tag == REPORT:
-            reports.append(pickle.loads(block))
+            reports.append(loads(block))
     return AttemptOutcome(list(failures.values()), reports)
 
 

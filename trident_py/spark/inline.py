@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import queue
 import sys
 import threading
@@ -19,6 +18,7 @@ from ..chunks import Chunk, Column
 from ..context import with_context
 from ..patience import Stopped
 from ..phases import REPORTED, TaskPhases, phase, profiled
+from ..pickling import loads
 from ..plan import Node, SpoutNode
 from ..run.lowering import Exchange
 from ..run.placement import (
@@ -123,7 +123,7 @@ class Inline:
 
     def _loaded(self) -> Program:
         if self._program is None:
-            program: Program = pickle.loads(self._sent)
+            program: Program = loads(self._sent)
             self._program = replace(program, conf=with_context(program.conf, metadata=self._store))
         return self._program
 

@@ -109,7 +109,7 @@ def _packed(spark: SparkSession, index: int, spout: SparkSpout, partitions: int,
         reader = reader.option(key, value)
     if spout.schema is not None:
         reader = reader.schema(spout.schema)
-    columns = [f"`{name}`" for name in spout.getOutputFields()]
+    columns = [f"`{name.replace('`', '``')}`" for name in spout.getOutputFields()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         return reader.load().select(*columns).mapInArrow(_pack(index, partitions, paths), SCHEMA)

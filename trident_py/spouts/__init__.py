@@ -1,6 +1,9 @@
 """Sources of batches: the spout interfaces, the built-in spouts, and the code that drives them."""
 
+from typing import TYPE_CHECKING
+
 from ..needs import Needs
+from ..replaced import answer
 from ..tuples import RichSpoutBatchId
 from .collectors import SpoutOutputCollector, WrongNumberOfValues
 from .coordination import Coordination, Descriptor
@@ -57,3 +60,6 @@ __all__ = [
     "partitions_of",
     "snapshot",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = answer(__name__)

@@ -50,14 +50,14 @@ def check_spout(spout: Any) -> None:
 
 
 def output_fields(spout: Any) -> Fields:
-    """Returns the fields that a spout declares. Raises DefinitionError if it declares none."""
+    """Returns the fields that a spout declares. Raises DefinitionError if it says nothing of them."""
     check_spout(spout)
     try:
         declared = spout.getOutputFields()
     except NotImplementedError as error:
         raise DefinitionError(str(error)) from error
-    if declared is None or len(Fields.of(declared)) == 0:
-        raise DefinitionError(f"{spout!r} declares no fields; getOutputFields must name at least one")
+    if declared is None:
+        raise DefinitionError(f"{spout!r} declares no fields; getOutputFields returns them, and Fields() means none")
     return Fields.of(declared)
 
 

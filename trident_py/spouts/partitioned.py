@@ -90,6 +90,8 @@ class IPartitionedTridentSpout(_PartitionedSpout):
 
     kind = TRANSACTIONAL
 
+    class Coordinator(_PartitionedSpout.Coordinator): ...
+
     class Emitter(_PartitionedSpout.Emitter):
         def reEmitPartitionBatch(
             self, tx: TransactionAttempt, collector: TridentCollector, partition: Any, partitionMeta: Any
@@ -105,3 +107,7 @@ class IOpaquePartitionedTridentSpout(_PartitionedSpout):
     """
 
     kind = OPAQUE
+
+    class Coordinator(_PartitionedSpout.Coordinator): ...
+
+    class Emitter(_PartitionedSpout.Emitter): ...

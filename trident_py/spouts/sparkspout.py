@@ -9,7 +9,7 @@ from typing import Any
 
 from ..chunks import arrow_type
 from ..errors import DefinitionError, TridentError
-from ..tuples import Fields, FieldsLike
+from ..tuples import Fields, FieldsLike, declare
 from .interfaces import KINDS, TRANSACTIONAL, ITridentDataSource
 
 
@@ -65,5 +65,5 @@ def _column(text: str, schema: str) -> str:
     try:
         arrow_type(ddl)
     except TridentError:
-        return name
-    return f"{name} {ddl}"
+        return declare(name)
+    return declare(name, ddl)

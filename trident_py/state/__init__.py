@@ -4,7 +4,10 @@ Updaters and queries use `State`, `MapState` and `Snapshottable`. A store's auth
 the txid logic. Memory states are in `trident_py.testing`, states with a store of their own in the package `states`.
 """
 
+from typing import TYPE_CHECKING
+
 from ..needs import Needs
+from ..replaced import answer
 from .base import (
     BackingMap,
     BaseQueryFunction,
@@ -102,3 +105,6 @@ __all__ = [
     "participant_of",
     "persist",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = answer(__name__)

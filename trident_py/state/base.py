@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from ..errors import StateError
 from ..needs import Needs
-from ..operations.base import Operation, TridentCollector
+from ..operations.base import BaseOperation, EachOperation, Operation, TridentCollector
 from ..tuples import Fields, TridentTuple
 
 Key = Sequence[Any]
@@ -192,7 +192,7 @@ class StateUpdater(Operation):
         raise NotImplementedError
 
 
-class QueryFunction(Operation):
+class QueryFunction(EachOperation):
     """`batchRetrieve` answers all tuples of a partition at once; `execute` emits the values of one answer.
 
     `batchRetrieve` must return one answer per tuple. A query sees its own partition of the state, including values that
@@ -210,8 +210,10 @@ class QueryFunction(Operation):
         raise NotImplementedError
 
 
-BaseStateUpdater = StateUpdater
-BaseQueryFunction = QueryFunction
+class BaseStateUpdater(BaseOperation, StateUpdater): ...
+
+
+class BaseQueryFunction(BaseOperation, QueryFunction): ...
 
 
 class ValueUpdater:

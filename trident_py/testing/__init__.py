@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import TridentError
+from ..replaced import answer
 from ..spouts import FeederBatchSpout, FeederCommitterBatchSpout, FixedBatchSpout
 from ..state import LRUMemoryMapState, MemoryBackingMap, MemoryMapState
 from ..state.roles import Shows
@@ -33,6 +34,9 @@ __all__ = [
     "failing",
     "stored",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = answer(__name__)
 
 
 def collect(stream: Any, name: str) -> Any:

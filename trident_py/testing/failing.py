@@ -15,9 +15,9 @@ from ..operations import (
     GroupedMultiReducer,
     MapFunction,
     MultiReducer,
-    Operation,
     TridentOperationContext,
 )
+from ..operations.base import Prepared
 from ..spouts import ITridentDataSource
 from .failing_spouts import failing_spout
 from .failures import PlannedFailure, When
@@ -40,7 +40,7 @@ def failing(fn: Any, when: When, how: str = "fail") -> Any:
     return _FailingCallable(fn, failure)
 
 
-class _Failing(Operation):
+class _Failing(Prepared):
     """Calls prepare and cleanup of the wrapped operation, and keeps the running attempt."""
 
     def __init__(self, inner: Any, failure: PlannedFailure) -> None:
@@ -50,12 +50,12 @@ class _Failing(Operation):
 
     def prepare(self, conf: dict, context: TridentOperationContext) -> None:
         self.context = context
-        if isinstance(self.inner, Operation):
+        if isinstance(self.inner, Prepared):
             self.inner = copy.copy(self.inner)  # a copy for this partition
             self.inner.prepare(conf, context)
 
     def cleanup(self) -> None:
-        if isinstance(self.inner, Operation):
+        if isinstance(self.inner, Prepared):
             self.inner.cleanup()
 
     def check(self) -> None:

@@ -1,5 +1,8 @@
 """The fluent builder: makes the nodes of a plan and runs nothing."""
 
+from typing import TYPE_CHECKING
+
+from ..replaced import answer
 from .chained import ChainedAggregatorDeclarer
 from .grouped import GroupedStream
 from .stream import Stream, TridentState
@@ -15,3 +18,6 @@ __all__ = [
     "TridentState",
     "TridentTopology",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = answer(__name__)

@@ -114,4 +114,4 @@ def with_output_type(aggregator: AnyAggregator, fields: Fields) -> Fields:
     declared = aggregator.output_type
     if declared is None or len(fields) != 1 or fields.types:
         return fields
-    return Fields([f"{fields[0]} {declared}"])
+    return Fields.named(fields, {fields[0]: declared})

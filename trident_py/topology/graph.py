@@ -61,7 +61,11 @@ class Graph:
         return StateUse(state_id, state_name, factory, required, static, len(self._nodes))
 
     def _named(self, factory: Any) -> str:
-        own = type(factory).__qualname__.rpartition("<locals>.")[2]
+        scope = type(factory).__qualname__
+        own = scope.rpartition("<locals>.")[2]
+        if own == "Factory":  # Java's usual name, which says nothing without the class, function or module around it
+            around = [*type(factory).__module__.split("."), *scope.replace(".<locals>", "").split(".")][-2]
+            own = own if around == "__main__" else f"{around}.{own}"
         self._unnamed[own] += 1
         return own if self._unnamed[own] == 1 else f"{own}-{self._unnamed[own]}"
 

@@ -174,7 +174,7 @@ class Stream(Windowed, Lettered):
             fields = function.reads(fields)
             outputs = function.mapped(fields, None if outputs is None else Fields.of(outputs))
         else:
-            outputs = Fields(fields.names) if outputs is None else Fields.of(outputs)
+            outputs = Fields.named(fields) if outputs is None else Fields.of(outputs)
         return self._process(Replace(function, outputs, flat, fields), outputs)
 
     def peek(self, consumer: AnyConsumer) -> Stream:

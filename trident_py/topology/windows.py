@@ -163,4 +163,4 @@ def _in_event_time(stream: NodeHandle, config: WindowConfig) -> Fields:
         return Fields()
     stream.check(config.timestampField)
     fields = stream.getOutputFields()
-    return Fields([f"{LATE}.{name} {fields.types.get(name, '')}".strip() for name in fields])
+    return Fields.named([f"{LATE}.{name}" for name in fields], {f"{LATE}.{n}": ddl for n, ddl in fields.types.items()})

@@ -1,5 +1,8 @@
 """Windows: the last tuples of a stream, across batches. Source in Storm: org.apache.storm.trident.windowing."""
 
+from typing import TYPE_CHECKING
+
+from ..replaced import answer
 from .config import (
     CountWindow,
     Duration,
@@ -38,3 +41,6 @@ __all__ = [
     "WindowsStore",
     "WindowsStoreFactory",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = answer(__name__)

@@ -28,6 +28,11 @@ class Duration:
         return cls(milliseconds)
 
     @classmethod
+    def milliseconds(cls, milliseconds: int) -> Duration:
+        """As `of`, and as Storm's ``new Duration(n, TimeUnit.MILLISECONDS)``."""
+        return cls(milliseconds)
+
+    @classmethod
     def seconds(cls, seconds: int) -> Duration:
         return cls(seconds * 1_000)
 

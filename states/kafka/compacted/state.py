@@ -73,8 +73,8 @@ class CompactedTopicState(StateFactory):
             raise DefinitionError(f"topic {self.topic!r}: kind must be one of {', '.join(_KINDS)}; got {self.kind!r}")
         if not self.fence and kind != PLAIN:
             raise DefinitionError(f"topic {self.topic!r}: kind {kind!r} reads before it writes, which needs the fence")
-        key = None if self.key is None else Fields.of(self.key)
-        codec = Codec(self.topic, key, Fields.of(self.value))
+        key = None if self.key is None else Fields.of_columns(self.key)
+        codec = Codec(self.topic, key, Fields.of_columns(self.value))
         if len(codec.value) == 0 or (key is not None and len(key) == 0):
             raise DefinitionError(f"topic {self.topic!r}: key and value need at least one field each")
         (key or Fields()).concat(codec.value)  # raises for a field named twice
@@ -118,7 +118,7 @@ class CompactedTopicState(StateFactory):
 
     @property
     def key_fields(self) -> Fields | None:
-        return None if self.key is None else Fields.of(self.key)
+        return None if self.key is None else Fields.of_columns(self.key)
 
     @property
     def state_type(self) -> StateClass:

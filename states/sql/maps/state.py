@@ -145,7 +145,7 @@ class SqlMapState(StateFactory):
         value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
         """Columns: key, value. A replayed batch counts twice."""
-        return cls(url, table, _key(table, key, keys), Fields.of(value), StateType.NON_TRANSACTIONAL, files)
+        return cls(url, table, _key(table, key, keys), Fields.of_columns(value), StateType.NON_TRANSACTIONAL, files)
 
     @classmethod
     def transactional(
@@ -153,7 +153,7 @@ class SqlMapState(StateFactory):
         value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
         """Columns: key, value, txid. Exact if a replayed batch has the same content."""
-        return cls(url, table, _key(table, key, keys), Fields.of(value), StateType.TRANSACTIONAL, files)
+        return cls(url, table, _key(table, key, keys), Fields.of_columns(value), StateType.TRANSACTIONAL, files)
 
     @classmethod
     def opaque(
@@ -161,7 +161,7 @@ class SqlMapState(StateFactory):
         value: FieldsLike = "count bigint", files: int = 1, *, keys: FieldsLike | None = None,
     ) -> SqlMapState:  # fmt: skip
         """Columns: key, value, txid, prev_<value>. Exact even if a replayed batch has other content, but for S12."""
-        return cls(url, table, _key(table, key, keys), Fields.of(value), StateType.OPAQUE, files)
+        return cls(url, table, _key(table, key, keys), Fields.of_columns(value), StateType.OPAQUE, files)
 
     @property
     def kind(self) -> str:
@@ -241,12 +241,13 @@ class SqlMapState(StateFactory):
 
     def _fields(self) -> tuple[Fields, Fields]:
         keys = Fields("k string") if self.key is None else self.key
-        others = list(self.value.declarations())
+        others = self.value
         if self.type is not StateType.NON_TRANSACTIONAL:
-            others.insert(0, "txid bigint")
+            others = Fields("txid bigint").concat(others)
         if self.type is StateType.OPAQUE:
-            others += [f"prev_{declared}" for declared in self.value.declarations()]
-        return keys, Fields(others)
+            types = {f"prev_{name}": ddl for name, ddl in self.value.types.items()}
+            others = others.concat(Fields.named([f"prev_{name}" for name in self.value], types))
+        return keys, others
 
     def __repr__(self) -> str:
         files = f", files={self.files}" if self.files > 1 else ""
@@ -261,4 +262,4 @@ def _key(table: str, key: FieldsLike | None, keys: FieldsLike | None) -> Fields 
     if key is not None and keys is not None:
         raise DefinitionError(f"table {table!r}: give key or keys, which mean the same, but not both")
     fields = keys if key is None else key
-    return None if fields is None else Fields.of(fields)
+    return None if fields is None else Fields.of_columns(fields)

@@ -136,7 +136,7 @@ class RowFactory(StateFactory):
 
     @property
     def _fields(self) -> Fields | None:
-        return None if self.columns is None else Fields.of(self.columns)
+        return None if self.columns is None else Fields.of_columns(self.columns)
 
     @property
     def own_updater(self) -> RowUpdater:
@@ -179,7 +179,7 @@ def keyed_shape(place: TablePlace, fields: Fields, key: Fields, usual: Mapping[s
 def split(fields: Fields, key: Fields, usual: Mapping[str, str] | None = None) -> tuple[Fields, Fields]:
     """The key's columns and the others, each with the type that ``key``, ``fields`` or ``usual`` declares."""
     types = {**(usual or {}), **fields.types, **key.types}
-    both = Fields([f"{name} {types[name]}" if name in types else name for name in fields])
+    both = Fields.named(fields, types)
     return both.only(key), both.without(key)
 
 
@@ -215,7 +215,7 @@ def _fields(place: TablePlace, columns: Fields | None, key: Fields) -> Fields:
     stored = existing(place.stores()[0], place.table)
     if stored is None:
         return Fields()
-    fields = Fields(list(stored)) if columns is None else columns
+    fields = Fields.named(stored) if columns is None else columns
     keys, others = split(fields, key.only([name for name in key if name in fields]))
     return keys.concat(others)
 

@@ -158,7 +158,7 @@ class BatchLedger(Ledger):
             row = self.fence.row(connection, store.dialect.exclusive)
             if row.txid < txid and stages:
                 tokens = {stage["token"]: stage["count"] for stage in stages}
-                keys = [] if self.factory.key is None else list(Fields.of(self.factory.key))
+                keys = [] if self.factory.key is None else list(Fields.of_columns(self.factory.key))
                 self._staged.show(connection, self.fence, txid, tokens, stages[0]["columns"], keys)
             self.fence.complete(connection, txid, 0)  # the stages were counted
             if self._staged.exists():
@@ -188,12 +188,12 @@ class BatchState(RowFactory):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "key", None if self.key is None else Fields.of(self.key))
+        object.__setattr__(self, "key", None if self.key is None else Fields.of_columns(self.key))
         self._check_key()
 
     @property
     def _key(self) -> Fields:
-        return Fields() if self.key is None else Fields.of(self.key)
+        return Fields() if self.key is None else Fields.of_columns(self.key)
 
     @property
     def _beside(self) -> tuple[str, ...]:

@@ -186,10 +186,10 @@ class InsertIgnoreState(RowFactory):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "key", Fields.of(self.key))
+        object.__setattr__(self, "key", Fields.of_columns(self.key))
         self._check_choice("onConflict", self.onConflict, ["ignore", "fail", "report"])
         self._check_choice("onBadRow", self.onBadRow, ["fail", "dead-letter"])
-        if len(Fields.of(self.key)) == 0 or self.files < 1:
+        if len(Fields.of_columns(self.key)) == 0 or self.files < 1:
             raise DefinitionError(f"table {self.table!r}: key needs at least one field, and files must be at least 1")
         self._check_key()
 
@@ -199,7 +199,7 @@ class InsertIgnoreState(RowFactory):
 
     @property
     def _key(self) -> Fields:
-        return Fields.of(self.key)
+        return Fields.of_columns(self.key)
 
     @property
     def _shared(self) -> str:
@@ -222,6 +222,6 @@ class InsertIgnoreState(RowFactory):
         columns = existing(self.place.stores()[0], self.table)
         if columns is None:
             return {}
-        shape = self.shape(self._fields or Fields(list(columns)))
+        shape = self.shape(self._fields or Fields.named(columns))
         width = len(shape.keys)
         return {row[:width]: row[width:] for row in rows_in(self.place, shape)}

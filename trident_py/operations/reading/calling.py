@@ -6,6 +6,7 @@ import ast
 import contextlib
 import functools
 import inspect
+import logging
 import operator
 import pathlib
 import types
@@ -60,6 +61,7 @@ class CallReader(Origins):
     construct_users: Callable[[type, Args, CodePlace | None], Value]
     use: Callable[[Atom, CodePlace | None], None]
     touch: Callable[[Atom, CodePlace | None], None]
+    told: set[ast.AST]
 
     # -- calls ------------------------------------------------------------------------------------------------------
 
@@ -201,6 +203,8 @@ class CallReader(Origins):
             return frozenset([NewObject(kind, place.node if place else None)])
         self._check_arguments(name, args, place)
         files = name.startswith("pathlib.") and name.rpartition(".")[2] in tables.FILE_METHODS
+        if name == "logging.getLogger":
+            return frozenset([NewObject(logging.Logger, None)])
         if files or (tables.outside(name) and not tables.same_again(name)):
             if name != "random.Random":
                 self.report(findings.calls(tables.shown(name), place))
@@ -250,6 +254,8 @@ class CallReader(Origins):
             self.emitted(union(args.values), place)
         if owner.role == "context" and name == "transaction":
             return frozenset([Argument("attempt")])
+        if owner.role == "context" and name == "getPartitionIndex" and place and place.node in self.told:
+            return frozenset([Argument("partition")])
         made = tables.MADE_BY_CONTEXT.get(name) if owner.role == "context" else None
         if made is not None or (owner.role == "metric" and name in tables.MORE_METRICS):
             called = [self.call(atom, Args(), place) for atom in union(args.positional)] if name == "time" else []
@@ -258,6 +264,7 @@ class CallReader(Origins):
             "context": ("numPartitions",),
             "attempt": ("txid", "getTransactionId"),
             "metric": tables.COUNTS,
+            "partition": (),
             "projection": ("create",),
         }
         if name not in same_again.get(owner.role, (name,)):

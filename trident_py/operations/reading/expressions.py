@@ -16,6 +16,7 @@ from .atoms import (
     PLAIN,
     SET,
     Args,
+    Argument,
     Atom,
     Data,
     KnownObject,
@@ -71,6 +72,8 @@ class Expressions(ast.NodeVisitor):
     def _named(self, node: ast.Name) -> Value:
         value = self.look_up(node.id)
         if value is not None:
+            if Argument("partition") in value and node not in self.reader.told:
+                self.reader.report(findings.calls("getPartitionIndex", self.place(node)))
             return value
         name, names = node.id, self.names
         if name in names.closure:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+import logging
+import types
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from . import findings
@@ -11,13 +13,16 @@ from .atoms import (
     FRESH,
     PLAIN,
     READ,
+    Atom,
     Data,
     KnownObject,
     Local,
+    Method,
     NewObject,
     Value,
     holds_more,
     inside,
+    kind_of,
     may_be_called,
     outlives,
     settled,
@@ -25,6 +30,9 @@ from .atoms import (
 )
 from .expressions import Expressions, nth
 from .sources import FunctionNode, Names, captures
+
+_LEVELS = ("debug", "info", "warning", "error", "exception", "critical", "log")
+_TELLING = (print, *(vars(logging)[level] for level in _LEVELS))
 
 
 class Frame(Expressions):
@@ -109,7 +117,14 @@ class Frame(Expressions):
 
     # -- statements -------------------------------------------------------------------------------------------------
 
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Call) and any(map(_logs, self.raw(node.value.func))):
+            self.reader.told.update(_shown(node.value))
+        self.visit(node.value)
+
     def visit_Assign(self, node: ast.Assign) -> None:
+        if [type(target) for target in node.targets] == [ast.Name] and not self.declared.get(node.targets[0].id):  # type: ignore[attr-defined]
+            self.reader.told.add(node.value)  # a use of the name is looked at where it comes
         for target in node.targets:
             both = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
             if both and len(target.elts) == len(node.value.elts):  # type: ignore[attr-defined]
@@ -251,3 +266,28 @@ class Frame(Expressions):
             if isinstance(target, ast.Subscript | ast.Attribute):
                 self.store(target, PLAIN)
 
+
+
+def _logs(atom: Atom) -> bool:
+    """Whether a call of it only shows its arguments."""
+    if isinstance(atom, Method):
+        return atom.name in _LEVELS and issubclass(kind_of(atom.owner) or object, logging.Logger)
+    told = atom.value if isinstance(atom, KnownObject) else None
+    if isinstance(told, types.MethodType):
+        return told.__name__ in _LEVELS and isinstance(told.__self__, logging.Logger)
+    return told in _TELLING
+
+
+def _shown(call: ast.Call) -> Iterator[ast.expr]:
+    """The expressions whose text alone is in the message of a call that logs, which no tuple sees."""
+    for part in (*call.args, *(keyword.value for keyword in call.keywords)):
+        yield from _in_text(part)
+
+
+def _in_text(node: ast.expr) -> Iterator[ast.expr]:
+    yield node
+    named = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    if isinstance(node, ast.JoinedStr | ast.FormattedValue | ast.BinOp | ast.Tuple) or named in ("str", "repr"):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                yield from _in_text(child)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..base import CombinerAggregator, Operation, ReducerAggregator
+from ..base import CombinerAggregator, Prepared, ReducerAggregator
 from . import findings, tables
 from .atoms import (
     CONTAINERS,
@@ -73,6 +73,8 @@ class Reader(CallReader):
         super().__init__(trusted)
         self.used: dict[int, Any] = {}
         self.accumulated: Value = NOTHING
+        self.told: set[ast.AST] = set()
+        """Where the number of a partition may stand: in a log's message, and as the whole value of a name."""
 
     def declared(self, thing: Any, place: CodePlace | None) -> bool:
         """Whether the author has declared it. Reports a declaration as non-deterministic."""
@@ -181,7 +183,7 @@ class Reader(CallReader):
         if self.declared(value, place):
             return
         for part in attributes_of(value).values():
-            if callable(part) or isinstance(part, Operation | CombinerAggregator | ReducerAggregator):
+            if callable(part) or isinstance(part, Prepared | CombinerAggregator | ReducerAggregator):
                 self.use(KnownObject(part), place)
 
     def touch(self, atom: Atom, place: CodePlace | None) -> None:

@@ -38,7 +38,7 @@ class SqlExpression(Columnar):
 
     def __call__(self, *arrays: Any) -> Any:
         """The result for arrays of the fields that it names, in the order of their first mention; for unit tests."""
-        found = self.columns(Fields(self._fields()), list(arrays), len(arrays[0]) if arrays else 1)
+        found = self.columns(Fields.named(self._fields()), list(arrays), len(arrays[0]) if arrays else 1)
         return found[0] if len(found) == 1 else tuple(found)
 
     def _fields(self) -> list[str]:
@@ -62,7 +62,7 @@ class SqlExpression(Columnar):
                 raise DefinitionError(f"{self.name}: {part.name!r} behind AS would be the field {name!r}; use one name")
         kinds = [part.kind if part is not None else None for part in self._known(fields)]
         pairs = zip(wanted, kinds, strict=True)
-        return Fields([self._declared(name, wanted.types.get(name), kind) for name, kind in pairs])
+        return Fields.named(wanted, {name: self._type(name, wanted.types.get(name), kind) for name, kind in pairs})
 
     def mapped(self, fields: Fields, wanted: Fields | None) -> Fields:
         """Without output fields the names behind AS count, or those of bare fields."""
@@ -70,7 +70,7 @@ class SqlExpression(Columnar):
             unnamed = next((part for part in self.parts if not part.name), None)
             if unnamed is not None:
                 raise DefinitionError(f"{self.name}: {unnamed.tree} has no name; write AS, or give outputFields")
-            wanted = Fields([part.name for part in self.parts])
+            wanted = Fields.named([part.name for part in self.parts])
         return self.outputs(fields, wanted)
 
     def check_filter(self, fields: Fields) -> None:
@@ -89,12 +89,12 @@ class SqlExpression(Columnar):
             found.append(compiled(part.tree, types) if typed else None)
         return found
 
-    def _declared(self, name: str, ddl: str | None, kind: pa.DataType | None) -> str:
+    def _type(self, name: str, ddl: str | None, kind: pa.DataType | None) -> str | None:
         if ddl is None:
-            return name if kind is None or kind == VOID else f"{name} {shown(kind)}"
+            return None if kind is None or kind == VOID else shown(kind)
         if kind is not None and kind != VOID and (kind == STRING) != (ddl == "string"):
             raise DefinitionError(f"{self.name}: field {name!r} is declared {ddl}, but gets {shown(kind)}; use CAST")
-        return f"{name} {ddl}"
+        return ddl
 
     # -- where the tuples are -----------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...errors import DefinitionError
 from ...spouts import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout
-from ...tuples import Fields, FieldsLike
+from ...tuples import Fields, FieldsLike, declare
 
 Row = tuple[Any, ...]
 Batch = tuple[Row, ...]
@@ -157,7 +157,7 @@ def _field(name: str, values: Sequence[Any]) -> str:
     """The field with its type, if all values have one."""
     types = {type(value) for value in values if value is not None}
     ddl = _TYPES.get(types.pop()) if len(types) == 1 else None
-    return name if ddl is None else f"{name} {ddl}"
+    return declare(name, ddl)
 
 
 def _row(row: Any, fields: Fields) -> Row:

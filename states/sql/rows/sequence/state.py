@@ -218,16 +218,16 @@ class SequenceState(RowFactory):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "sender", Fields.of(self.sender))
-        object.__setattr__(self, "sequence", Fields.of(self.sequence))
+        object.__setattr__(self, "sender", Fields.of_columns(self.sender))
+        object.__setattr__(self, "sequence", Fields.of_columns(self.sequence))
         for name in [self.table, *self.key, *(self.columns or ())]:
             nameable("table or column", name)
         for problem in self._problems():
             raise DefinitionError(f"table {self.table!r}: {problem}")
 
     def _problems(self) -> Iterator[str]:
-        sender, columns = Fields.of(self.sender), Fields() if self.columns is None else Fields.of(self.columns)
-        if len(sender) == 0 or len(Fields.of(self.sequence)) != 1:
+        sender, columns = Fields.of_columns(self.sender), Fields.of_columns(self.columns or ())
+        if len(sender) == 0 or len(Fields.of_columns(self.sequence)) != 1:
             yield f"needs the sender's fields and one field for its number, got {sender} and {self.sequence}"
         if self.columns is not None and (missing := [name for name in self.key if name not in columns]):
             yield f"the fields {missing} of sender and sequence are not in columns: {columns}"
@@ -237,18 +237,18 @@ class SequenceState(RowFactory):
             yield f'onGap must be one of ["hold", "report"], got {self.onGap!r}'
         if not isinstance(self.first, int) or isinstance(self.first, bool) or self.first <= -(1 << 63):
             yield f"first must be a whole number of 64 bits, got {self.first!r}"
-        ddl = {**columns.types, **Fields.of(self.sequence).types}.get(self.number)
+        ddl = {**columns.types, **Fields.of_columns(self.sequence).types}.get(self.number)
         if ddl is not None and Column(self.number, ddl).family != "integer":
             yield f"the type of {self.number!r} must be a whole number such as bigint, got {ddl}"
 
     @property
     def key(self) -> Fields:
         """The key of a row: its sender and its number."""
-        return Fields.of(self.sender).concat(Fields.of(self.sequence))
+        return Fields.of_columns(self.sender).concat(Fields.of_columns(self.sequence))
 
     @property
     def number(self) -> str:
-        return Fields.of(self.sequence)[0]
+        return Fields.of_columns(self.sequence)[0]
 
     @property
     def _key(self) -> Fields:
@@ -313,7 +313,7 @@ class SequenceState(RowFactory):
         types = existing(store, self.table)
         if types is None:
             return {}
-        tables = self.tables(self._fields or Fields(list(types)))
+        tables = self.tables(self._fields or Fields.named(types))
         name = f"{self.table}{suffix}"
         columns = {self.table: list(tables.columns), **tables.beside(self.onGap)}.get(name)
         if columns is None:
