@@ -24,6 +24,7 @@ from ..tuples import Fields, FieldsLike, TransactionAttempt
 from .filelist import FORMATS, SourceFile, format_of
 from .filereaders import CsvReader, JsonReader, LineReader, ParquetReader, RangeReader
 from .filerows import ParquetRows, RowPositions, TextRows
+from .filerules import Quotes
 from .filestores import Files
 from .fileuris import Storage, check_storage, needs_of_paths, shown_storage
 from .interfaces import TRANSACTIONAL, ITridentSpout, SpoutContext
@@ -207,7 +208,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         if self._kind == "parquet":
             return ParquetRows(file, self._files)
         if self._kind == "csv":
-            return TextRows(file, self._files, self._spout.delimiter, self._spout.multiline)
+            return TextRows(file, self._files, Quotes(self._spout.delimiter, self._spout.multiline))
         return TextRows(file, self._files)
 
     def _batch(self, txid: int, files: list[SourceFile], start: int) -> dict:
@@ -313,5 +314,5 @@ def make_reader(spout: FileSpout, files: Files, kind: str) -> RangeReader:
     if kind == "parquet":
         return ParquetReader(files)
     if kind == "csv":
-        return CsvReader(files, spout.nulls, spout.delimiter, spout.multiline)
+        return CsvReader(files, spout.nulls, Quotes(spout.delimiter, spout.multiline))
     return JsonReader(files) if kind == "json" else LineReader(files)
