@@ -18,7 +18,7 @@ from ..errors import SpoutError, TridentError
 from ..tuples import Fields
 from .filelist import SourceFile
 from .filerows import header_line, header_names
-from .filerules import MARK, TO_UTF_8, Quotes, bare_cr, with_advice, without_mark
+from .filerules import MARK, Quotes, bare_cr, with_advice, without_mark
 from .filestores import Files
 from .jsonvalues import is_text, json_columns, json_table
 
@@ -69,7 +69,7 @@ class LineReader(RangeReader):
                 text = text.cast(pa.string())
             except pa.ArrowInvalid as error:
                 where = f"{file.path}, after byte {at}"
-                raise SpoutError(f"FileSpout: {where}: not UTF-8 text: {error}; {TO_UTF_8}") from error
+                raise SpoutError(f"FileSpout: {where}: not UTF-8 text: {with_advice(str(error))}") from error
             lines = pc.split_pattern(text, "\n").flatten()
             if b"\r\n" in block or block.endswith(b"\r"):
                 lines = pc.replace_substring_regex(lines, r"\r$", "")
@@ -326,7 +326,12 @@ class ParquetCursor:
 
 
 def _declared(column: pa.Array, fields: Fields, name: str, path: str) -> pa.Array:
-    """Returns the column as the declared type, else as the file has it; never dictionary encoded."""
+    """Returns the column as the declared type, else as the file has it; never dictionary encoded.
+
+    A float16 becomes a float first: Arrow can neither compare it nor convert it further.
+    """
+    if column.type == pa.float16():
+        column = column.cast(pa.float32())
     if name not in fields.types:
         return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     try:

@@ -13,11 +13,11 @@ import re
 from ..errors import SpoutError
 
 MARK = b"\xef\xbb\xbf"
-TO_UTF_8 = "convert the file to UTF-8"
-TO_LF = "a line ends with CR alone; convert the line ends to LF, or quote the value"
+TO_UTF_8 = "convert it to UTF-8"
+TO_LF = "a line ends with CR alone; convert the line ends to LF"
 
 _COMPRESSED = re.compile(
-    rb"(?P<gzip>\x1f\x8b)|(?P<bzip2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ\0)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<zip>PK\3\4)"
+    rb"(?P<gzip>\x1f\x8b)|(?P<bzip2>BZh[1-9]1AY&SY)|(?P<xz>\xfd7zXZ\0)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<zip>PK\x03\x04)"
     rb"|(?P<lz4>\x04\x22\x4d\x18)"
 )
 _WIDE = re.compile(rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|[^\0]\0[^\0]\0|\0[^\0]\0[^\0]|[^\0]\0\0\0|\0\0\0[^\0]", re.DOTALL)
@@ -47,12 +47,12 @@ def bare_cr(outline: bytes) -> int:
 
 
 def with_advice(message: str) -> str:
-    """Returns what Arrow says about a value, with the next step."""
-    if "expected a zone offset in" in message:
+    """Returns what a parser says about a value, with the next step."""
+    if "expected a zone offset" in message:
         return f"{message.partition('. If these')[0]}; declare timestamp_ntz, or give the times a zone"
-    if "expected no zone offset in" in message:
-        return f"{message}; declare timestamp"
-    return f"{message}; {TO_UTF_8}" if "invalid UTF8" in message else message
+    if "expected no zone offset" in message:
+        return f"{message.rstrip('.')}; declare timestamp"
+    return f"{message}; {TO_UTF_8}" if "UTF8" in message or "utf-8" in message else message
 
 
 class Quotes:
