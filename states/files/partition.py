@@ -76,7 +76,7 @@ class FilePartition(State):
             file.close()
         if self._files:
             self._store.settle(STAGING)
-        columns = [] if self._columns is None else self._columns.declarations()
+        columns = [] if self._columns is None else ddl_of(self._columns)
         files = [[file.name, file.count, file.out.size, f"{file.out.crc:08x}"] for file in self._files]
         count = sum(file.count for file in self._files)
         self._files = []
@@ -95,7 +95,7 @@ class FilePartition(State):
     def _declared(self, fields: Fields) -> Fields:
         """The columns of the files. Raises StateError if they lack a type, or differ from those of the other files."""
         columns = self.factory.declared(fields)
-        now = tuple(columns.declarations())
+        now = tuple(ddl_of(columns))
         if self._before and now != self._before:
             raise StateError(
                 f"{self.factory.shown}: the files there have the columns {', '.join(self._before)}, and those of this "
@@ -161,6 +161,10 @@ class _Staged:
         if not self.out.closed:
             self._rows.close()
             self.out.close()
+
+
+def ddl_of(columns: Fields) -> list[str]:
+    return columns.declarations()
 
 
 def schema_of(columns: Fields) -> pa.Schema:
