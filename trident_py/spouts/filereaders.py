@@ -82,6 +82,7 @@ class CsvReader(RangeReader):
     def __init__(self, files: Files, nulls: tuple[str, ...], quotes: Quotes) -> None:
         super().__init__(files)
         self._nulls = list(nulls)
+        self._quoted_null = re.compile(b'"(?:%s)"' % b"|".join(re.escape(null.encode()) for null in nulls))
         self._quotes = quotes
         self._parse = pa_csv.ParseOptions(
             delimiter=quotes.delimiter, newlines_in_values=quotes.multiline, invalid_row_handler=lambda row: "error"
@@ -98,7 +99,7 @@ class CsvReader(RangeReader):
         types = {name: arrow_type(fields.types.get(name, "string")) for name in kept}
         for at, block in blocks(self._files, path, start, end, self._quotes):
             if not block.strip(b"\r\n"):
-                self._check_quotes(path, at, block)
+                self._checked_rows(path, at, block)
                 continue
             table = self._table(path, at, block, names, types)
             columns = {name: self._column(path, at, table, name, types[name]) for name in fields}
@@ -127,7 +128,7 @@ class CsvReader(RangeReader):
                 as_text = dict.fromkeys(infinite, pa.string())
                 _check_infinite(table, read(pa_csv.ConvertOptions(include_columns=infinite, column_types=as_text)))
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-            self._check_quotes(path, at, block)
+            self._checked_rows(path, at, block)
             raise SpoutError(self._describe(path, at, block, names, str(error))) from error
         self._check_rows(path, at, block, table.num_rows)
         return table
@@ -136,7 +137,7 @@ class CsvReader(RangeReader):
         """Reads the columns. A null text between quotes is a text in a column of texts, and a null in another one."""
         texts = [name for name, wanted in types.items() if wanted in (pa.string(), pa.binary())]
         others = [name for name in types if name not in texts]
-        if texts and not any(b'"%s"' % null.encode() in block for null in self._nulls):
+        if texts and self._quoted_null.search(block) is None:
             texts, others = list(types), []
         tables = [
             read(pa_csv.ConvertOptions(
@@ -153,14 +154,15 @@ class CsvReader(RangeReader):
         last = block[block.rfind(b"\n", 0, -1) + 1 :]
         if rows == lines and bare_cr(block) < 0 and not self._quotes.is_open(last):
             return  # there is a row in each line
-        self._check_quotes(path, at, block)
-        filled = sum(map(bool, self._quotes.hide(block).replace(b"\r", b"").split(b"\n")))
-        if rows != filled:
-            raise SpoutError(f"FileSpout: {path}, after byte {at}: {filled} rows were read as {rows}")
+        if rows != (there := self._checked_rows(path, at, block)):
+            raise SpoutError(f"FileSpout: {path}, after byte {at}: {there} rows were read as {rows}")
 
-    def _check_quotes(self, path: str, at: int, block: bytes) -> None:
-        if (found := self._quotes.wrong(block)) is not None:
-            raise SpoutError(f"FileSpout: {path}, line {self._line(path, at, block, found[0])}: {found[1]}")
+    def _checked_rows(self, path: str, at: int, block: bytes) -> int:
+        """Returns the number of rows. Raises SpoutError for one that breaks the rules for quotes and line ends."""
+        rows, wrong = self._quotes.rows_in(block)
+        if wrong is not None:
+            raise SpoutError(f"FileSpout: {path}, line {self._line(path, at, block, wrong[0])}: {wrong[1]}")
+        return rows
 
     def _line(self, path: str, at: int, block: bytes, offset: int) -> int:
         return lines_before(self._files, path, at) + block.count(b"\n", 0, offset) + 1

@@ -64,7 +64,7 @@ class TextRows:
 
     def advance(self, start: int, rows: int) -> tuple[int, int]:
         path = self._file.path
-        taken, at, data, block, step = 0, start, b"", b"", first_block(path)
+        taken, at, data, step = 0, start, b"", first_block(path)
         with self._files.reading(path), self._files.open(path) as file:
             file.seek(start)
             while taken < rows and at < self.end:
@@ -76,9 +76,10 @@ class TextRows:
                 if at == 0:
                     check_content(path, data)
                 size, count = self._rows_in(data, rows - taken, at + len(data) == self.end)
-                taken, at, block, data = taken + count, at + size, data[:size], data[size:]
-        if start == 0 and at == self.end and b"\n" not in block and bare_cr(block.rstrip(b"\r")) >= 0:
-            raise SpoutError(f"FileSpout: {path}: {TO_LF}")
+                taken, at = taken + count, at + size
+                if start == 0 and taken == 1 and at == self.end and data[-1:] != b"\n" and bare_cr(data[:-1]) >= 0:
+                    raise SpoutError(f"FileSpout: {path}: {TO_LF}")
+                data = data[size:] if taken < rows else b""
         return at, taken
 
     def near(self, start: int, rows: int, slack: int) -> tuple[int, int]:

@@ -61,14 +61,12 @@ class Quotes:
     ``multiline``: rows may go on behind a line end that is between quotes.
     """
 
-    _VALUE = re.compile(rb'"[^"]*+(?:""[^"]*+)*+(?:"|\Z)')
-
     def __init__(self, delimiter: str, multiline: bool) -> None:
         self.delimiter, self.multiline = delimiter, multiline
         self._begins = delimiter.encode() + b"\r\n"
         begins = re.escape(self._begins)
-        plain = rb'"[^"\r\n]*+(?:""[^"\r\n]*+)*+"'
-        self._plain_values = re.compile(rb'(?:%s[%s][^"]*+(?<=[%s]))*+' % (plain, begins, begins))
+        plain = rb'"[^"\r\n]*+(?:""[^"\r\n]*+)*+"[%s][^"]*+(?<=[%s])' % (begins, begins)
+        self._values = re.compile(rb'(?:%s)*+("[^"]*+(?:""[^"]*+)*+(?:"|\Z))' % plain)
 
     @property
     def unclosed(self) -> str:
@@ -87,26 +85,27 @@ class Quotes:
         while at >= 0:
             end = at + 1
             if at == 0 or block[at - 1] in self._begins:
-                at = self._plain_values.match(block, at).end()  # type: ignore[union-attr]
-                if (value := self._VALUE.match(block, at)) is None:
+                if (found := self._values.match(block, at)) is None:
                     break
-                end = value.end()
-                if value[0].find(b"\n") >= 0 or value[0].find(b"\r") >= 0:
-                    parts += block[done:at], value[0].replace(b"\n", b"x").replace(b"\r", b"x")
+                at, end = found.span(1)
+                value = found[1]
+                if b"\n" in value or b"\r" in value:
+                    parts += block[done:at], value.replace(b"\n", b"x").replace(b"\r", b"x")
                     done = end
             at = block.find(b'"', end)
         return b"".join((*parts, block[done:])) if parts else block
 
-    def wrong(self, rows: bytes) -> tuple[int, str] | None:
-        """Returns the first place where these rows break the rules, and how; None if they keep them."""
-        hidden = self.hide(rows)
-        found = [(bare_cr(hidden), TO_LF)]
-        if self.is_open(rows):
+    def rows_in(self, text: bytes) -> tuple[int, tuple[int, str] | None]:
+        """Returns the number of rows, blank lines left out, and where the text first breaks the rules, and how."""
+        hidden = self.hide(text + b"\n")
+        found = [(bare_cr(hidden[:-1]), TO_LF)]
+        if not hidden.endswith(b"\n"):
             found.append((hidden.rfind(b"\n") + 1, self.unclosed))
-        if not self.multiline and hidden.count(b"\n") < rows.count(b"\n"):
-            at = next(at for at, (one, other) in enumerate(zip(rows, hidden, strict=True)) if one != other == ord("x"))
+        if not self.multiline and hidden.count(b"\n") <= text.count(b"\n"):
+            at = next((at for at, each in enumerate(text) if each != hidden[at] and each == ord("\n")), -1)
             found.append((at, self.unclosed))
-        return min((each for each in found if each[0] >= 0), default=None)
+        rows = sum(map(bool, hidden.replace(b"\r", b"").split(b"\n")))
+        return rows, min((each for each in found if each[0] >= 0), default=None)
 
     def row_at(self, rows: bytes, number: int) -> int:
         """Returns where the row of this number begins, counted from 1; blank lines are no rows."""
