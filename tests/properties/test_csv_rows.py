@@ -94,8 +94,9 @@ def read(path: Path, text: str, size: int, partitions: int, multiline: bool) -> 
 @example('1,a\n2,12" vinyl\n3,"two\nlines"\n4,c\n', 1, 2, True, 64)
 @example('a,"x\n', 1, 1, False, 64)
 @example('a,"x\r\ny"\r\n', 5, 1, False, 64)
-@example('\ufeffa,b\n\ufeffc,d\n', 1, 1, False, 64)
+@example("\ufeffa,b\n\ufeffc,d\n", 1, 1, False, 64)
 @example('a,b\rc,d\n', 2, 1, True, 64)
+@example("a,b\rc,d\n\n", 2, 1, True, 64)
 @given(rows_as_text() | st.lists(pieces).map("".join), st.integers(1, 4), st.integers(1, 3), st.booleans(),
        st.sampled_from([1, 2, 3, 7, 64]))  # fmt: skip
 def test_csv_is_what_python_reads(

@@ -42,8 +42,8 @@ class FileSpout(ITridentSpout):
 
     ``format``: "lines" (one field), "csv" (with a header), "json" (one object per line) or "parquet"; None: by the file
     names' suffixes. ``fields`` name columns. A typed field (``Fields("temp double")``) becomes that type; an untyped
-    one is text in CSV and the file's value in JSON and Parquet. ``nulls``: the CSV texts that mean null. ``multiline``:
-    quoted CSV values may hold newlines. A missing JSON key is None.
+    one is text in CSV and the file's value in JSON and Parquet. ``nulls``: the CSV texts that mean null; a quoted one
+    is a text. ``multiline``: quoted CSV values may hold newlines. A missing JSON key is None.
 
     Batches depend only on the files and batchSize, so replays are identical. Raises SpoutError for a file that has
     changed since, a missing file or column, a store that refuses access, and a row that cannot be read (naming file and
