@@ -370,6 +370,9 @@ def exact_cast(column: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
         column = column.dictionary_decode()
     if _is_bytes(column.type) and not (_is_bytes(wanted) or _is_text(wanted)):  # Arrow would parse them
         raise TridentError(f"field {name!r}: {column.type} cannot be converted to {wanted}")
+    if pa.types.is_timestamp(column.type) and pa.types.is_timestamp(wanted) and bool(column.type.tz) != bool(wanted.tz):
+        right = "timestamp" if column.type.tz else "timestamp_ntz"
+        raise TridentError(f"field {name!r}: {column.type} cannot be converted to {wanted}; declare {right}")
     try:
         if pa.types.is_decimal(wanted) and _is_text(column.type):
             return decimals(column.cast(pa.string()), wanted)
@@ -406,8 +409,6 @@ def _is_exact(before: pa.Array, after: pa.Array) -> bool:
     if _is_text(kind) or _is_text(wanted) or pa.types.is_null(kind):
         return not _grew(None, after)
     if pa.types.is_temporal(kind) != pa.types.is_temporal(wanted):
-        return False
-    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(wanted) and (kind.tz is None) != (wanted.tz is None):
         return False
     if pa.types.is_boolean(kind) != pa.types.is_boolean(wanted):
         return False

@@ -214,9 +214,10 @@ class Records:
         return _RecordRows(self.format, file)
 
     def read(self, file: Any, schema: pa.Schema) -> Iterator[tuple]:
-        """The lines behind the header."""
-        for line in file.read()[len(self.format.header) :].splitlines():
-            yield (line,)
+        """The lines behind the header, which end with LF or CR LF."""
+        body = file.read()[len(self.format.header) :]
+        for line in body.removesuffix(b"\n").split(b"\n") if body else ():
+            yield (line.removesuffix(b"\r"),)
 
     def merge(self, sources: Iterator[Any], schema: pa.Schema, target: Any) -> None:
         target.write(self.format.header)
@@ -261,13 +262,12 @@ def refused(format: Format, schema: pa.Schema) -> str:
     return ""
 
 
-def strange(format: Format, array: pa.Array) -> int | None:
-    """The first value of a column that a format cannot hold: JSON has no NaN and no infinity."""
-    if isinstance(format, JsonLines) and pa.types.is_floating(array.type):
-        for index, value in enumerate(array.to_pylist()):
-            if value is not None and not math.isfinite(value):
-                return index
-    return None
+def strange(format: Format, array: pa.Array, alone: bool) -> str:
+    """Why a format cannot hold a value of this column, which may be alone in its rows; "" if it can."""
+    if isinstance(format, Csv) and alone and array.null_count:
+        return "in csv the row of a null alone is a blank line, which readers skip"
+    numbers = array.to_pylist() if isinstance(format, JsonLines) and pa.types.is_floating(array.type) else []
+    return "" if all(each is None or math.isfinite(each) for each in numbers) else "json has no such number"
 
 
 def _tuples(table: pa.Table) -> Iterator[tuple]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -111,9 +112,9 @@ class FilePartition(State):
         arrays = []
         for name, column in zip(names, values, strict=True):
             ddl = self._columns.types[name]
-            array = _checked(self.factory.rows, column, ddl, name)
-            if isinstance(array, str):
-                at = _first_bad(self.factory.rows, column, ddl, name)
+            check = partial(_checked, self.factory.rows, ddl, name, len(names) == 1)
+            if isinstance(array := check(column), str):
+                at = _first_bad(column, check)
                 raise self._bad(name, ddl, names, [_plain(each[at]) for each in values], at, array)
             arrays.append(array)
         return pa.table(arrays, schema=schema_of(self._columns))
@@ -184,7 +185,7 @@ def check_columns(format: Format, columns: Fields, shown: str) -> None:
         raise StateError(f"{shown}: {why}")
 
 
-def _checked(format: Format, column: Any, ddl: str, name: str) -> pa.Array | str:
+def _checked(format: Format, ddl: str, name: str, alone: bool, column: Any) -> pa.Array | str:
     """The column in its declared type; or why it cannot be."""
     try:
         array = typed(column, ddl, name)
@@ -192,15 +193,15 @@ def _checked(format: Format, column: Any, ddl: str, name: str) -> pa.Array | str
         return str(error)
     if not isinstance(array, pa.Array):
         return "a value was never emitted"
-    return array if strange(format, array) is None else f"{format.name} has no such number"
+    return strange(format, array, alone) or array
 
 
-def _first_bad(format: Format, column: Any, ddl: str, name: str) -> int:
+def _first_bad(column: Any, check: Callable[[Any], pa.Array | str]) -> int:
     """The first value that the column cannot hold, found by halving."""
     low, high = 0, len(column)
     while high - low > 1:
         middle = (low + high) // 2
-        if isinstance(_checked(format, column[low:middle], ddl, name), str):
+        if isinstance(check(column[low:middle]), str):
             high = middle
         else:
             low = middle

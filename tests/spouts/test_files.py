@@ -347,19 +347,6 @@ def test_a_bad_csv_row_is_named_by_file_and_line(tmp_path, row, message):
         csv_rows(tmp_path, f"t,s\n1,a\n2,b\n{row}\n3,c\n", ["t double", "s"], batchSize=2)
 
 
-def test_newlines_in_quotes_need_multiline_and_the_error_says_so(tmp_path):
-    text = 't,s\n1,"two\nlines"\n2,"a ""quoted""\n\nword"\n3,c\n'
-    rows = csv_rows(tmp_path, text, ["t double", "s"], batchSize=1, multiline=True)
-    assert rows == [(1.0, "two\nlines"), (2.0, 'a "quoted"\n\nword'), (3.0, "c")]
-    with pytest.raises(SpoutError, match="set multiline=True"):
-        csv_rows(tmp_path, text, ["t double", "s"], batchSize=1)
-
-
-def test_other_delimiters_windows_line_ends_and_a_byte_order_mark_are_read(tmp_path):
-    text = "﻿t;s\r\n1;a\r\n2;b"
-    assert csv_rows(tmp_path, text, ["t double", "s"], delimiter=";") == [(1.0, "a"), (2.0, "b")]
-
-
 def test_a_csv_file_without_header_is_refused(tmp_path):
     with pytest.raises(SpoutError, match="has no header line"):
         (tmp_path / "x.csv").write_text("\n1,2\n")
@@ -378,12 +365,6 @@ def test_lines_keep_everything_but_their_line_ends(tmp_path):
     (tmp_path / "x.txt").write_bytes('a b\r\n\n ä,"\n\nlast'.encode())
     rows = flat(Player(FileSpout(tmp_path, "line string", batchSize=2)).to_end())
     assert rows == [("a b",), ("",), (' ä,"',), ("",), ("last",)]
-
-
-def test_lines_that_are_no_text_are_refused(tmp_path):
-    (tmp_path / "x.txt").write_bytes(b"ok\n\xff\n")
-    with pytest.raises(SpoutError, match=r"x\.txt.*not UTF-8"):
-        Player(FileSpout(tmp_path, "line")).emit(1)
 
 
 @pytest.mark.parametrize("fields", [["a", "b"], "a bigint"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from ..errors import SpoutError, TridentError
 from ..tuples import Fields
 from .filelist import SourceFile
 from .filerows import header_line, header_names
+from .filerules import MARK, Quotes, bare_cr, with_advice, without_mark
 from .filestores import Files
 from .jsonvalues import is_text, json_columns, json_table
 
@@ -37,17 +38,20 @@ class RangeReader:
     def close(self) -> None: ...
 
 
-def blocks(files: Files, path: str, start: int, end: int, size: int) -> Iterator[tuple[int, bytes]]:
-    """Returns whole lines between two offsets, about ``size`` bytes at a time, each block with its offset."""
+def blocks(
+    files: Files, path: str, start: int, end: int, quotes: Quotes | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """Returns whole rows between two offsets, about `BLOCK` bytes at a time, each block with its offset."""
     with files.reading(path), files.open(path) as file:
         file.seek(start)
         at, rest = start, b""
         while at + len(rest) < end:
-            block = file.read(min(size, end - at - len(rest)))
+            block = file.read(min(max(BLOCK, len(rest)), end - at - len(rest)))
             if not block:
                 raise SpoutError(f"FileSpout: {path} ends before byte {end}: it was truncated while being read")
             data = rest + block
-            cut = len(data) if at + len(data) >= end else data.rfind(b"\n") + 1
+            outline = data if quotes is None else quotes.outline(data)
+            cut = len(data) if at + len(data) >= end else outline.rfind(b"\n") + 1
             rest = data[cut:]
             if cut:
                 yield at, data[:cut]
@@ -58,12 +62,14 @@ class LineReader(RangeReader):
     """Reads lines as one text column, without line ends."""
 
     def read(self, file: SourceFile, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
-        for at, block in blocks(self._files, file.path, start, end, BLOCK):
-            text = pa.array([block.removesuffix(b"\n")], pa.binary())
+        for at, block in blocks(self._files, file.path, start, end):
+            body = block if at else without_mark(block)
+            text = pa.array([body.removesuffix(b"\n")], pa.binary())
             try:
                 text = text.cast(pa.string())
             except pa.ArrowInvalid as error:
-                raise SpoutError(f"FileSpout: {file.path}, after byte {at}: not UTF-8 text: {error}") from error
+                where = f"{file.path}, after byte {at}"
+                raise SpoutError(f"FileSpout: {where}: not UTF-8 text: {with_advice(str(error))}") from error
             lines = pc.split_pattern(text, "\n").flatten()
             if b"\r\n" in block or block.endswith(b"\r"):
                 lines = pc.replace_substring_regex(lines, r"\r$", "")
@@ -73,39 +79,34 @@ class LineReader(RangeReader):
 class CsvReader(RangeReader):
     """Reads CSV rows. Typed fields are parsed as their type, untyped ones stay text."""
 
-    def __init__(self, files: Files, nulls: tuple[str, ...], delimiter: str, multiline: bool) -> None:
+    def __init__(self, files: Files, nulls: tuple[str, ...], quotes: Quotes) -> None:
         super().__init__(files)
         self._nulls = list(nulls)
-        self._multiline = multiline
+        self._quoted_null = re.compile(b'"(?:%s)"' % b"|".join(re.escape(null.encode()) for null in nulls))
+        self._quotes = quotes
         self._parse = pa_csv.ParseOptions(
-            delimiter=delimiter, newlines_in_values=multiline, invalid_row_handler=self._remember
+            delimiter=quotes.delimiter, newlines_in_values=quotes.multiline, invalid_row_handler=lambda row: "error"
         )
-        self._bad: Any = None
         self._headers: dict[str, list[str]] = {}
 
     def read(self, file: SourceFile, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
         path = file.path
         if path not in self._headers:
-            self._headers = {path: header_names(header_line(self._files, path), self._parse.delimiter, path)}
+            header = header_line(self._files, path, self._quotes)
+            self._headers = {path: header_names(header, self._quotes.delimiter, path)}
         names = self._headers[path]
-        kept = fields if len(fields) else Fields(names[:1])
-        types = {name: _read_as(arrow_type(kept.types.get(name, "string"))) for name in kept}
-        convert = pa_csv.ConvertOptions(
-            include_columns=list(kept),
-            column_types=types,
-            null_values=self._nulls,
-            strings_can_be_null=True,
-        )
-        # Inside quotes a newline does not end a row, so the whole range is one block.
-        size = end - start if self._multiline else BLOCK
-        for at, block in blocks(self._files, file.path, start, end, size):
-            if block.strip():
-                table = self._table(path, at, block, names, convert)
-                columns = {name: self._column(path, at, table, name, fields) for name in fields}
-                yield from Chunk(columns, table.num_rows).slices()
+        kept = list(fields) or [next(name for name in names if names.count(name) == 1)]
+        types = {name: arrow_type(fields.types.get(name, "string")) for name in kept}
+        for at, block in blocks(self._files, path, start, end, self._quotes):
+            if not block.strip(b"\r\n"):
+                self._checked_rows(path, at, block)
+                continue
+            table = self._table(path, at, block, names, types)
+            columns = {name: self._column(path, at, table, name, types[name]) for name in fields}
+            yield from Chunk(columns, table.num_rows).slices()
 
-    def _column(self, path: str, at: int, table: pa.Table, name: str, fields: Fields) -> pa.Array:
-        column, wanted = single(table.column(name)), arrow_type(fields.types.get(name, "string"))
+    def _column(self, path: str, at: int, table: pa.Table, name: str, wanted: pa.DataType) -> pa.Array:
+        column = single(table.column(name))
         if not pa.types.is_decimal(wanted):
             return column
         try:
@@ -113,37 +114,68 @@ class CsvReader(RangeReader):
         except pa.ArrowInvalid as error:
             raise SpoutError(f"FileSpout: {path}, after byte {at}: column {name!r}: {error}") from error
 
-    def _table(self, path: str, at: int, block: bytes, names: list[str], convert: Any) -> pa.Table:
-        options = pa_csv.ReadOptions(column_names=names, use_threads=False, block_size=len(block) + 1)
-        self._bad = None
+    def _table(self, path: str, at: int, block: bytes, names: list[str], types: dict[str, pa.DataType]) -> pa.Table:
+        options = pa_csv.ReadOptions(column_names=names, use_threads=False, block_size=len(block) + 2)
+        source = b"\n" + block if block.startswith(MARK) else block  # Arrow drops a mark; a blank line is no row
+
+        def read(convert: pa_csv.ConvertOptions) -> pa.Table:
+            return pa_csv.read_csv(pa.BufferReader(source), options, self._parse, convert)
+
         try:
-            table = pa_csv.read_csv(pa.BufferReader(block), options, self._parse, convert)
+            table = self._converted(block, types, read)
             infinite = [name for name in table.column_names if _has_infinite(table.column(name))]
             if infinite:
                 as_text = dict.fromkeys(infinite, pa.string())
-                texts = pa_csv.ConvertOptions(include_columns=infinite, column_types=as_text)
-                _check_infinite(table, pa_csv.read_csv(pa.BufferReader(block), options, self._parse, texts))
-            return table
+                _check_infinite(table, read(pa_csv.ConvertOptions(include_columns=infinite, column_types=as_text)))
         except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-            raise SpoutError(self._describe(path, at, names, str(error))) from error
+            self._checked_rows(path, at, block)
+            raise SpoutError(self._describe(path, at, block, names, str(error))) from error
+        self._check_rows(path, at, block, table.num_rows)
+        return table
 
-    def _remember(self, row: Any) -> str:
-        self._bad = row
-        return "error"
+    def _converted(self, block: bytes, types: dict[str, pa.DataType], read: Callable[[Any], pa.Table]) -> pa.Table:
+        """Reads the columns. A null text between quotes is a text in a column of texts, and a null in another one."""
+        texts = [name for name, wanted in types.items() if wanted in (pa.string(), pa.binary())]
+        others = [name for name in types if name not in texts]
+        if texts and self._quoted_null.search(block) is None:
+            texts, others = list(types), []
+        tables = [
+            read(pa_csv.ConvertOptions(
+                include_columns=columns, column_types={name: _read_as(types[name]) for name in columns},
+                null_values=self._nulls, strings_can_be_null=True, quoted_strings_can_be_null=columns is others,
+            ))
+            for columns in (texts, others) if columns
+        ]  # fmt: skip
+        return pa.table({name: each.column(name) for each in tables for name in each.column_names})
 
-    def _describe(self, path: str, at: int, names: list[str], message: str) -> str:
+    def _check_rows(self, path: str, at: int, block: bytes, rows: int) -> None:
+        """Raises SpoutError unless Arrow took each row for one: quotes and line ends of all rows keep the rules."""
+        lines = block.count(b"\n") + (not block.endswith(b"\n"))
+        last = block[block.rfind(b"\n", 0, -1) + 1 :]
+        if rows == lines and bare_cr(block) < 0 and not self._quotes.is_open(last):
+            return  # there is a row in each line
+        if rows != (there := self._checked_rows(path, at, block)):
+            raise SpoutError(f"FileSpout: {path}, after byte {at}: {there} rows were read as {rows}")
+
+    def _checked_rows(self, path: str, at: int, block: bytes) -> int:
+        """Returns the number of rows. Raises SpoutError for one that breaks the rules for quotes and line ends."""
+        rows, wrong = self._quotes.rows_in(block)
+        if wrong is not None:
+            raise SpoutError(f"FileSpout: {path}, line {self._line(path, at, block, wrong[0])}: {wrong[1]}")
+        return rows
+
+    def _line(self, path: str, at: int, block: bytes, offset: int) -> int:
+        return lines_before(self._files, path, at) + block.count(b"\n", 0, offset) + 1
+
+    def _describe(self, path: str, at: int, block: bytes, names: list[str], message: str) -> str:
         where = f"after byte {at}"
         column = re.search(r"CSV column #(\d+)", message)
         row = re.search(r"Row #(\d+): ", message)
         if row is not None:
-            where = f"line {lines_before(self._files, path, at) + int(row.group(1))}"
+            where = f"line {self._line(path, at, block, self._quotes.row_at(block, int(row.group(1))))}"
             message = message[row.end() :]
-        text = f"FileSpout: {path}, {where}: {message}"
-        if column is not None:
-            text += f" (column {names[int(column.group(1))]!r})"
-        if self._bad is not None and not self._multiline and '"' in self._bad.text:
-            text += "; if quoted values contain newlines, set multiline=True"
-        return text
+        text = f"FileSpout: {path}, {where}: {with_advice(message)}"
+        return text if column is None else f"{text} (column {names[int(column.group(1))]!r})"
 
 
 def _read_as(wanted: pa.DataType) -> pa.DataType:
@@ -167,7 +199,7 @@ def _check_infinite(table: pa.Table, texts: pa.Table) -> None:
 
 def lines_before(files: Files, path: str, offset: int) -> int:
     """Returns the number of lines that end before an offset."""
-    return sum(block.count(b"\n") for _, block in blocks(files, path, 0, offset, BLOCK))
+    return sum(block.count(b"\n") for _, block in blocks(files, path, 0, offset))
 
 
 def single(column: pa.ChunkedArray) -> pa.Array:
@@ -179,7 +211,7 @@ class JsonReader(RangeReader):
     """Reads one JSON object per line. Untyped values are Python's; a missing key is None."""
 
     def read(self, file: SourceFile, start: int, end: int, fields: Fields) -> Iterator[Chunk]:
-        for at, block in blocks(self._files, file.path, start, end, BLOCK):
+        for at, block in blocks(self._files, file.path, start, end):
             objects = objects_in(block)
             table = json_table(block, fields) if objects is not None else None
             if table is not None and table.num_rows == objects:
@@ -296,7 +328,12 @@ class ParquetCursor:
 
 
 def _declared(column: pa.Array, fields: Fields, name: str, path: str) -> pa.Array:
-    """Returns the column as the declared type, else as the file has it; never dictionary encoded."""
+    """Returns the column as the declared type, else as the file has it; never dictionary encoded.
+
+    A float16 becomes a float first: Arrow can neither compare it nor convert it further.
+    """
+    if column.type == pa.float16():
+        column = column.cast(pa.float32())
     if name not in fields.types:
         return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     try:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from ..errors import SpoutError
 from .filelist import SourceFile
+from .filerules import TO_LF, Quotes, bare_cr, check_content, without_mark
 from .filestores import Files, first_block
 
 BLOCK = 4 << 20
@@ -39,19 +40,16 @@ class RowPositions(Protocol):
 
 
 class TextRows:
-    """Lines. With a delimiter, the first line names the columns; with ``quoted``, a field may hold newlines."""
+    """Lines. With ``quotes`` they are CSV: the first names the columns, and a quoted value may hold newlines."""
 
-    def __init__(
-        self, file: SourceFile, files: Files, delimiter: str | None = None, quoted: bool = False
-    ) -> None:
+    def __init__(self, file: SourceFile, files: Files, quotes: Quotes | None = None) -> None:
         self._file = file
         self._files = files
-        self._delimiter = delimiter
-        self._quoted = quoted
+        self._quotes = quotes
 
     @cached_property
     def _header(self) -> bytes:
-        return b"" if self._delimiter is None else header_line(self._files, self._file.path)
+        return b"" if self._quotes is None else header_line(self._files, self._file.path, self._quotes)
 
     @property
     def begin(self) -> int:
@@ -62,62 +60,73 @@ class TextRows:
         return self._file.size
 
     def columns(self) -> list[str] | None:
-        if self._delimiter is None:
-            return None
-        return header_names(self._header, self._delimiter, self._file.path)
+        return None if self._quotes is None else header_names(self._header, self._quotes.delimiter, self._file.path)
 
     def advance(self, start: int, rows: int) -> tuple[int, int]:
-        taken, at, last, inside, step = 0, start, b"\n", False, first_block(self._file.path)
-        with self._files.reading(self._file.path), self._files.open(self._file.path) as file:
+        path = self._file.path
+        taken, at, data, step = 0, start, b"", first_block(path)
+        with self._files.reading(path), self._files.open(path) as file:
             file.seek(start)
             while taken < rows and at < self.end:
-                block = file.read(min(step, self.end - at))
+                more = file.read(min(max(step, len(data)), self.end - at - len(data)))
                 step = min(step * 2, BLOCK)
-                if not block:
+                if not more:
                     break
-                size, count, inside = self._rows_in(block, rows - taken, inside)
-                taken, at, last = taken + count, at + size, block[size - 1 : size]
-        # The last line of a file may lack its newline.
-        return (at, taken + 1) if taken < rows and last != b"\n" else (at, taken)
+                data += more
+                if at == 0:
+                    check_content(path, data)
+                size, count = self._rows_in(data, rows - taken, at + len(data) == self.end)
+                taken, at = taken + count, at + size
+                if start == 0 and taken == 1 and at == self.end and data[-1:] != b"\n" and bare_cr(data[:-1]) >= 0:
+                    raise SpoutError(f"FileSpout: {path}: {TO_LF}")
+                data = data[size:] if taken < rows else b""
+        return at, taken
 
     def near(self, start: int, rows: int, slack: int) -> tuple[int, int]:
         return self.advance(start, rows)
 
-    def _rows_in(self, block: bytes, rows: int, inside: bool) -> tuple[int, int, bool]:
-        """Returns the bytes that hold at most ``rows`` rows, the number of rows, and whether a quote is open."""
-        if self._quoted:
-            return _quoted_rows(block, rows, inside)
-        newlines = block.count(b"\n")
-        if newlines < rows:
-            return len(block), newlines, False
-        low, high, missing = 0, len(block), rows
-        while high - low > 1:
-            middle = (low + high) // 2
-            newlines = block.count(b"\n", low, middle)
-            if newlines >= missing:
-                high = middle
-            else:
-                low, missing = middle, missing - newlines
-        return high, rows, False
+    def _rows_in(self, data: bytes, rows: int, last: bool) -> tuple[int, int]:
+        """Returns the bytes to go on by, and how many rows end there: at most ``rows``.
+
+        The last line of a file may lack its newline. Of an unfinished row, CSV needs the beginning again.
+        """
+        outline = data if self._quotes is None else self._quotes.outline(data)
+        newlines = outline.count(b"\n")
+        if newlines >= rows:
+            return _behind_newline(outline, rows), rows
+        if last:
+            return len(data), newlines + (not outline.endswith(b"\n"))
+        return (len(data) if self._quotes is None else outline.rfind(b"\n") + 1), newlines
 
 
-def _quoted_rows(block: bytes, rows: int, inside: bool) -> tuple[int, int, bool]:
-    at, count = 0, 0
-    while count < rows and at < len(block):
-        newline = block.find(b"\n", at)
-        stop = len(block) if newline < 0 else newline + 1
-        inside ^= bool(block.count(b'"', at, stop) & 1)
-        at = stop
-        count += newline >= 0 and not inside
-    return at, count, inside
+def _behind_newline(block: bytes, number: int) -> int:
+    """Returns the position behind the newline of this number, counted from 1."""
+    low, high = 0, len(block)
+    while high - low > 1:
+        middle = (low + high) // 2
+        newlines = block.count(b"\n", low, middle)
+        if newlines >= number:
+            high = middle
+        else:
+            low, number = middle, number - newlines
+    return high
 
 
-def header_line(files: Files, path: str) -> bytes:
-    line = b""
+def header_line(files: Files, path: str, quotes: Quotes) -> bytes:
+    """Returns the first line of a CSV file, with its mark and its end. Raises SpoutError for what is no such line."""
+    line, body, end = b"", b"", 0
     with files.reading(path), files.open(path) as file:
-        while b"\n" not in line and (block := file.read(first_block(path))):
+        while not end and (block := file.read(max(first_block(path), len(line)))):
             line += block
-    return line[: line.find(b"\n") + 1] or line
+            check_content(path, line)
+            body = without_mark(line)
+            end = quotes.outline(body).find(b"\n") + 1
+            if bare_cr(quotes.hide(body[: end or -1])) >= 0:
+                raise SpoutError(f"FileSpout: {path}, line 1: {TO_LF}")
+    header = body[:end] if end else body
+    if quotes.is_open(header):
+        raise SpoutError(f"FileSpout: {path}, line 1: {quotes.unclosed}")
+    return line[: len(line) - len(body) + len(header)]
 
 
 def header_names(line: bytes, delimiter: str, path: str) -> list[str]:

@@ -24,6 +24,7 @@ from ..tuples import Fields, FieldsLike, TransactionAttempt
 from .filelist import FORMATS, SourceFile, format_of
 from .filereaders import CsvReader, JsonReader, LineReader, ParquetReader, RangeReader
 from .filerows import ParquetRows, RowPositions, TextRows
+from .filerules import Quotes
 from .filestores import Files
 from .fileuris import Storage, check_storage, needs_of_paths, shown_storage
 from .interfaces import TRANSACTIONAL, ITridentSpout, SpoutContext
@@ -41,8 +42,8 @@ class FileSpout(ITridentSpout):
 
     ``format``: "lines" (one field), "csv" (with a header), "json" (one object per line) or "parquet"; None: by the file
     names' suffixes. ``fields`` name columns. A typed field (``Fields("temp double")``) becomes that type; an untyped
-    one is text in CSV and the file's value in JSON and Parquet. ``nulls``: the CSV texts that mean null. ``multiline``:
-    quoted CSV values may hold newlines. A missing JSON key is None.
+    one is text in CSV and the file's value in JSON and Parquet. ``nulls``: the CSV texts that mean null; a quoted one
+    is a text. ``multiline``: quoted CSV values may hold newlines. A missing JSON key is None.
 
     Batches depend only on the files and batchSize, so replays are identical. Raises SpoutError for a file that has
     changed since, a missing file or column, a store that refuses access, and a row that cannot be read (naming file and
@@ -207,7 +208,7 @@ class FileCoordinator(ITridentSpout.BatchCoordinator):
         if self._kind == "parquet":
             return ParquetRows(file, self._files)
         if self._kind == "csv":
-            return TextRows(file, self._files, self._spout.delimiter, self._spout.multiline)
+            return TextRows(file, self._files, Quotes(self._spout.delimiter, self._spout.multiline))
         return TextRows(file, self._files)
 
     def _batch(self, txid: int, files: list[SourceFile], start: int) -> dict:
@@ -313,5 +314,5 @@ def make_reader(spout: FileSpout, files: Files, kind: str) -> RangeReader:
     if kind == "parquet":
         return ParquetReader(files)
     if kind == "csv":
-        return CsvReader(files, spout.nulls, spout.delimiter, spout.multiline)
+        return CsvReader(files, spout.nulls, Quotes(spout.delimiter, spout.multiline))
     return JsonReader(files) if kind == "json" else LineReader(files)

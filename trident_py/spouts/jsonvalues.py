@@ -6,6 +6,7 @@ leaves to Python's whatever the two would read differently, so results do not de
 
 from __future__ import annotations
 
+import base64
 import decimal
 import json
 import math
@@ -19,6 +20,7 @@ import pyarrow.json as pa_json
 from ..chunks import Column, arrow_type, decimals, kinds_of, typed
 from ..errors import SpoutError, TridentError
 from ..tuples import Fields
+from .filerules import with_advice
 
 DescribeRecord = Callable[[int, str], str]
 """Makes the message for a record out of its number and the problem."""
@@ -106,7 +108,7 @@ def _objects(
         try:
             value = None if record is None else _decoded(decoder, record)
         except ValueError as error:
-            raise SpoutError(describe(number, f"not JSON: {error}")) from error
+            raise SpoutError(describe(number, f"not JSON: {with_advice(str(error))}")) from error
         if record is not None and not isinstance(value, dict):
             raise SpoutError(describe(number, f"expected a JSON object with the fields {fields}, got {value!r:.80}"))
         objects.append(value)
@@ -131,9 +133,10 @@ def _column(values: list[Any], ddl: str, name: str, describe: DescribeRecord) ->
 
 
 def _converted(values: list[Any], ddl: str, name: str) -> Column:
-    """Converts to the type. JSON has no dates or decimals: both are parsed from text, decimals also from numbers."""
+    """Converts to the type. JSON has no dates, bytes or decimals: texts hold them, bytes as Base64; a decimal may be a
+    number, too."""
     wanted = arrow_type(ddl)
-    if pa.types.is_temporal(wanted):
+    if pa.types.is_temporal(wanted) or pa.types.is_binary(wanted):
         kinds: set[type] = {str}
     elif pa.types.is_decimal(wanted):
         kinds = {str, int, decimal.Decimal}
@@ -143,10 +146,20 @@ def _converted(values: list[Any], ddl: str, name: str) -> Column:
         value = next(value for value in values if type(value) in strange)
         raise TridentError(f"field {name!r} is declared {ddl}, but a record holds {value!r:.80}")
     try:
+        if pa.types.is_binary(wanted):
+            return pa.array([None if value is None else _bytes(value) for value in values], wanted)
         texts = pa.array([None if value is None else str(value) for value in values], pa.string())
         return decimals(texts, wanted) if pa.types.is_decimal(wanted) else texts.cast(wanted)
-    except (pa.ArrowInvalid, UnicodeEncodeError) as error:
-        raise TridentError(f"field {name!r} is declared {ddl}, but a value does not fit: {error}") from error
+    except ValueError as error:  # so are Arrow's and those of encodings
+        why = with_advice(str(error))
+        raise TridentError(f"field {name!r} is declared {ddl}, but a value does not fit: {why}") from error
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise ValueError(f"{text[:40]!r} is not Base64: {error}") from error
 
 
 def _fits(value: Any, ddl: str, name: str) -> bool:
