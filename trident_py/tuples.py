@@ -96,11 +96,13 @@ class Fields:
     def of_columns(cls, columns: FieldsLike) -> Fields:
         """As `of`, for a store's columns: behind a blank there is a type. Raises DefinitionError for ``b strng``."""
         fields = cls.of(columns)
+        if isinstance(columns, Fields):
+            return fields
         for text in [columns] if isinstance(columns, str) else columns:
-            name, *ddl = text.split(maxsplit=1)[:2]
-            if ddl and text in fields.names and not isinstance(columns, Fields):
+            name, _, ddl = text.partition(" ")
+            if ddl and text in fields.names:
                 raise DefinitionError(
-                    f"column {name!r}: unknown type {ddl[0]!r}; there are: {', '.join(TYPES)}. If {text!r} is a name, "
+                    f"column {name!r}: unknown type {ddl!r}; there are: {', '.join(TYPES)}. If {text!r} is a name, "
                     "put it in backquotes"
                 )
         return fields
