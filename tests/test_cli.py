@@ -10,10 +10,12 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+import trident_py
 from trident_py import Config
 from trident_py.blame import is_users
 from trident_py.cli import settings_of
@@ -104,6 +106,11 @@ def trident(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         stdin=subprocess.DEVNULL,
         timeout=60,
     )
+
+
+def test_the_version_is_that_of_the_package(folder: Path) -> None:
+    assert trident(folder, "--version").stdout == f"trident {trident_py.__version__}\n"
+    assert trident_py.__version__ == version("trident-py")
 
 
 def test_a_local_run_ends_with_exit_code_0_and_an_empty_stdout(folder: Path) -> None:

@@ -10,13 +10,14 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tarfile
 import venv
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from test_docs import BLOCK
+from test_docs import BLOCK, project_files
 
 ROOT = Path(__file__).parent.parent
 _ENVIRONMENT = {
@@ -64,14 +65,18 @@ ALONE = {
 }
 
 
-def declared() -> dict[str, set[str]]:
-    """Names on PyPI by extra; under "" what is always installed."""
+def requirements() -> dict[str, list[str]]:
+    """The lines of setup.cfg by extra; under "" what is always installed."""
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
     lists = {"": setup["options"]["install_requires"], **setup["options.extras_require"]}
+    return {extra: [line.strip() for line in lines.split("\n") if line.strip()] for extra, lines in lists.items()}
+
+
+def declared() -> dict[str, set[str]]:
+    """Names on PyPI by extra."""
     return {
-        extra: {re.split(r"[\[<>=;\s]", line.strip())[0] for line in lines.split("\n") if line.strip()}
-        for extra, lines in lists.items()
+        extra: {re.split(r"[\[<>=;\s]", line)[0] for line in lines} for extra, lines in requirements().items()
     }
 
 
@@ -129,6 +134,21 @@ def test_what_needs_a_client_that_is_missing_names_the_extra(module: str) -> Non
     assert module in done.stdout and "secret" not in done.stdout
 
 
+@pytest.mark.parametrize("extra", list(ALONE))
+def test_the_modules_of_an_extra_can_be_imported(extra: str, tmp_path: Path) -> None:
+    environment = {**_ENVIRONMENT, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", ALONE[extra]], cwd=tmp_path, env=environment, check=True)
+
+
+def test_whatever_users_install_has_a_floor() -> None:
+    """`make floors` installs the lowest versions and runs smoke tests with them."""
+    lines = [line for extra, lines in requirements().items() if extra not in ("dev", "examples") for line in lines]
+    assert len(lines) > 30 and [line for line in lines if ">=" not in line] == []
+    script = (ROOT / "scripts" / "floors.sh").read_text()
+    installed = re.findall(r"^extras=(.*)$", script, re.M)[0].split(",")
+    assert {*installed, "", "dev", "examples"} == set(requirements())
+
+
 def test_every_extra_is_tried_alone() -> None:
     assert set(ALONE) | {"dev", "examples"} == set(declared())
 
@@ -174,6 +194,25 @@ def outside(command: list[str], folder: Path) -> subprocess.CompletedProcess[str
     )
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
     return done
+
+
+def test_a_source_distribution_has_every_file_and_its_tests_run(tmp_path: Path) -> None:
+    names = project_files()
+    for name in names:
+        (tmp_path / "all" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / "all" / name)
+    build = "from setuptools import build_meta; build_meta.build_sdist('..')"
+    subprocess.run([sys.executable, "-c", build], cwd=tmp_path / "all", check=True, capture_output=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as content:
+        content.extractall(tmp_path, filter="data")
+    unpacked = tmp_path / archive.name.removesuffix(".tar.gz")
+    assert [name for name in names if not (unpacked / name).is_file()] == []
+    tests = ["tests/test_docs.py", "-k", "module or unfinished or make"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    environment = {**_ENVIRONMENT, "PYTHONPATH": str(unpacked)}
+    done = subprocess.run(command, cwd=unpacked, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 class FiveMinutes:

@@ -43,6 +43,7 @@ FAILED, WRONG = 1, 2
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="trident-py", prog_name="trident", message="%(prog)s %(version)s")
 def trident() -> None:
     """Storm Trident topologies on Spark."""
 
