@@ -136,7 +136,7 @@ def test_a_killed_host_is_silent_and_comes_back_empty_under_its_name(network: Ne
         b.run(["true"])
     serve(network.boot("b"))
     until_it_serves(network)
-    assert said(b, "ls", "/tmp") == ""
+    assert {*said(b, "ls", "/tmp").split()} <= {*ROOT.parts}
 
 
 def test_hosts_reach_a_server_of_this_machine_and_can_be_cut_from_it(network: Network) -> None:
