@@ -34,6 +34,7 @@ step 'types: mypy' $python -m mypy
 case "$what" in
     lint) ;;
     test) tests ' and not whole' ;;
-    all)  tests '' --hypothesis-profile=whole ;;
+    all)  case "${PART:-1/1}" in 1/*) sh scripts/floors.sh ;; esac
+          tests '' --hypothesis-profile=whole ;;
     *)    echo "usage: scripts/test.sh test|all|lint" >&2; exit 2 ;;
 esac

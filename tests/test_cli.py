@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+import trident_py
 from trident_py import Config
 from trident_py.blame import is_users
 from trident_py.cli import settings_of
 from trident_py.cli_spark import SparkOptions
+from trident_py.display import ProgressLine
+from trident_py.run.progress import Event, Progress
 
 ROOT = Path(__file__).parent.parent
 
@@ -102,17 +108,41 @@ def trident(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_the_version_is_that_of_the_package(folder: Path) -> None:
+    assert trident(folder, "--version").stdout == f"trident {trident_py.__version__}\n"
+    assert trident_py.__version__ == version("trident-py")
+
+
 def test_a_local_run_ends_with_exit_code_0_and_an_empty_stdout(folder: Path) -> None:
     done = trident(folder, "run", "good:build", "--local")
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
 
 
 def test_json_gives_one_event_per_line_on_stdout(folder: Path) -> None:
+    started = datetime.now(UTC).replace(microsecond=0)
     done = trident(folder, "run", "good:build", "--local", "--json")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert [e["txid"] for e in events if e["event"] == "committed"] == [1, 2]
     assert events[-1]["event"] == "ended"
     assert done.stderr == ""
+    times = [datetime.fromisoformat(event["time"]) for event in events]
+    assert times == sorted(times) and started <= times[0] and times[-1] <= datetime.now(UTC)
+
+
+def test_an_event_with_a_reason_is_printed_and_only_a_commit_is_the_progress(capsys: pytest.CaptureFixture) -> None:
+    kinds = set(re.findall(r'"([a-z-]+)"', (Event.__doc__ or "").partition("``kind``")[2])) - {"in the driver"}
+    assert {"started", "committed", "failed", "ended", "replay"} < kinds
+    for kind in sorted(kinds):
+        line = ProgressLine("counting")
+        with line:
+            line.event(datetime.now(UTC), Event(kind, 7, 1, "why"), Progress("words", txid=7))
+        *printed, last = capsys.readouterr().err.splitlines()
+        assert printed == ([] if kind in _TOLD_ELSEWHERE else [f"{kind}: txid 7, attempt 1: why"])
+        assert last.startswith("counting: txid 7, ") == (kind == "committed"), last
+
+
+# In the progress line itself, or by the command, at the end.
+_TOLD_ELSEWHERE = {"started", "committed", "failed", "ended"}
 
 
 def test_explain_shows_the_nodes_and_the_guarantee(folder: Path) -> None:

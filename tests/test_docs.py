@@ -48,6 +48,17 @@ def snippets(page: Path) -> list[Snippet]:
     return found
 
 
+def project_files() -> list[str]:
+    """The project's files, by their names below its root: those of git, or of a source distribution."""
+    if not (ROOT / ".git").exists():
+        (listed,) = ROOT.glob("*.egg-info/SOURCES.txt")
+        names = listed.read_text().split("\n")
+    else:
+        command = ["git", "ls-files"]
+        names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+    return [name for name in names if (ROOT / name).is_file()]
+
+
 def needs_spark(page: Path) -> bool:
     return any("SparkCluster" in snippet.code for snippet in snippets(page))
 
@@ -155,8 +166,7 @@ def test_the_development_page_names_every_make_target() -> None:
 
 def test_no_file_has_the_marks_of_an_unfinished_merge() -> None:
     marks = ("<" * 7 + " ", ">" * 7 + " ")
-    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
-    texts = ((name, (ROOT / name).read_text(errors="replace")) for name in files if (ROOT / name).is_file())
+    texts = ((name, (ROOT / name).read_text(errors="replace")) for name in project_files())
     assert [name for name, text in texts if any(line.startswith(marks) for line in text.splitlines())] == []
 
 

@@ -10,14 +10,19 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import tarfile
 import venv
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from test_docs import BLOCK
+from test_docs import BLOCK, project_files
 
 ROOT = Path(__file__).parent.parent
+_ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK", "SPARK"))
+}
 # Import names that differ from the name on PyPI.
 DISTRIBUTIONS = {
     "yaml": "pyyaml",
@@ -60,14 +65,18 @@ ALONE = {
 }
 
 
-def declared() -> dict[str, set[str]]:
-    """Names on PyPI by extra; under "" what is always installed."""
+def requirements() -> dict[str, list[str]]:
+    """The lines of setup.cfg by extra; under "" what is always installed."""
     setup = configparser.ConfigParser()
     setup.read(ROOT / "setup.cfg")
     lists = {"": setup["options"]["install_requires"], **setup["options.extras_require"]}
+    return {extra: [line.strip() for line in lines.split("\n") if line.strip()] for extra, lines in lists.items()}
+
+
+def declared() -> dict[str, set[str]]:
+    """Names on PyPI by extra."""
     return {
-        extra: {re.split(r"[\[<>=;\s]", line.strip())[0] for line in lines.split("\n") if line.strip()}
-        for extra, lines in lists.items()
+        extra: {re.split(r"[\[<>=;\s]", line)[0] for line in lines} for extra, lines in requirements().items()
     }
 
 
@@ -125,23 +134,42 @@ def test_what_needs_a_client_that_is_missing_names_the_extra(module: str) -> Non
     assert module in done.stdout and "secret" not in done.stdout
 
 
+@pytest.mark.parametrize("extra", list(ALONE))
+def test_the_modules_of_an_extra_can_be_imported(extra: str, tmp_path: Path) -> None:
+    environment = {**_ENVIRONMENT, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", ALONE[extra]], cwd=tmp_path, env=environment, check=True)
+
+
+def test_whatever_users_install_has_a_floor() -> None:
+    """`make floors` installs the lowest versions and runs smoke tests with them."""
+    lines = [line for extra, lines in requirements().items() if extra not in ("dev", "examples") for line in lines]
+    assert len(lines) > 30 and [line for line in lines if ">=" not in line] == []
+    script = (ROOT / "scripts" / "floors.sh").read_text()
+    installed = re.findall(r"^extras=(.*)$", script, re.M)[0].split(",")
+    assert {*installed, "", "dev", "examples"} == set(requirements())
+
+
 def test_every_extra_is_tried_alone() -> None:
     assert set(ALONE) | {"dev", "examples"} == set(declared())
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what a wheel is made of: a build leaves files beside its sources, and takes what it finds there."""
+    folder = tmp_path_factory.mktemp("sources")
+    for name in ("trident_py", "states"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def alone(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with nothing in it but the wheel, which was built from this tree, and what it asks for."""
     folder = tmp_path_factory.mktemp("alone")
-    for name in (
-        "trident_py",
-        "states",
-    ):  # a copy: a build leaves files beside its sources, and takes what it finds there
-        shutil.copytree(ROOT / name, folder / "sources" / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder / "sources")
     venv.create(folder / "venv", with_pip=True)
-    pip(python_of(folder), "wheel", "--no-deps", "--wheel-dir", str(folder), str(folder / "sources"))
+    pip(python_of(folder), "wheel", "--no-deps", "--wheel-dir", str(folder), str(sources))
     pip(python_of(folder), "install", wheel_of(folder))
     return folder
 
@@ -161,35 +189,98 @@ def pip(python: str, *arguments: str) -> str:
 
 def outside(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Runs it where our sources are not on the path. Fails with what it printed."""
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYSPARK", "SPARK"))
-    }
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        command, cwd=folder, env=_ENVIRONMENT, capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
     return done
 
 
-def five_minutes(folder: Path) -> None:
-    """The two files of the README's five minutes, as a reader would save them."""
-    blocks = BLOCK.findall((ROOT / "README.md").read_text().partition("## In five minutes")[2])
-    (folder / "states.yaml").write_text(next(text for kind, text in blocks if kind == "yaml"))
-    (folder / "counting.py").write_text(next(text for kind, text in blocks if kind == "python"))
+def test_a_source_distribution_has_every_file_and_its_tests_run(tmp_path: Path) -> None:
+    names = project_files()
+    for name in names:
+        (tmp_path / "all" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / "all" / name)
+    build = "from setuptools import build_meta; build_meta.build_sdist('..')"
+    subprocess.run([sys.executable, "-c", build], cwd=tmp_path / "all", check=True, capture_output=True)
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as content:
+        content.extractall(tmp_path, filter="data")
+    unpacked = tmp_path / archive.name.removesuffix(".tar.gz")
+    assert [name for name in names if not (unpacked / name).is_file()] == []
+    tests = ["tests/test_docs.py", "-k", "module or unfinished or make"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
+    environment = {**_ENVIRONMENT, "PYTHONPATH": str(unpacked)}
+    done = subprocess.run(command, cwd=unpacked, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+class FiveMinutes:
+    """A reader of the README's five minutes: the files that it shows, its commands, and what it says they print."""
+
+    def __init__(self, folder: Path, python: Path, path: str = "") -> None:
+        self.folder = folder
+        self.environment = {**_ENVIRONMENT, "PATH": f"{python.parent}:{os.environ['PATH']}", "PYTHONPATH": path}
+        text = (ROOT / "README.md").read_text().partition("## In five minutes")[2].partition("\n## ")[0]
+        blocks = BLOCK.findall(text)
+        (folder / "states.yaml").write_text(next(block for kind, block in blocks if kind == "yaml"))
+        (folder / "counting.py").write_text(next(block for kind, block in blocks if kind == "python"))
+        consoles = [block for kind, block in blocks if kind == "console"]
+        told = dict(re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", consoles[1], re.M))
+        (self.check, self.run), (self.checked, self.first) = told, map(self.masked, told.values())
+        (nothing,) = re.findall(r"`(counting: there was no new batch.*?)`", text)
+        self.table = "".join(self.first.splitlines(keepends=True)[:-1])
+        self.again = f"{self.table}{nothing}\n"
+
+    def masked(self, text: str) -> str:
+        """Without what differs between two readers: times, and where they are at home."""
+        return re.sub(r"\d+\.\d{3} s", "0.000 s", text.replace(str(self.folder), "/home/you"))
+
+    def types(self, command: str, cluster: str = "") -> str:
+        """All that a command prints, masked."""
+        line = ["bash", "-c", f"{command} {cluster}"]
+        done = subprocess.run(
+            line, cwd=self.folder, env=self.environment, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout
+        return self.masked(done.stdout)
+
+    def follows(self, clusters: list[str]) -> None:
+        """Types the commands, and then runs the topology again, on the same cluster or on the other one."""
+        assert self.types(self.check) == self.checked
+        assert self.types(self.run, clusters[0]) == self.first
+        for before, cluster in pairwise(clusters):
+            kind = "LocalCluster (--local)" if cluster else "Spark"
+            converted = f"/home/you/checkpoints/counting/sentences is one of {kind} now: batch 2 is over\n"
+            printed = self.table + (converted if cluster != before else "") + self.again.removeprefix(self.table)
+            assert self.types(self.run, cluster) == printed
+        with sqlite3.connect(self.folder / "counts.db") as db:
+            assert db.execute("SELECT SUM(count), MAX(txid) FROM counts").fetchall() == [(15, 2)]
 
 
 @pytest.mark.spark
-@pytest.mark.whole("test_whatever_is_imported_is_declared_for_its_place")  # it installs Spark anew
-@pytest.mark.parametrize("cluster", [["--local"], []], ids=["local", "spark"])
-def test_the_wheel_alone_runs_the_readmes_five_minutes(alone: Path, tmp_path: Path, cluster: list[str]) -> None:
-    five_minutes(tmp_path)
-    python = python_of(alone)
-    checked = outside([python, "-m", "trident_py", "states", "check", "states.yaml"], tmp_path)
-    assert "creates: table 'counts'" in checked.stdout
-    done = outside([python, "-m", "trident_py", "run", "counting:build", *cluster], tmp_path)
-    assert "exactly once" in done.stderr
-    with sqlite3.connect(tmp_path / "counts.db") as db:
-        assert db.execute("SELECT SUM(count), MAX(txid) FROM counts").fetchall() == [(15, 2)]
+@pytest.mark.parametrize("clusters", [["--local", "--local", ""], ["", "--local"]], ids=["local", "spark"])
+def test_the_readmes_commands_print_what_it_says_on_both_clusters(tmp_path: Path, clusters: list[str]) -> None:
+    FiveMinutes(tmp_path, Path(sys.executable), str(ROOT)).follows(clusters)
+
+
+@pytest.fixture(scope="module")
+def installed(sources: Path) -> Path:
+    """The Python of who has typed the README's lines for the installation."""
+    lines = next(text for kind, text in BLOCK.findall((ROOT / "README.md").read_text()) if kind == "console")
+    typed = "".join(re.findall(r"^\$ (.*\n)", lines, re.M)).replace("python3.11", sys.executable)
+    outside(["bash", "-e", "-c", typed], sources)
+    return sources / ".venv" / "bin" / "python"
+
+
+@pytest.mark.spark
+@pytest.mark.whole("test_the_readmes_commands_print_what_it_says_on_both_clusters")  # it installs Spark anew
+@pytest.mark.parametrize("clusters", [["--local", "--local", ""], ["", "", "--local"]], ids=["local", "spark"])
+def test_a_reader_who_installs_the_project_sees_what_the_readme_says(
+    installed: Path, tmp_path: Path, clusters: list[str]
+) -> None:
+    FiveMinutes(tmp_path, installed).follows(clusters)
 
 
 @pytest.mark.spark

@@ -52,6 +52,8 @@ __all__ = [
     "Values",
 ]
 
+__version__ = "0.1.0"
+
 check_states()
 
 

@@ -19,7 +19,8 @@ from typing import Any
 import click
 
 from .blame import blame, describe_error
-from .cli_checkpoint import checkpoint
+from .checkpoints.kinds import LOCAL, SPARK
+from .cli_checkpoint import checkpoint, hand_over
 from .cli_doctor import tell_health
 from .cli_drpc import drpc_client, serve_on, serve_options, served, tell_server
 from .cli_profile import ON, measured, profile_options, tell_profiles
@@ -29,7 +30,7 @@ from .cli_states import check, looks_of, show_looks, states
 from .cli_targets import Chosen, Target, leaving_no_trace, target_argument
 from .config import Config
 from .context import with_context
-from .display import JsonLines, ProgressLine, exit_code, follow, terminable
+from .display import JsonLines, ProgressLine, exit_code, follow, print_record, terminable
 from .errors import DefinitionError, TopologyError, TridentError
 from .events.cli import events
 from .explain import FORMS
@@ -42,6 +43,7 @@ FAILED, WRONG = 1, 2
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="trident-py", prog_name="trident", message="%(prog)s %(version)s")
 def trident() -> None:
     """Storm Trident topologies on Spark."""
 
@@ -98,7 +100,7 @@ class Run:
         """Runs the topology to its end; with ``serve`` answers requests after that too, until Ctrl-C or SIGTERM."""
         name, loaded, conf = self.load()
         show_guarantees(loaded.topology.guarantees(conf), conf, self.as_json)
-        with cluster_for(self.local, loaded.storage) as cluster:
+        with cluster_for(self.local, loaded.storage, name) as cluster:
             running = self.submit(cluster, name, conf, loaded)
             if serve:
                 tell_server(running)
@@ -141,7 +143,7 @@ _RUN = (
     click.option(
         "--checkpoint",
         metavar="DIR",
-        help="Folder that stores txids; default: checkpoints on Spark, none (in memory) with --local.",
+        help="Folder that stores txids; default: checkpoints.",
     ),
     click.option("--available-now", is_flag=True, help="Process the data that is available, then end (Spark only)."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line on stdout, no progress line."),
@@ -254,7 +256,7 @@ def show_guarantees(guarantees: Guarantees, conf: Config, as_json: bool) -> None
     require(guarantees, conf)
     if as_json:
         for guarantee in guarantees:
-            print(json.dumps({"event": "guarantee", **dataclasses.asdict(guarantee)}), flush=True)
+            print_record("guarantee", **dataclasses.asdict(guarantee))
     elif guarantees:
         print(guarantees, file=sys.stderr)
 
@@ -273,9 +275,12 @@ def settings_of(settings: tuple[str, ...]) -> Config:
     return conf
 
 
-def cluster_for(local: bool, checkpoint: str | None) -> Any:
-    """The cluster of a run. With ``local``, a checkpoint is kept only if one is named."""
-    return LocalCluster(checkpoint) if local else cluster_on_spark(checkpoint or str(Path("checkpoints").absolute()))
+def cluster_for(local: bool, checkpoint: str | None, name: str) -> Any:
+    """The cluster of a run. Both have the same checkpoint by default, and either goes on where the other stopped."""
+    if checkpoint is None:
+        checkpoint = str(Path("checkpoints").absolute())
+        hand_over(checkpoint, name, LOCAL if local else SPARK)
+    return LocalCluster(checkpoint) if local else cluster_on_spark(checkpoint)
 
 
 def cluster_on_spark(checkpoint: str | None) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
 
 from .checkpoints.converting import convert
-from .checkpoints.kinds import LOCAL, SPARK
+from .checkpoints.kinds import LOCAL, NEW, SPARK, inside, kind_of
 from .errors import LineageError
 
 IN_MEMORY = "values of states in memory are not in a checkpoint: they ended with the process that held them"
@@ -34,3 +35,11 @@ def convert_command(folder: str, to: str) -> None:
     except LineageError as error:
         raise click.ClickException(str(error)) from error
     print("\n".join([*lines, IN_MEMORY]))
+
+
+def hand_over(checkpoints: str, topology: str, to: str) -> None:
+    """Converts a topology's checkpoint if the other cluster has written it, and says so on stderr. Raises LineageError,
+    and has changed nothing, if a driver runs on it, or if it cannot be converted."""
+    folder = Path(checkpoints) / inside(topology, "")
+    if any(kind_of(component) not in (NEW, to) for component in folder.glob("*")):
+        print("\n".join(convert(folder, to)), file=sys.stderr, flush=True)

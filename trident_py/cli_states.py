@@ -13,6 +13,7 @@ from typing import Any, Literal
 import click
 
 from .cli_targets import Target, leaving_no_trace
+from .display import print_record
 from .errors import DefinitionError
 from .guarantees.matrix import cell
 from .importing import NotFound
@@ -71,7 +72,7 @@ def show_looks(looks: list[Any], form: Literal["text", "list", "events"]) -> int
     if form == "list":
         print(json.dumps(list(map(as_record, looks)), indent=2))
     for look in looks if form != "list" else ():
-        print(describe_look(look) if form == "text" else json.dumps({"event": "state", **as_record(look)}))
+        print(describe_look(look)) if form == "text" else print_record("state", **as_record(look))
     return STOPS if any(look.stops for look in looks) else 0
 
 

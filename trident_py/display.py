@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from queue import SimpleQueue
 from typing import Any
 
@@ -16,6 +17,7 @@ from rich.status import Status
 
 from .run.progress import Event, Progress, RunningTopology
 
+News = tuple[datetime, Event, Progress | None]
 INTERRUPTED = 130
 POLL_SECONDS = 0.1
 
@@ -43,12 +45,12 @@ def follow(running: RunningTopology, display: JsonLines | ProgressLine) -> int:
 
     Raises TopologyError if the run failed.
     """
-    news: SimpleQueue[tuple[Event, Progress | None]] = SimpleQueue()
-    running.addListener(lambda event, progress: news.put((event, copy.deepcopy(progress))))
+    news: SimpleQueue[News] = SimpleQueue()
+    running.addListener(lambda event, progress: news.put((now(), event, copy.deepcopy(progress))))
     early = list(running.events)  # events from before the listener was added
     with display:
         for event in early:
-            display.event(event, None)
+            display.event(now(), event, None)
         shown = {id(event) for event in early}
         try:
             while not running.awaitTermination(timeout=POLL_SECONDS):
@@ -65,11 +67,21 @@ def exit_code(stopped: KeyboardInterrupt) -> int:
     return 0 if isinstance(stopped, Terminated) else INTERRUPTED
 
 
-def drain(news: SimpleQueue, shown: set[int], display: JsonLines | ProgressLine) -> None:
+def drain(news: SimpleQueue[News], shown: set[int], display: JsonLines | ProgressLine) -> None:
     while not news.empty():
-        event, progress = news.get()
+        time, event, progress = news.get()
         if id(event) not in shown:
-            display.event(event, progress)
+            display.event(time, event, progress)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def print_record(event: str, time: datetime | None = None, **more: Any) -> None:
+    """Prints an event as one JSON object in one line of stdout, with its time in ISO 8601."""
+    moment = (time or now()).isoformat(timespec="milliseconds")
+    print(json.dumps({"event": event, "time": moment, **more}, default=str), flush=True)
 
 
 class JsonLines:
@@ -80,8 +92,8 @@ class JsonLines:
 
     def __exit__(self, *_: object) -> None: ...
 
-    def event(self, event: Event, progress: Progress | None) -> None:
-        record: dict[str, Any] = {"event": event.kind, "txid": event.txid, "attempt": event.attempt}
+    def event(self, time: datetime, event: Event, progress: Progress | None) -> None:
+        record: dict[str, Any] = {"txid": event.txid, "attempt": event.attempt}
         if event.reason:
             record["reason"] = event.reason
         if progress is not None and event.kind == "committed":
@@ -91,17 +103,21 @@ class JsonLines:
                 record["backlog"] = progress.backlog
             if progress.metrics:
                 record["metrics"] = progress.metrics
-        print(json.dumps(record, default=str), flush=True)
+        print_record(event.kind, time, **record)
 
 
 class ProgressLine:
-    """Shows one live line on stderr. Replays are printed above it and stay."""
+    """Shows one live line on stderr: the progress. What else happened, with its reason, is printed above it and stays.
+
+    The end of a run is its last line; a failure is printed by the command, with its cause.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.console = Console(stderr=True, highlight=False)
         self.status = Status(f"{name}: starting", console=self.console)
         self.last: str | None = None
+        self.begun_after = 0
 
     def __enter__(self) -> ProgressLine:
         self.status.start()
@@ -110,13 +126,24 @@ class ProgressLine:
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         self.status.stop()
         if self.last is not None or error is None:
-            self.console.print(self.last or f"{self.name}: there was no new batch", markup=False, soft_wrap=True)
+            after = f" after txid {self.begun_after}" if self.begun_after else ""
+            line = self.last or f"{self.name}: there was no new batch{after}"
+            self.console.print(line, markup=False, soft_wrap=True)
 
-    def event(self, event: Event, progress: Progress | None) -> None:
-        if event.reason and event.kind != "failed":  # a failure is printed at the end, with its cause
-            at = "" if event.txid is None else f"txid {event.txid}, attempt {event.attempt}: "
-            self.console.print(f"{event.kind}: {at}{event.reason}", markup=False)
-        elif event.kind == "committed" and progress is not None:
+    def event(self, time: datetime, event: Event, progress: Progress | None) -> None:
+        match event.kind:
+            case "committed":
+                self._committed(event, progress)
+            case "started":
+                self.begun_after = max(self.begun_after, event.txid or 0)
+            case "failed" | "ended":
+                pass
+            case _:
+                at = "" if event.txid is None else f"txid {event.txid}, attempt {event.attempt}: "
+                self.console.print(f"{event.kind}: {at}{event.reason}", markup=False)
+
+    def _committed(self, event: Event, progress: Progress | None) -> None:
+        if progress is not None:
             self.last = f"{self.name}: {standing(progress)}"
             self.status.update(self.last)
 

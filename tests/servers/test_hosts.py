@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from trident_py.errors import DefinitionError, TridentError
 from trident_py.testing.servers.hosts import Host, Network
 from trident_py.testing.servers.keeper import runs
 
+ROOT = Path(__file__).parents[2]
 PORT = 8000
 SERVE = [sys.executable, "-I", "-m", "http.server", str(PORT), "--directory", "/usr"]
 FETCH = """
@@ -64,9 +66,35 @@ def until_it_serves(network: Network) -> None:
 def test_a_host_has_a_name_an_address_and_files_of_its_own(network: Network, tmp_path: Path) -> None:
     a, b = network.hosts["a"], network.hosts["b"]
     a.path("/tmp/mine").write_text("a")
-    assert [said(a, "hostname"), said(a, "ls", "/tmp"), said(b, "ls", "/tmp")] == ["a", "mine", ""]
+    there = [{*said(host, "ls", "/tmp").split()} - {*ROOT.parts} for host in (a, b)]  # our sources may be in /tmp
+    assert (said(a, "hostname"), there) == ("a", [{"mine"}, set()])
     assert said(a, "getent", "hosts", "b").split() == [b.address, "b"]
     assert said(a, "ls", "/usr") == said(b, "ls", "/usr")  # what is not private is the machine's
+
+
+def test_a_private_folder_hides_neither_our_sources_nor_this_python(tmp_path: Path) -> None:
+    """They may be in one: a checkout in /tmp."""
+    sources, environment, mine = tmp_path / "checkout", tmp_path / "environment", tmp_path / "mine"
+    shutil.copytree(ROOT / "trident_py", sources / "trident_py")
+    for folder in (environment / "bin", mine):
+        folder.mkdir(parents=True)
+    script = f"""
+import subprocess, sys
+from trident_py.testing.servers.hosts import Network
+sys.prefix = "{environment}"
+with Network() as network:
+    host = network.host("c", ["{tmp_path}", "{mine}"])
+    host.run(["ls", "{tmp_path}", "{sources}", "{environment}", "{mine}"]).wait()
+    host = network.host("d", ["{tmp_path}", "{sources}"])
+    host.run(["ls", "{tmp_path}", "{sources}"]).wait()
+"""
+    with needed(HOSTS):
+        done = subprocess.run([sys.executable, "-c", script], cwd=sources, capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if line]
+    assert done.stderr == "" and lines == [
+        f"{tmp_path}:", "checkout", "environment", "mine", f"{sources}:", "trident_py", f"{environment}:", "bin",
+        f"{mine}:", f"{tmp_path}:", "checkout", "environment", f"{sources}:",
+    ]  # fmt: skip
 
 
 def test_a_cut_loses_packets_in_silence_until_it_is_healed(network: Network) -> None:
@@ -108,7 +136,7 @@ def test_a_killed_host_is_silent_and_comes_back_empty_under_its_name(network: Ne
         b.run(["true"])
     serve(network.boot("b"))
     until_it_serves(network)
-    assert said(b, "ls", "/tmp") == ""
+    assert {*said(b, "ls", "/tmp").split()} <= {*ROOT.parts}
 
 
 def test_hosts_reach_a_server_of_this_machine_and_can_be_cut_from_it(network: Network) -> None:

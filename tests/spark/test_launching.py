@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,46 @@ def test_a_setting_that_spark_refuses_ends_the_command_with_sparks_reason(tmp_pa
     assert done.returncode == 1, done.stderr
     assert "Spark did not start" in done.stderr and "lots" in done.stderr and "trident run" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+KILLED = """#!/bin/sh
+# Java. As Spark's own process it gets SIGKILL in its first {times} starts, {when}.
+case "$*" in *launcher.Main*) exec {java} "$@" ;; esac
+echo >> {starts}
+if [ $(wc -l < {starts}) -gt {times} ]; then exec {java} "$@"; fi
+if [ "{when}" = "at once" ]; then kill -9 $$; fi
+exec 3<&0
+{java} "$@" <&3 &
+until [ -e "$_PYSPARK_DRIVER_CONN_INFO_PATH" ]; do sleep 0.01; done
+sleep 0.3
+kill -9 $!
+kill -9 $$
+"""
+COUNTED = "from trident_py import SparkCluster\nwith SparkCluster() as cluster: print(cluster.spark.range(3).count())"
+
+
+@pytest.mark.parametrize(
+    ("when", "times"),
+    [
+        pytest.param("at once", 1, marks=pytest.mark.whole("test_java_killed_in_its_start_is_started_once_more")),
+        ("while the session is made", 1),
+        ("at once", 2),
+    ],
+)
+def test_java_killed_in_its_start_is_started_once_more(tmp_path: Path, when: str, times: int) -> None:
+    java, starts = tmp_path / "bin" / "java", tmp_path / "starts"
+    java.parent.mkdir()
+    java.write_text(KILLED.format(java=shutil.which("java"), when=when, times=times, starts=starts))
+    java.chmod(0o755)
+    environment = {**_environment(), "JAVA_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", COUNTED]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert len(starts.read_text().splitlines()) == 2, done.stderr
+    assert "it is started once more" in done.stderr
+    if times == 1:
+        assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
+    else:
+        assert "Spark did not start: its Java process ended at once, or was killed" in done.stderr
 
 
 def _environment() -> dict[str, str]:

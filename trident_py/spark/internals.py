@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 import threading
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pyspark import RDD, SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
@@ -23,6 +26,7 @@ from pyspark.sql.streaming import StreamingQuery
 SPARKS_PACKAGES = {"pyspark", "py4j"}  # executors have them
 _CAUSES = 6
 _TASKS = 100_000
+_ENDING_SECONDS = 1.0
 _MAP_IN_ARROW = "MapInArrow"
 _REGISTERING = threading.Lock()
 
@@ -46,14 +50,25 @@ def has_java() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ or SparkContext._gateway is not None
 
 
-def launched(settings: dict[str, str]) -> dict[str, str]:
+def launched(settings: dict[str, str], stderr: int) -> dict[str, str]:
     """Starts the Java process, unless there is one. Returns the settings of a new session in it: those of spark-submit,
     PYSPARK_SUBMIT_ARGS, spark-defaults.conf and, if it is started here, ``settings`` where these have no other."""
     conf = SparkConf(loadDefaults=False)
     for key, value in settings.items():
         conf.set(key, value)
-    SparkContext._ensure_initialized(conf=conf)
+    gateway = None if has_java() else launch_gateway(conf, {"stderr": stderr})
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)
     return dict(SparkConf().getAll())
+
+
+def java_has_ended() -> bool:
+    """Whether the Java process that PySpark started, or tried to start, is gone."""
+    gateway: Any = SparkContext._gateway
+    if gateway is None:
+        return True
+    with suppress(subprocess.TimeoutExpired):
+        gateway.proc.wait(_ENDING_SECONDS)  # who is cut off from it hears that before the system tells its end
+    return gateway.proc.poll() is not None
 
 
 def register_source(spark: SparkSession, source: type[DataSource]) -> None:

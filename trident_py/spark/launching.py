@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -17,7 +18,9 @@ from pyspark.sql import SparkSession
 from ..errors import TridentError
 from . import connect
 from .failures import chain_of, innermost
-from .internals import has_java, launched, raised_by_spark
+from .internals import forget_gateway, has_java, java_has_ended, launched, raised_by_spark
+
+log = logging.getLogger("trident_py")
 
 # trident_py reports a user's error or a stop; these loggers would add Java stack traces.
 SILENCED = (
@@ -42,6 +45,8 @@ _LOG_FILES = ("log4j2.properties", "log4j2.xml", "log4j2.yaml", "log4j2.json")
 _GIVEN = "Its settings come from spark-submit, trident run, PYSPARK_SUBMIT_ARGS and spark-defaults.conf"
 _SOCKET_PATH = 60
 _JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
+# pyspark 4.3 says this when it first calls Java; we do not use pandas.
+_PANDAS_3 = "PySpark does not yet fully support pandas"
 # With a full heap some of Spark's threads end, and others may wait for them: a run would neither go on nor fail.
 _FULL_HEAP = "-XX:+ExitOnOutOfMemoryError"
 _SHELL = "pyspark-shell"  # Spark's name for an application that nobody named
@@ -50,20 +55,40 @@ _EVERYWHERE = {"spark.app.name": "trident_py", "spark.sql.session.timeZone": "UT
 _ON_CLUSTERS = {"spark.shuffle.sort.bypassMergeThreshold": "1"}
 
 
-def start(folder: Path, asked: dict[str, str]) -> SparkSession:
+def start(folder: Path, stderr: int, asked: dict[str, str]) -> SparkSession:
     """A new session. What spark-submit, PYSPARK_SUBMIT_ARGS or spark-defaults.conf say holds; ``asked`` precedes it.
 
-    ``folder`` gets what Spark writes on the driver's machine. Raises TridentError with cause and next step.
+    ``folder`` gets what Spark writes on the driver's machine, ``stderr`` what Java prints; it is closed. A Java process
+    that ends in its start (a machine may be short of memory for a moment) is started once more. Raises TridentError
+    with cause and next step.
     """
-    connect.refuse_environment()
+    theirs = has_java()
     try:
-        with temporary_files_in(folder), _java_options(folder):
-            given = launched({"spark.ui.showConsoleProgress": "false", **asked}) | asked
-            ours = defaults(given["spark.master"], folder)
-            free = {key: value for key, value in ours.items() if given.get(key, _SHELL) == _SHELL}
-            return _session(given, free | asked)
+        with os.fdopen(stderr, "wb"), temporary_files_in(folder), _java_options(folder), warnings.catch_warnings():
+            connect.refuse_environment()
+            warnings.filterwarnings("ignore", _PANDAS_3, FutureWarning)
+            try:
+                return _started(folder, stderr, asked)
+            except Exception as error:
+                if theirs or not _lost_java(error):
+                    raise
+                log.warning("Spark's Java process ended in its start (%s); it is started once more", error)
+                forget_gateway()
+            return _started(folder, stderr, asked)
     except BaseException as error:
         raise _no_spark(error) from error
+
+
+def _started(folder: Path, stderr: int, asked: dict[str, str]) -> SparkSession:
+    given = launched({"spark.ui.showConsoleProgress": "false", **asked}, stderr) | asked
+    ours = defaults(given["spark.master"], folder)
+    free = {key: value for key, value in ours.items() if given.get(key, _SHELL) == _SHELL}
+    return _session(given, free | asked)
+
+
+def _lost_java(error: Exception) -> bool:
+    """Whether the Java process has ended without a word about why."""
+    return _has_program() and _is_wordless(error) and java_has_ended()
 
 
 def master_of(spark: SparkSession) -> str:
@@ -86,10 +111,8 @@ def _session(given: dict[str, str], settings: dict[str, str]) -> SparkSession:
     builder: Any = SparkSession.builder
     for key, value in {"spark.api.mode": "classic", **settings}.items():
         builder = builder.config(key, value)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # pyspark 4.3 about pandas 3, which we do not use
-        session: SparkSession = builder.getOrCreate()
-        return session
+    session: SparkSession = builder.getOrCreate()
+    return session
 
 
 def _choose_python(given: dict[str, str]) -> None:
@@ -162,7 +185,7 @@ def temporary_files_in(folder: Path) -> Iterator[None]:
 def _no_spark(error: BaseException) -> BaseException:
     if isinstance(error, TridentError) or not isinstance(error, Exception):
         return error
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+    if not _has_program():
         return TridentError(
             f"Spark did not start: {error}. It needs Java 17 on the PATH or in JAVA_HOME; "
             "on Debian: apt-get install openjdk-17-jre-headless"
@@ -170,9 +193,18 @@ def _no_spark(error: BaseException) -> BaseException:
     texts = chain_of(error)
     if len(texts) > 1:  # Java runs and says why
         return TridentError(f"Spark did not start: {innermost(texts)}. {_GIVEN}")
-    if isinstance(error, OSError) or raised_by_spark(error):
+    if _is_wordless(error):
         return TridentError(
             f"Spark did not start: its Java process ended at once, or was killed ({error}). See its output above; it "
             f"needs Java 17 or newer (java -version) and 1 GB of free memory. {_GIVEN}"
         )
     return TridentError(f"Spark did not start: {error}")
+
+
+def _has_program() -> bool:
+    return shutil.which("java") is not None or "JAVA_HOME" in os.environ
+
+
+def _is_wordless(error: Exception) -> bool:
+    """Whether PySpark could not reach Java, and so Java gives no cause."""
+    return (isinstance(error, OSError) or raised_by_spark(error)) and len(chain_of(error)) == 1

@@ -16,6 +16,7 @@ from ..canonical import WORKERS_SEED
 from ..leftovers import own_folder
 from . import connect
 from .internals import active_context, forget_gateway, gateway_of, has_java, java_process
+from .java_output import passed_on
 from .launching import is_alone, master_of, start
 
 MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -86,7 +87,8 @@ class OwnSession:
         self._interrupt = signal.getsignal(signal.SIGINT)
         self._ends_java = not has_java()
         try:
-            self.spark = start(self._closing.enter_context(own_folder(SCRATCH)), settings or {})
+            folder, output = self._closing.enter_context(own_folder(SCRATCH)), self._closing.enter_context(passed_on())
+            self.spark = start(folder, output, settings or {})
         except BaseException:
             self._closing.close()
             raise

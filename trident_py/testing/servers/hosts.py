@@ -38,13 +38,18 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 _STARTER = ThreadPoolExecutor(1, "starts hosts")
 
 # The first process of a host. It reaps the orphans; when it is killed, so is everything else on the host.
-# Its arguments: the host's name, pairs of a name and the folder that is kept under it, --, the private folders.
+# Its arguments: the host's name, pairs of a name and the folder that is kept under it, --, and pairs of what to mount
+# (a name that is kept, or - for nothing) and where: a folder before those that are inside of it.
 _INIT = """
 set -e
 hostname "$1"; ip link set lo up; shift
 mount -t tmpfs none /mnt; touch /mnt/hosts; mount --bind /mnt/hosts /etc/hosts
 while [ "$1" != -- ]; do mkdir "/mnt/$1"; mount --bind "$2" "/mnt/$1"; shift 2; done; shift
-for folder; do mount -t tmpfs -o mode=1777 none "$folder"; done
+while [ $# -gt 0 ]; do
+    mkdir -p "$2"
+    if [ "$1" = - ]; then mount -t tmpfs -o mode=1777 none "$2"; else mount --bind "/mnt/$1" "$2"; fi
+    shift 2
+done
 echo ready
 while :; do sleep 1000 & wait; done
 """
@@ -53,8 +58,9 @@ while :; do sleep 1000 & wait; done
 class Host:
     """One host of a `Network`: made by `Network.host`, addressed by its name in every call of the network.
 
-    Its files are the machine's, but for the ``private`` folders, which are empty and its own. Folders that are ``kept``
-    are under /mnt, by name, also if a private one hides them.
+    Its files are the machine's, but for the ``private`` folders, which are empty and its own: except that this Python
+    and our sources, if they are inside of one, stay where they are. Folders that are ``kept`` are under /mnt, by name,
+    also if a private one hides them.
     """
 
     def __init__(self, name: str, address: str, private: Sequence[str], kept: Mapping[str, str] = NOTHING) -> None:
@@ -62,7 +68,7 @@ class Host:
         self.address = address
         self.card = f"02:00:00:00:01:{int(address.rpartition('.')[2]):02x}"
         self.alive = False
-        self._arguments = [*(word for pair in kept.items() for word in pair), "--", *private]
+        self._arguments = _mounts(private, kept)
         self._holder: subprocess.Popen[bytes] | None = None
         self._init = 0
         self._outside: list[subprocess.Popen[bytes]] = []
@@ -173,7 +179,10 @@ class Network:
         """Adds a host and boots it; see `Host`. Every host knows the others by name."""
         if name in self.hosts or name == self._switch.name or not name.isidentifier() or len(name) > 10:
             raise DefinitionError(f"host {name!r}: give it a new name of at most 10 letters and digits")
-        host = Host(name, f"{PREFIX}.{len(self.hosts) + 10}", tuple(private), kept)
+        private = tuple(private)
+        if missing := [folder for folder in private if not Path(folder).is_dir()]:
+            raise DefinitionError(f"host {name!r}: no folder {missing[0]} that could be private; make it first")
+        host = Host(name, f"{PREFIX}.{len(self.hosts) + 10}", private, kept)
         self.hosts[name] = host
         self.boot(name)
         return host
@@ -285,6 +294,22 @@ def _started(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent, **options)
 
     return _STARTER.submit(start).result()
+
+
+def _mounts(private: Sequence[str], kept: Mapping[str, str]) -> list[str]:
+    """The arguments of `_INIT` for these folders. One of ours that is private itself stays so."""
+    hidden = {Path(folder): "-" for folder in private}
+    ours = [folder for folder in _own_folders() - hidden.keys() if not hidden.keys().isdisjoint(folder.parents)]
+    shown = {folder: f"own{number}" for number, folder in enumerate(ours)}
+    pairs = [*kept.items(), *((name, str(folder)) for folder, name in shown.items())]
+    places = [(name, str(folder)) for folder, name in sorted((hidden | shown).items())]
+    return [*(word for pair in pairs for word in pair), "--", *(word for pair in places for word in pair)]
+
+
+def _own_folders() -> set[Path]:
+    """Where this Python, its packages and our sources are. None is inside of another."""
+    folders = {Path(__file__).parents[3], Path(sys.prefix), Path(sys.base_prefix)}
+    return {folder for folder in folders if folders.isdisjoint(folder.parents)}
 
 
 def _check_possible() -> None:
