@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import pytest
 
 from contracts.crashing import POINTS, Driver, Plan, Worker, in_child, main, run_tasks
+from contracts.taking import ComparesWhatWasTaken
 from states.sql import RowUpdater
 from states.sql.table import TablePlace
 from trident_py.errors import LineageError, StateError, ZombieError
@@ -27,7 +28,7 @@ from trident_py.tuples import Fields, TridentTuple
 
 
 @pytest.mark.one_of_each
-class StateContract:
+class StateContract(ComparesWhatWasTaken):
     """The promises of all states. `values(txid)` are the tuples of a batch, the first decides the partition."""
 
     fields: ClassVar[Fields]
