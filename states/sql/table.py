@@ -142,12 +142,12 @@ def _prepared(store: Store, place: TablePlace, shape: Shape, index: int) -> Shap
             patiently(store, lambda: _make(store, place, shape, index))
             now = _columns_now(store, place.table, shape)  # first: what is altered later differs from it
             checked = store.ready[place, shape] = _check(store, place, shape)
-            store.ready[Watched(place, checked)] = now
+            store.ready[CheckedTable(place, checked)] = now
     return checked
 
 
 @dataclass(frozen=True)
-class Watched:
+class CheckedTable:
     """A table that was checked. Its columns may be altered while a topology runs: each transaction that writes asks."""
 
     place: TablePlace

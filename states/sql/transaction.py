@@ -19,7 +19,7 @@ from .dialects.base import Untaken
 from .kinds import settled
 from .ledger import SqlFence
 from .store import ConnectionLost, Store
-from .table import Watched
+from .table import CheckedTable
 
 T = TypeVar("T")
 _TRIES = 6
@@ -39,7 +39,7 @@ class Transaction:
         self.partition = partition
         self.txid: int | None = None
         self.active = False
-        self.watched: Watched | None = None
+        self.table: CheckedTable | None = None
         self._token = ""
         self._open: dict[int, Connection] = {}
         self._lazily = False
@@ -69,19 +69,19 @@ class Transaction:
         """A connection in a transaction that holds the fence, and in which the table is as it was checked."""
         for _ in range(_TRIES):
             fence = [] if self.fence is None else [self.fence.question(store.dialect.shared)]
-            columns = [] if self.watched is None else self.watched.question(store)
+            columns = [] if self.table is None else self.table.question(store)
             connection, answers = store.begun(*fence, *columns, doing="read the ledger")
             try:
                 if self.fence is not None:
                     self.fence.check(answers[0], self.txid)
-                if self.watched is None or not columns or self.watched.is_as_checked(store, answers[-1]):
+                if self.table is None or not columns or self.table.is_as_checked(store, answers[-1]):
                     return connection
             except BaseException:
                 store.drop(connection)
                 raise
             store.drop(connection)  # before the next look at the table, which must not wait for this transaction
-            self.watched.check(store)
-        raise FailedException(f"table {self.watched.place.table!r}: its columns are altered again and again")
+            self.table.check(store)
+        raise FailedException("the columns of the table are altered again and again")
 
     def settled(
         self, table: str, columns: Sequence[Column], batch: Sequence[Any] | None = None

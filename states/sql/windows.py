@@ -16,7 +16,7 @@ from .dialects.base import Dialect, check_taken
 from .inspect import check
 from .ledger import Ledger, SqlFence
 from .store import Store, needs_of_store, parsed, shown
-from .table import Shape, TablePlace, Watched, location_of, prepare, shape_of
+from .table import CheckedTable, Shape, TablePlace, location_of, prepare, shape_of
 from .transaction import Transaction
 
 _KEYS = Fields("part bigint", "txid bigint", "block bigint")
@@ -106,7 +106,7 @@ class SqlWindowBacking:
         self.shape = factory.shape
         self.partition = partition
         self.transaction = Transaction(factory.store.place.stores(), fence, partition)
-        self.transaction.watched = Watched(factory.store.place, self.shape)
+        self.transaction.table = CheckedTable(factory.store.place, self.shape)
         self._known: list[Head] = []
         self._heads: list[Head] = []
 

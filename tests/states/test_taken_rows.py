@@ -120,11 +120,17 @@ KINDS: list[Callable[..., SqlMapState]] = [SqlMapState.nonTransactional, SqlMapS
 UPDATERS = [MapCombinerAggStateUpdater(Sum(), "k", "v"), MapReducerAggStateUpdater(Total(), "k", "v")]
 
 
-@pytest.mark.parametrize("count", [11, 300, 6_000, 12_000])
+@pytest.mark.parametrize("way", ["few", "many", "staged"])
 @pytest.mark.parametrize("updater", UPDATERS, ids=["combined", "read"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_values_of_a_map(database: str, kind: Callable[..., SqlMapState], updater: Any, count: int) -> None:
-    """Half of the keys are there; then all, and as many of their values stay as they are as change."""
+def test_values_of_a_map(
+    database: str, kind: Callable[..., SqlMapState], updater: Any, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the keys are there; then all, and not all of their values change."""
+    count = 11 if way == "few" else 300
+    for module in ("mysql.maps", "postgresql.maps") if way == "staged" else ():
+        for name in ("_ROWS_TO_STAGE", "_ROWS_TO_WRITE_STAGED"):
+            monkeypatch.setattr(f"states.sql.dialects.{module}.{name}", 1)
     factory = kind(database, "t", "k varchar(20)", "v bigint")
     write(factory, numbered(count // 2), updater)
     is_told(factory, numbered(count), updater, txid=2)

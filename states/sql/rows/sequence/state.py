@@ -18,7 +18,7 @@ from ....rows import shared
 from ...connection import Connection
 from ...dialects.base import names
 from ...ledger import SqlFence
-from ...table import Shape, Watched, existing
+from ...table import CheckedTable, Shape, existing
 from ..base import RowFactory, RowPartition, declared, keyed_shape
 from .numbers import Arrived, Decided, Gap, Key, SenderRow, hold, report
 from .tables import BESIDE, RESERVED, Tables, make_beside
@@ -44,7 +44,7 @@ class SequenceRows(RowPartition):
         """Creates and checks the tables, outside of a transaction. ``fields``: the fields of the tuples."""
         if self._tables is None:
             self._tables = self.factory.tables(fields)
-            self._transaction.watched = Watched(self.factory.place, Shape(self._tables.columns))
+            self._transaction.table = CheckedTable(self.factory.place, Shape(self._tables.columns))
         return self._tables
 
     def beginCommit(self, txid: int | None) -> None:
