@@ -21,7 +21,7 @@ class Connection(Protocol):
 
     def together(self, statements: Sequence[Statement]) -> list[Any]:
         """Executes the statements in their order, as one request to a server. Returns an answer for each, with
-        ``fetchone``, ``fetchall`` and ``rowcount``.
+        ``fetchone``, ``fetchall``, ``rowcount`` and ``description``.
 
         Raises the driver's error of the first that fails; those behind it are not executed. What those before it did
         is the transaction's.
@@ -34,6 +34,7 @@ class Answer(NamedTuple):
 
     rows: Sequence[tuple]
     rowcount: int
+    description: Sequence[Sequence[Any]] | None = None
 
     def fetchone(self) -> tuple | None:
         return self.rows[0] if self.rows else None
@@ -99,7 +100,7 @@ def _answers(cursor: Any) -> Iterator[Answer]:
     """All answers: none may stay unread on the connection. Raises the error of the statement that failed."""
     while True:
         rows = cursor.fetchall() if cursor.description else ()
-        yield Answer(rows, cursor.rowcount)
+        yield Answer(rows, cursor.rowcount, cursor.description)
         if not cursor.nextset():
             return
 

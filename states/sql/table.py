@@ -19,7 +19,7 @@ from trident_py.tuples import Fields
 
 from ..columns.values import Column, Refused, nameable, typed
 from . import kinds, ledger
-from .connection import Connection
+from .connection import Connection, Statement
 from .dialects.registry import dialect_of
 from .store import Store, parsed, patiently, shown, store_of
 
@@ -140,8 +140,56 @@ def _prepared(store: Store, place: TablePlace, shape: Shape, index: int) -> Shap
     if checked is None:
         with store.errors(f"prepare table {place.table!r}"):
             patiently(store, lambda: _make(store, place, shape, index))
+            now = _columns_now(store, place.table, shape)  # first: what is altered later differs from it
             checked = store.ready[place, shape] = _check(store, place, shape)
+            store.ready[CheckedTable(place, checked)] = now
     return checked
+
+
+@dataclass(frozen=True)
+class CheckedTable:
+    """A table that was checked. Its columns may be altered while a topology runs: each transaction that writes asks."""
+
+    place: TablePlace
+    shape: Shape
+
+    def question(self, store: Store) -> list[Statement]:
+        """What a transaction asks; nothing if this user may not read the table."""
+        if self not in store.ready:  # forgotten with a lost connection
+            self.check(store)
+        known = store.ready.get(self)
+        return [] if known is None else [store.dialect.columns_now(self.place.table, self.shape.columns)]
+
+    def is_as_checked(self, store: Store, answer: Any) -> bool:
+        return store.ready.get(self) == _said(answer)
+
+    def check(self, store: Store) -> None:
+        """Checks the table again. Raises StateError if a column no longer keeps its values."""
+        now = _columns_now(store, self.place.table, self.shape)
+        try:
+            with store.errors(f"look at table {self.place.table!r}"):
+                _check(store, self.place, self.shape)
+        except StateError as error:
+            raise StateError(
+                f"{error}. It was altered while the topology ran; nothing more of the batch is written. Change it "
+                "back, and start the topology again"
+            ) from error
+        store.ready[self] = now
+
+
+def _columns_now(store: Store, table: str, shape: Shape) -> Any:
+    """What `Dialect.columns_now` says now; None if this user may not ask."""
+    with store.reading() as connection:
+        try:
+            return _said(connection.execute(*store.dialect.columns_now(table, shape.columns)))
+        except Exception as error:
+            if store.dialect.may_not_read(error):
+                return None
+            raise
+
+
+def _said(answer: Any) -> tuple:
+    return tuple(map(tuple, answer.fetchall())), tuple(map(tuple, answer.description or ()))
 
 
 def prepare_ledger(place: TablePlace) -> None:

@@ -15,9 +15,11 @@ from trident_py.patience import again_for
 
 from ..columns.values import Column
 from .connection import Connection
+from .dialects.base import Untaken
 from .kinds import settled
 from .ledger import SqlFence
 from .store import ConnectionLost, Store
+from .table import CheckedTable
 
 T = TypeVar("T")
 _TRIES = 6
@@ -37,6 +39,7 @@ class Transaction:
         self.partition = partition
         self.txid: int | None = None
         self.active = False
+        self.table: CheckedTable | None = None
         self._token = ""
         self._open: dict[int, Connection] = {}
         self._lazily = False
@@ -63,16 +66,22 @@ class Transaction:
             self._open[index] = self._begun(self.stores[index])
 
     def _begun(self, store: Store) -> Connection:
-        """A connection in a transaction that holds the fence."""
-        if self.fence is None:
-            return store.begun()[0]
-        connection, (found,) = store.begun(self.fence.question(store.dialect.shared), doing="read the ledger")
-        try:
-            self.fence.check(found, self.txid)
-        except BaseException:
-            store.drop(connection)
-            raise
-        return connection
+        """A connection in a transaction that holds the fence, and in which the table is as it was checked."""
+        for _ in range(_TRIES):
+            fence = [] if self.fence is None else [self.fence.question(store.dialect.shared)]
+            columns = [] if self.table is None else self.table.question(store)
+            connection, answers = store.begun(*fence, *columns, doing="read the ledger")
+            try:
+                if self.fence is not None:
+                    self.fence.check(answers[0], self.txid)
+                if self.table is None or not columns or self.table.is_as_checked(store, answers[-1]):
+                    return connection
+            except BaseException:
+                store.drop(connection)
+                raise
+            store.drop(connection)  # before the next look at the table, which must not wait for this transaction
+            self.table.check(store)
+        raise FailedException("the columns of the table are altered again and again")
 
     def settled(
         self, table: str, columns: Sequence[Column], batch: Sequence[Any] | None = None
@@ -89,7 +98,7 @@ class Transaction:
         store = self.stores[index]
         if self.active:
             self.touch([index])
-            with store.errors("read or write"):
+            with store.errors("read or write"), naming(self.fence, self.txid):
                 yield self._open[index]
         else:
             with store.reading() as connection, store.errors("read"):
@@ -171,3 +180,14 @@ class Transaction:
         with store.writing() as connection:  # the fence row is unlocked once the old transaction has ended
             fence.row(connection, store.dialect.exclusive)
             return fence.has(connection, txid, self.partition, self._token)
+
+
+@contextlib.contextmanager
+def naming(fence: SqlFence | None, txid: int | None) -> Iterator[None]:
+    """Names the state and the batch if the server took fewer rows than were sent."""
+    try:
+        yield
+    except Untaken as error:
+        if fence is None:
+            raise
+        raise Untaken(f"{fence.shown}, batch {txid}: {error}") from None

@@ -12,11 +12,11 @@ from trident_py.tuples import Fields
 from trident_py.windowing import Block, Head, MakesWindows, WindowConfig, WindowFactory, WindowState
 
 from ..findings import Finding
-from .dialects.base import Dialect
+from .dialects.base import Dialect, check_taken
 from .inspect import check
 from .ledger import Ledger, SqlFence
 from .store import Store, needs_of_store, parsed, shown
-from .table import Shape, TablePlace, location_of, prepare, shape_of
+from .table import CheckedTable, Shape, TablePlace, location_of, prepare, shape_of
 from .transaction import Transaction
 
 _KEYS = Fields("part bigint", "txid bigint", "block bigint")
@@ -106,6 +106,7 @@ class SqlWindowBacking:
         self.shape = factory.shape
         self.partition = partition
         self.transaction = Transaction(factory.store.place.stores(), fence, partition)
+        self.transaction.table = CheckedTable(factory.store.place, self.shape)
         self._known: list[Head] = []
         self._heads: list[Head] = []
 
@@ -170,7 +171,7 @@ class SqlWindowBacking:
         with self.transaction.using(0) as connection:
             if gone:
                 text = f'DELETE FROM "{self.table}" WHERE "part" = ? AND "txid" = ? AND "block" = ?'
-                connection.executemany(text, gone)
+                check_taken(self.table, len(gone), connection.executemany(text, gone).rowcount)
             for row in rows:  # one by one: a block may be as large as a statement
                 self.dialect.insert(connection, self.table, self.shape.columns, [row])
         lost = set(dropped)

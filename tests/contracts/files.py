@@ -10,13 +10,16 @@ import itertools
 import pickle
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from states.files import FileState
+from states.files.ledger import STAGING
 from states.files.participant import FileParticipant
 from states.files.stores.base import FileStore
 from trident_py.errors import DefinitionError
@@ -37,6 +40,21 @@ class FileContract(PlainContract):
 
     def place(self, factory: FileState) -> str:
         return factory.uri
+
+    taken_words = ("batch 2: the hidden file", "is gone; its task wrote", "Nothing of the batch is visible")
+
+    @contextmanager
+    def taking_less(self, factory: FileState) -> Iterator[None]:
+        """The folder keeps all hidden files but one."""
+        placed = FileParticipant._placed
+
+        def less(participant: FileParticipant, *given: Any) -> Any:
+            store = factory.store()
+            store.delete(f"{STAGING}/{min(entry.name for entry in store.names(STAGING))}")
+            return placed(participant, *given)
+
+        with mock.patch.object(FileParticipant, "_placed", less):
+            yield
 
     def erase(self, factory: FileState) -> None:
         if "://" not in factory.uri:

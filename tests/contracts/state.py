@@ -19,6 +19,7 @@ import pytest
 
 from contracts.backups import put_back, tables_of
 from contracts.crashing import POINTS, Driver, Plan, Worker, in_child, main, run_tasks
+from contracts.taking import ComparesWhatWasTaken
 from states.sql import RowUpdater
 from states.sql.table import TablePlace
 from trident_py.errors import FailedException, LineageError, StateError, ZombieError
@@ -29,7 +30,7 @@ from trident_py.tuples import Fields, TridentTuple
 
 
 @pytest.mark.one_of_each
-class StateContract:
+class StateContract(ComparesWhatWasTaken):
     """The promises of all states. `values(txid)` are the tuples of a batch, the first decides the partition."""
 
     fields: ClassVar[Fields]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from contracts.crashing import POINTS, Worker
 from servers.waiting import soon
 
@@ -45,6 +47,22 @@ class KafkaContract:
         with pytest.raises(StateError, match="its last complete batch is 2, and this driver has completed batch 3"):
             self.batch(driver, 4, attempt=1)
 
+    taken_words = ("could not commit batch 2", "did not accept a record", "MSG_SIZE_TOO_LARGE")
+
+    def place(self: Any, factory: Any) -> str:
+        return str(factory.topic)
+
+    @contextmanager
+    def taking_less(self: Any, factory: Any) -> Iterator[None]:
+        """The topic takes no record, but the marks of transactions."""
+        admin = factory.cluster.admin()
+        for size in ("80", "1000000"):
+            entry = ConfigEntry("max.message.bytes", size, incremental_operation=AlterConfigOpType.SET)
+            topic = ConfigResource(ResourceType.TOPIC, factory.topic, incremental_configs=[entry])
+            admin.incremental_alter_configs([topic])[topic].result(30)
+            if size == "80":
+                yield
+
     def test_the_factory_is_a_picklable_value_without_secrets(self, factory: Any) -> None:
         copy = pickle.loads(pickle.dumps(factory))
         assert copy == factory == replace(factory)
@@ -63,7 +81,7 @@ class KafkaContract:
         before = factory.stored()
         with pytest.raises(StateError) as told:
             driver.run(self.rows(2, self.bad_row), 2, of=1)
-        for words in (factory.topic, *self.bad_words):
+        for words in (self.place(factory), *self.bad_words):
             assert words in str(told.value)
         assert factory.stored() == before
         self.batch(driver, 2, attempt=1)

@@ -8,10 +8,12 @@ import os
 import pickle
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import redis as client
@@ -19,6 +21,7 @@ from contracts.crashing import POINTS, in_child, main
 
 from states.redis.place import OURS
 from states.redis.server import close_servers
+from states.redis.writer import RedisWriter
 from trident_py.errors import DefinitionError, StateError
 
 COUNT = itertools.count()
@@ -54,6 +57,27 @@ class RedisContract:
         there = {(name,): at(value) for name, value in plainly(factory.url, factory.hash).items()}
         assert {key: at(value) for key, value in factory.stored().items()} == there
         return there
+
+    taken_words = ("could not commit to", "OutOfMemoryError", "raise it")
+
+    def place(self, factory: Any) -> str:
+        return str(factory.place.what)
+
+    @contextmanager
+    def taking_less(self, factory: Any) -> Iterator[None]:
+        """Redis has no memory for the values."""
+        commit = RedisWriter.commit
+
+        def full(*given: Any) -> int:
+            with client.Redis.from_url(factory.url) as admin:
+                try:
+                    admin.config_set("maxmemory", 1)
+                    return commit(*given)
+                finally:
+                    admin.config_set("maxmemory", 0)
+
+        with mock.patch.object(RedisWriter, "commit", full):
+            yield
 
     def erase(self, factory: Any) -> None:
         with client.Redis.from_url(factory.url) as writer:
@@ -93,7 +117,7 @@ class RedisContract:
         before = factory.stored()
         with pytest.raises(StateError) as told:
             driver.run(self.rows(2, self.bad_row), 2, of=1)
-        for words in (factory.place.what, *self.bad_words):
+        for words in (self.place(factory), *self.bad_words):
             assert words in str(told.value)
         assert factory.stored() == before
         self.batch(driver, 2, attempt=1)

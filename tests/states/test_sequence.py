@@ -128,6 +128,9 @@ class SequenceContract(KeyedContract):
 class TestHold(SequenceContract):
     onGap = "hold"
 
+    def filled(self, factory: SequenceState) -> str:
+        return f"{factory.table}_held"
+
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 class TestReport(SequenceContract):

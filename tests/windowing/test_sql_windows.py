@@ -14,6 +14,7 @@ from typing import Any
 
 import databases
 import pytest
+from contracts.taking import leaving_out
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -95,6 +96,13 @@ def test_windows_of_another_number_of_partitions_are_refused(database: str, tmp_
             windows(cluster, config, store, made * 2, name="parts", hint=3, done=1)
         found, _ = windows(cluster, config, store, made * 2, name="parts", done=1)
     assert found == {2: {part: [(2, 0, 2, [1, 1])] for part in (0, 1)}}
+
+
+def test_a_block_that_the_table_does_not_take_ends_the_run(database: str, cluster: Any) -> None:
+    store, config = SqlWindowsStoreFactory(database, "w"), SlidingCountWindow.of(3, 1)
+    store.windowState(config, "w").shape  # type: ignore[attr-defined]  # noqa: B018
+    with leaving_out(store_of(parsed(database)), "w", "part"), pytest.raises(TopologyError, match="took 0 of 1 rows"):
+        windows(cluster, config, store, [Batch([[(0, 1)]])])
 
 
 @pytest.mark.parametrize("config", [SlidingCountWindow.of(100, 10), TumblingDurationWindow.of(D.of(1_000))])

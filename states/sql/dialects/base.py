@@ -9,6 +9,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Engine
 
+from trident_py.errors import StateError
 from trident_py.state import Needs
 
 from ...columns.keyed import KeyedRows
@@ -142,6 +143,15 @@ class Dialect(Protocol):
         """The column with the limits of the existing table (such as a text's length) and of this database."""
         ...
 
+    def columns_now(self, table: str, columns: Sequence[Column]) -> Statement:
+        """A question that costs next to nothing, whose answer (rows and description) differs once the type of one of
+        these columns is another one. Nobody can alter them between the answer and the end of the transaction."""
+        ...
+
+    def may_not_read(self, error: BaseException) -> bool:
+        """Whether the error says that this user may not ask `columns_now`."""
+        ...
+
     def numbered(self, connection: Connection, table: str) -> set[str]:
         """The auto-increment columns of an existing table, in which null becomes the next number."""
         ...
@@ -194,11 +204,12 @@ class Dialect(Protocol):
         self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
         rows: Sequence[tuple],
     ) -> None:  # fmt: skip
-        """Inserts the rows; a row whose key exists replaces that row's columns. The last of equal keys wins."""
+        """Inserts the rows; a row whose key exists replaces that row's columns. The last of equal keys wins. Raises
+        Untaken, as `insert` and `fill` do."""
         ...
 
     def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
-        """Inserts the rows as they are; a refused row is an error."""
+        """Inserts the rows as they are; a refused row is an error, and so is one that is left out."""
         ...
 
     def instead(self, connection: Connection, keys: Sequence[str], others: Sequence[str], of: str = "") -> str:
@@ -215,7 +226,8 @@ class Dialect(Protocol):
         """Inserts the rows that have a new key, in key order; of equal keys, the first. Returns how many.
 
         ``known``: the share of the rows whose key the table probably has. Returns None, and writes nothing, if an
-        existing key cannot be told from another refusal; with ``every`` also unless every row was new.
+        existing key cannot be told from another reason to leave a row out; with ``every`` also unless every row was
+        new.
         """
         ...
 
@@ -258,6 +270,22 @@ class Dialect(Protocol):
         leaves the transaction as it was, if a row may not be changed or a result does not fit.
         """
         ...
+
+
+class Untaken(StateError):
+    """The server took fewer rows than were sent. `Transaction.using` adds the state and the batch."""
+
+
+def check_taken(table: str, sent: int, taken: int) -> None:
+    """Compares what was sent with what the server says that it took. Raises Untaken if rows are missing.
+
+    More is no error: MySQL counts a row that replaces another one as two.
+    """
+    if taken < sent:
+        raise Untaken(
+            f"table {table!r} took {max(taken, 0)} of {sent} rows: a trigger leaves rows out. Nothing of the batch is "
+            "written. Remove the trigger, or leave such rows out before the state"
+        )
 
 
 def undoing(connection: Connection, work: Callable[[], T | None]) -> T | None:

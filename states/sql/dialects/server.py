@@ -15,8 +15,8 @@ from trident_py.needs import address_of
 from trident_py.state import Needs
 
 from ...columns.values import Column, Refused
-from ..connection import Connection
-from .base import insert_text
+from ..connection import Connection, Statement
+from .base import check_taken, insert_text, names
 
 _HERE = ("", "localhost", "127.0.0.1", "::1")
 _DECIMAL = re.compile(r"(?:DECIMAL|NUMERIC)\s*(\(\d+(?:,\s*\d+)?\))?")
@@ -106,8 +106,12 @@ class ServerDialect:
         size = min([int(length.group(1)), *column.sizes[:1]])
         return Column(column.name, f"{column.base}({size})", column.key, limits)
 
+    def columns_now(self, table: str, columns: Sequence[Column]) -> Statement:
+        """Locks the table against ALTER TABLE, as any SELECT does; reads nothing."""
+        return f'SELECT {names(columns)} FROM "{table}" LIMIT 0', ()
+
     def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
-        connection.executemany(insert_text(table, columns), rows)
+        check_taken(table, len(rows), connection.executemany(insert_text(table, columns), rows).rowcount)
 
 
 def _servers(url: URL, port: int) -> list[tuple[str, str]]:

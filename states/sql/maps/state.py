@@ -33,7 +33,7 @@ from ...rows import check_asked_behind, shared
 from ..inspect import check
 from ..ledger import FILES, Ledger, SqlFence
 from ..store import has_server, needs_of_store, parsed, shown
-from ..table import TablePlace, existing, location_of, one_key, prepare, shape_of
+from ..table import CheckedTable, TablePlace, existing, location_of, one_key, prepare, shape_of
 from ..transaction import Transaction
 from .backing import SqlBackingMap
 
@@ -237,6 +237,7 @@ class SqlMapState(StateFactory):
         place = self.place
         transaction = Transaction(place.stores(), fence, partition)
         shape = one_key(place, prepare(place, shape_of(place, *self._fields())))
+        transaction.table = CheckedTable(place, shape)
         return SqlBackingMap(place, shape, len(self.value), self.type, transaction)
 
     def _fields(self) -> tuple[Fields, Fields]:

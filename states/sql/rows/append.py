@@ -13,7 +13,7 @@ from trident_py.tuples import Fields, FieldsLike, TridentTuple
 from ...columns.keyed import KeyedRows
 from ...spread import Spread
 from ..connection import Connection
-from ..dialects.base import names
+from ..dialects.base import check_taken, names
 from ..parts import AppendLedger, Claim, Unfenced, claim_of
 from ..table import Shape
 from .base import RowFactory, RowPartition, fields_of, stored_rows
@@ -138,7 +138,9 @@ class _Strictly(Stage):
         """Inserts the accepted rows and returns the refused ones: all of them with ``all_refused``, else the first."""
         self.fill()
         refused: dict[int, str] = {}
-        self._insert(0, len(self.rows) - 1, refused, all_refused)
+        inserted = self._insert(0, len(self.rows) - 1, refused, all_refused)
+        if all_refused or not refused:
+            check_taken(self.table, len(self.rows), inserted + len(refused))
         self.drop()
         return refused
 

@@ -18,7 +18,7 @@ from ..dialects.base import names
 from ..inspect import check
 from ..ledger import Ledger, SqlFence
 from ..store import Store, has_server, needs_of_store, parsed, shown
-from ..table import Shape, TablePlace, described, existing, location_of, prepare, prepare_ledger, shape_of
+from ..table import CheckedTable, Shape, TablePlace, described, existing, location_of, prepare, prepare_ledger, shape_of
 from ..transaction import Transaction
 
 
@@ -40,6 +40,7 @@ class RowPartition(State, ITupleCollection):
         and checks the tables, outside of a transaction."""
         if self._shape is None:
             self._shape = self.factory.shape(fields)
+            self._transaction.table = CheckedTable(self.factory.place, self._shape)
             self._prepare_beside(self._shape)
         return columns_of(self.factory.table, self._shape, fields)
 

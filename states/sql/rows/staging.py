@@ -20,7 +20,7 @@ from trident_py.errors import FailedException
 
 from ...columns.keyed import KeyedRows
 from ...columns.values import Column, decoded
-from ..dialects.base import names
+from ..dialects.base import check_taken, names
 from ..store import Store, hidden
 
 STAGE = "trident_stage"
@@ -111,22 +111,27 @@ class Stage:
         return [numbers, *self.rows.arrays]
 
     def _once(self, compare: bool, tell: bool, all_refused: bool) -> Written:
-        missing, conflicts, examples = None, 0, []
+        missing, conflicts, examples = len(self.rows), 0, []
         if compare or tell or not self._tail:
             self._tail = ""  # a key that arrives must be an error
             there, conflicts = self._there(compare)
             examples = self._examples() if conflicts else []
             if there == len(self.rows):
                 return Written(0, [], {}, conflicts, examples)
-            if there:
-                self._drop_those_there()
-            missing = len(self.rows) - there  # not what is left: a row dropped since was not compared
+            if there and self._drop_those_there() != there:  # one was not compared
+                raise _Arrived
+            missing -= there
         new = self._numbers() if tell else []
         refused: dict[int, str] = {}
         inserted = self._insert(0, len(self.rows) - 1, refused, all_refused)
-        if missing is not None and inserted + len(refused) != missing and (all_refused or not refused):
-            raise _Arrived
+        if all_refused or not refused:
+            self._check_taken(missing, inserted, len(refused))
         return Written(inserted, [n for n in new if n not in refused], refused, conflicts, examples)
+
+    def _check_taken(self, sent: int, inserted: int, refused: int) -> None:
+        """Also where the INSERT itself leaves out the rows whose key exists: then each row must have its key there."""
+        if inserted + refused < sent:
+            check_taken(self.table, sent, refused + (self._there(False)[0] if self._tail else inserted))
 
     def _there(self, compare: bool) -> tuple[int, int]:
         """How many rows have a key that the table has, and with ``compare`` how many of these have other values."""
@@ -142,9 +147,9 @@ class Stage:
         decoders = [self.dialect.decoder(column) for column in others]
         return [Conflict(row[0], decoded(row[1:], decoders)) for row in rows]
 
-    def _drop_those_there(self) -> None:
+    def _drop_those_there(self) -> int:
         known = f'EXISTS (SELECT 1 FROM "{self.table}" AS t WHERE {self._equal(STAGE)})'
-        self.connection.execute(f"DELETE FROM {self._stage} WHERE {known}")
+        return int(self.connection.execute(f"DELETE FROM {self._stage} WHERE {known}").rowcount)
 
     def _numbers(self) -> list[int]:
         return [row[0] for row in self.connection.execute(f"SELECT {ROW.name} FROM {self._stage}").fetchall()]

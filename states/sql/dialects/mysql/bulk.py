@@ -17,7 +17,7 @@ from trident_py.sqlcodes import mysql_code_of
 
 from ....columns.keyed import KeyedRows
 from ....columns.values import Column
-from ..base import names
+from ..base import check_taken, names
 from ..bulk import BLOCK_BYTES, Loaded, blocks, insertions, packets
 from .table import MySqlTable, Refusing, refuse_engine, refusing
 
@@ -145,12 +145,21 @@ class MySqlBulk(MySqlTable):
         except Exception as error:
             if not _is_closed_to_files(error):
                 raise
-            for block in insertions(columns, arrays, most=int(connection.packet) - ROOM):
-                connection.raw.query(_insert_text("INSERT", table, columns) + block)
+            self.send(connection, table, columns, arrays)
             return
-        if loaded != (len(arrays[0]), 0, 0):
+        if loaded.warnings:
             why = _first_warning(connection)
             raise StateError(f"the server changed values while loading them into table {table!r}: {why}")
+        check_taken(table, len(arrays[0]), loaded.records - loaded.skipped)
+
+    def send(
+        self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array], tail: str = "",
+        size: int = BLOCK_BYTES,
+    ) -> None:  # fmt: skip
+        """Inserts the rows in statements of about ``size`` bytes, each with the ``tail`` at its end."""
+        head, end = _insert_text("INSERT", table, columns), tail.encode()
+        blocks = insertions(columns, arrays, size, int(connection.packet) - ROOM)
+        check_taken(table, len(arrays[0]), sum(connection.raw.query(head + block + end) for block in blocks))
 
     def unless_there(self, keys: Sequence[Column]) -> str:
         """None: INSERT IGNORE would ignore more than duplicate keys."""

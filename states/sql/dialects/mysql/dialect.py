@@ -16,6 +16,7 @@ from ...connection import Connection, Statement, driver_connection, pinned
 from .maps import MySqlMaps
 
 _DUPLICATES = {1050, 1062, 1586}
+_NO_PRIVILEGE = {1142, 1143}
 _SEVERAL = 1 << 16  # CLIENT_MULTI_STATEMENTS: a request may have several statements
 
 
@@ -82,6 +83,9 @@ class MySql(MySqlMaps):
 
     def is_duplicate(self, error: BaseException) -> bool:
         return mysql_code_of(error) in _DUPLICATES
+
+    def may_not_read(self, error: BaseException) -> bool:
+        return mysql_code_of(error) in _NO_PRIVILEGE
 
 
 def names_rows(version: str) -> bool:

@@ -20,8 +20,8 @@ from ....columns.arrow import arrow_array
 from ....columns.values import Column, transposed
 from ...connection import Connection
 from ...maps.combining import PartialResults, Recipe
-from ..base import insert_text, marks, names, undoing
-from ..bulk import FEW, blocks, insertions
+from ..base import check_taken, insert_text, marks, names, undoing
+from ..bulk import FEW, blocks
 from .bulk import NO_STAGE, ROOM, Incoming, MySqlBulk, incoming, temporary_like
 
 T = TypeVar("T")
@@ -75,7 +75,8 @@ class MySqlMaps(MySqlBulk):
         instead = partial(self.instead, connection, [key.name for key in keys], [column.name for column in columns])
         tail = instead()
         if len(rows) < _ROWS_TO_BUILD:
-            connection.executemany(insert_text(table, [*keys, *columns]) + tail, rows)
+            text = insert_text(table, [*keys, *columns]) + tail
+            check_taken(table, len(rows), connection.executemany(text, rows).rowcount)
             return
         every = [*keys, *columns]
         arrays = [_stored(arrow_array(c, v)) for c, v in zip(every, transposed(rows, len(every)) or [], strict=True)]
@@ -83,11 +84,11 @@ class MySqlMaps(MySqlBulk):
             try:
                 with self._staged(connection, table, every, arrays) as staged:
                     text = f'INSERT INTO "{table}" ({names(every)}) SELECT {names(every)} FROM "{staged}"'
-                    connection.execute(text + instead(staged))
+                    check_taken(table, len(rows), connection.execute(text + instead(staged)).rowcount)
                 return
             except NotStaged as error:
                 connection.stages = error.__cause__ is None  # a bad row does not mean that the server cannot stage
-        self._insert(connection, table, every, arrays, tail)
+        self.send(connection, table, every, arrays, tail, _BLOCK_BYTES)
 
     def _unless_refused(self, work: Callable[[], T]) -> T | None:
         try:
@@ -103,8 +104,10 @@ class MySqlMaps(MySqlBulk):
         if recipe.kind is not StateType.NON_TRANSACTIONAL:
             rows = ((*row, batch.txid) for row in rows)
         insert = _few_text(recipe, len(batch), incoming(connection)), list(chain.from_iterable(rows))
-        if self._unless_refused(partial(connection.execute, *insert)) is None:
+        done = self._unless_refused(partial(connection.execute, *insert))
+        if done is None:
             return None
+        check_taken(recipe.table, len(batch), done.rowcount)
         return self._combined(connection, recipe, batch.columns[:-1]) if wanted else []
 
     def _combine_many(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any]:
@@ -125,7 +128,8 @@ class MySqlMaps(MySqlBulk):
             if recipe.kind is not StateType.NON_TRANSACTIONAL:
                 values, into = f"{values}, {batch.txid}", f"{into}, txid"
             changes = _changes(recipe, incoming(connection, staged), str(batch.txid))
-            connection.execute(f'INSERT INTO "{recipe.table}" ({into}) SELECT {values} FROM "{staged}"{changes}')
+            text = f'INSERT INTO "{recipe.table}" ({into}) SELECT {values} FROM "{staged}"{changes}'
+            check_taken(recipe.table, len(batch), connection.execute(text).rowcount)
             return _news(connection, recipe, staged, len(batch)) if wanted else []
 
     def _combine_rows(self, connection: Any, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any]:
@@ -133,20 +137,13 @@ class MySqlMaps(MySqlBulk):
         if recipe.kind is not StateType.NON_TRANSACTIONAL:
             columns = [*columns, Column("txid", "bigint")]
             arrays.append(pa.repeat(pa.scalar(batch.txid, pa.int64()), len(batch)))
-        self._insert(connection, recipe.table, columns, arrays, _changes(recipe, incoming(connection)))
+        self.send(connection, recipe.table, columns, arrays, _changes(recipe, incoming(connection)), _BLOCK_BYTES)
         return self._combined(connection, recipe, [array.to_pylist() for array in batch.columns[:-1]]) if wanted else []
 
     def _combined(self, connection: Any, recipe: Recipe, keys: Sequence[list[Any]]) -> list[Any]:
         """The new values of the keys, given as columns."""
         rows = self.read(connection, recipe.table, recipe.keys, [recipe.value], list(zip(*keys, strict=True)))
         return [row[0] for row in rows if row is not None]
-
-    def _insert(
-        self, connection: Any, table: str, columns: Sequence[Column], arrays: Sequence[pa.Array], tail: str
-    ) -> None:
-        head, end = f'INSERT INTO "{table}" ({names(columns)}) VALUES '.encode(), tail.encode()
-        for block in insertions(columns, arrays, _BLOCK_BYTES, int(connection.packet) - ROOM):
-            connection.raw.query(head + block + end)
 
     @contextlib.contextmanager
     def _staged(
@@ -161,7 +158,7 @@ class MySqlMaps(MySqlBulk):
                 if mysql_code_of(error) in NO_STAGE:
                     raise NotStaged from error
                 raise
-            if loaded.warnings or loaded.records != len(arrays[0]):  # writing into the table itself names the bad row
+            if loaded != (len(arrays[0]), 0, 0):  # writing into the table itself names the bad row
                 raise NotStaged
             yield _STAGED
         finally:

@@ -17,7 +17,7 @@ from trident_py.sqlcodes import sqlstate_of
 
 from ....columns.keyed import KeyedRows
 from ....columns.values import Column
-from ..base import OnConflict, names
+from ..base import OnConflict, check_taken, names
 from ..bulk import blocks, packets
 from .binary import binary_blocks, binary_kinds
 from .table import PostgreSqlTable
@@ -44,21 +44,31 @@ class PostgreSqlBulk(OnConflict, PostgreSqlTable):
         self, connection: Any, table: str, columns: Sequence[Column], parts: Iterable[Sequence[pa.Array]],
         temporary: bool = False,
     ) -> int:  # fmt: skip
-        """Sends rows, given in parts of columns, by COPY and returns their number; a refused row is an error."""
-        others = iter(parts)
+        """Sends rows, given in parts of columns, by COPY and returns their number. A refused row is an error, and so is
+        one that is left out."""
+        sent = 0
+
+        def counted() -> Iterator[Sequence[pa.Array]]:
+            nonlocal sent
+            for part in parts:
+                sent += len(part[0])
+                yield part
+
+        others = counted()
         first = next(others, None)
         if first is None:
             return 0
-        parts = chain([first], others)
+        rows = chain([first], others)
         where = f'{self.aside if temporary else ""}"{table}"'
         kinds = binary_kinds(connection, where, columns, first)
         form = "ENCODING 'UTF8'" if kinds is None else "FORMAT BINARY"
-        data = _text(columns, parts) if kinds is None else binary_blocks(kinds, parts)
+        data = _text(columns, rows) if kinds is None else binary_blocks(kinds, rows)
         with connection.raw.cursor() as cursor:
             with cursor.copy(f"COPY {where} ({names(columns)}) FROM STDIN ({form})") as copy:
                 for packet in packets(data):
                     copy.write(packet)
-            return int(cursor.rowcount)
+            check_taken(table, sent, cursor.rowcount)
+        return sent
 
     def direct(self, connection: Any, table: str, rows: KeyedRows, known: float, every: bool) -> int | None:
         """Copies the rows into the table. COPY fails at an existing key, but only after it was sent all rows: then,

@@ -32,6 +32,8 @@ _FINAL = re.compile(
     re.DOTALL,
 )
 
+_NO_PRIVILEGE = "42501"
+
 
 class PostgreSql(PostgreSqlMaps):
     """The dialect of ``postgresql+psycopg://``."""
@@ -92,6 +94,9 @@ class PostgreSql(PostgreSqlMaps):
 
     def is_duplicate(self, error: BaseException) -> bool:
         return postgresql_has_it(sqlstate_of(error))
+
+    def may_not_read(self, error: BaseException) -> bool:
+        return sqlstate_of(error) == _NO_PRIVILEGE
 
 
 POSTGRESQL = PostgreSql()

@@ -16,7 +16,7 @@ from ....columns.arrow import arrow_array
 from ....columns.values import Column, transposed
 from ...connection import Connection, Statement
 from ...maps.combining import PartialResults, Recipe
-from ..base import names, undoing, upsert_text
+from ..base import check_taken, names, undoing, upsert_text
 from ..bulk import FEW
 from .bulk import PostgreSqlBulk
 
@@ -69,7 +69,7 @@ class PostgreSqlMaps(PostgreSqlBulk):
         self, connection: Any, table: str, keys: Sequence[Column], columns: Sequence[Column], rows: Sequence[tuple]
     ) -> None:
         if len(rows) < _ROWS_TO_WRITE_STAGED:
-            connection.executemany(upsert_text(table, keys, columns), rows)
+            check_taken(table, len(rows), connection.executemany(upsert_text(table, keys, columns), rows).rowcount)
             return
         last = {row[: len(keys)]: row for row in rows}
         every = [*keys, *columns]
@@ -78,7 +78,7 @@ class PostgreSqlMaps(PostgreSqlBulk):
         tail = self.instead(connection, [key.name for key in keys], [column.name for column in columns])
         with self._staged(connection, table, every, arrays) as staged:
             text = f'INSERT INTO "{table}" ({names(every)}) SELECT {names(every)} FROM {staged}{tail}'
-            connection.execute(text)
+            check_taken(table, len(last), connection.execute(text).rowcount)
 
     def _combine_few(self, connection: Any, recipe: Recipe, batch: PartialResults) -> int | None:
         """Sends the savepoint, without which a refused row would end the transaction, with the statement. It is

@@ -13,7 +13,7 @@ from sqlalchemy.schema import CreateTable
 
 from ....columns.keyed import KeyedRows
 from ....columns.values import Column
-from ..base import OnConflict, insert_text
+from ..base import OnConflict, check_taken, insert_text
 from .table import SqliteTable
 
 
@@ -28,7 +28,8 @@ class SqliteBulk(OnConflict, SqliteTable):
     stage_order = " ORDER BY trident_row"
 
     def direct(self, connection: Any, table: str, rows: KeyedRows, known: float, every: bool) -> int | None:
-        """Inserts the rows that have a new key; returns how many, or None if the table refuses one."""
+        """Inserts the rows that have a new key; returns how many, or None if the table refuses one or a trigger
+        may have left one out."""
         ordered = rows.take(pa.concat_arrays(list(rows.ordered())))
         connection.execute("SAVEPOINT trident_direct")
         text = f"{insert_text(table, rows.columns)}{self.unless_there(rows.keys)}"
@@ -38,7 +39,7 @@ class SqliteBulk(OnConflict, SqliteTable):
             if not self.refuses(error):
                 raise
             inserted = None
-        if inserted is None or (every and inserted < len(rows)):
+        if inserted is None or (inserted < len(rows) and (every or _has_triggers(connection, table))):
             connection.execute("ROLLBACK TO SAVEPOINT trident_direct")
             return None
         connection.execute("RELEASE SAVEPOINT trident_direct")
@@ -55,8 +56,14 @@ class SqliteBulk(OnConflict, SqliteTable):
         temporary: bool = False,
     ) -> None:  # fmt: skip
         """Writes all rows; a refused row is an error."""
-        connection.executemany(insert_text(table, columns), KeyedRows(columns, arrays).python())
+        rows = KeyedRows(columns, arrays)
+        check_taken(table, len(rows), connection.executemany(insert_text(table, columns), rows.python()).rowcount)
 
     def refuses(self, error: BaseException) -> bool:
         """Whether the error is the table's refusal of a row."""
         return isinstance(error, sqlite3.IntegrityError | sqlite3.DataError)
+
+
+def _has_triggers(connection: Any, table: str) -> bool:
+    text = "SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND lower(tbl_name) = lower(?)"
+    return connection.execute(text, (table,)).fetchone() is not None

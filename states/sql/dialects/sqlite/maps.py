@@ -15,7 +15,7 @@ from trident_py.state import StateType
 from ....columns.values import Column
 from ...connection import Connection
 from ...maps.combining import PartialResults, Recipe
-from ..base import insert_text, names, undoing, upsert_text
+from ..base import check_taken, insert_text, names, undoing, upsert_text
 from .bulk import SqliteBulk
 
 _KEYS_PER_READ = 400
@@ -53,10 +53,10 @@ class SqliteMaps(SqliteBulk):
         self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
         rows: Sequence[tuple],
     ) -> None:  # fmt: skip
-        connection.executemany(upsert_text(table, keys, columns), rows)
+        check_taken(table, len(rows), connection.executemany(upsert_text(table, keys, columns), rows).rowcount)
 
     def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
-        connection.executemany(insert_text(table, columns), rows)
+        check_taken(table, len(rows), connection.executemany(insert_text(table, columns), rows).rowcount)
 
     def combine(self, connection: Connection, recipe: Recipe, batch: PartialResults, wanted: bool) -> list[Any] | None:
         """Combines many rows in one statement; the returned rows show whether the map would get the same result."""

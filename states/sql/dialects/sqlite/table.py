@@ -48,7 +48,7 @@ class FileConnection(sqlite3.Connection):
 
     def together(self, statements: Sequence[Statement]) -> list[Any]:
         cursors = (self.execute(text, parameters) for text, parameters in statements)
-        return [Answer(cursor.fetchall(), cursor.rowcount) for cursor in cursors]
+        return [Answer(cursor.fetchall(), cursor.rowcount, cursor.description) for cursor in cursors]
 
     def is_current(self) -> bool:
         """Whether the path still names the open file."""
@@ -112,6 +112,13 @@ class SqliteTable:
         with engine.connect() as connection:
             columns = connection.exec_driver_sql(f'PRAGMA table_xinfo("{table}")').fetchall()
         return {column[1]: column[2].upper() for column in columns}
+
+    def columns_now(self, table: str, columns: Sequence[Column]) -> Statement:
+        """The number of the last change to the file's tables. Only the transaction that may write can change them."""
+        return "PRAGMA schema_version", ()
+
+    def may_not_read(self, error: BaseException) -> bool:
+        return False  # there are no users
 
     def narrowed(self, column: Column, type_name: str) -> Column:
         return column

@@ -18,7 +18,7 @@ from ....rows import shared
 from ...connection import Connection
 from ...dialects.base import names
 from ...ledger import SqlFence
-from ...table import existing
+from ...table import CheckedTable, Shape, existing
 from ..base import RowFactory, RowPartition, declared, keyed_shape
 from .numbers import Arrived, Decided, Gap, Key, SenderRow, hold, report
 from .tables import BESIDE, RESERVED, Tables, make_beside
@@ -42,7 +42,9 @@ class SequenceRows(RowPartition):
 
     def prepare(self, fields: Fields) -> Tables:
         """Creates and checks the tables, outside of a transaction. ``fields``: the fields of the tuples."""
-        self._tables = self._tables or self.factory.tables(fields)
+        if self._tables is None:
+            self._tables = self.factory.tables(fields)
+            self._transaction.table = CheckedTable(self.factory.place, Shape(self._tables.columns))
         return self._tables
 
     def beginCommit(self, txid: int | None) -> None:

@@ -17,7 +17,7 @@ from trident_py.errors import StateError
 
 from ....columns.values import Column, decoded
 from ...connection import Connection
-from ...dialects.base import Dialect, insert_text, marks, names
+from ...dialects.base import Dialect, check_taken, insert_text, marks, names
 from ...store import Store
 from ...table import Shape, TablePlace, prepare
 from .numbers import Decided, Gap, Key, SenderRow
@@ -150,10 +150,11 @@ class Tables:
             changed = [(*sender, *counts) for sender, counts in sorted(decided.changed.items())]
             self.dialect.write(connection, self.senders, self.sender, _SENDER, changed)
         if decided.released:
-            self._release(connection, sorted({key[:-1] for key in decided.released}))
+            self._release(connection, sorted({key[:-1] for key in decided.released}), len(decided.released))
         if decided.closed:
             same = " AND ".join(f'"{column.name}" = ?' for column in [*self.sender, _GAP[0]])
-            connection.executemany(f'DELETE FROM "{self.gaps}" WHERE {same}', decided.closed)
+            gone = connection.executemany(f'DELETE FROM "{self.gaps}" WHERE {same}', decided.closed).rowcount
+            check_taken(self.gaps, len(decided.closed), gone)
         if gaps := [(*sender, *gap) for sender, gap in [*decided.remaining, *decided.opened]]:
             self.dialect.insert(connection, self.gaps, [*self.sender, *_GAP], gaps)
 
@@ -170,15 +171,19 @@ class Tables:
                 f"row ({error}). Nothing of the batch is written. Only this state may write the table"
             ) from error
 
-    def _release(self, connection: Connection, senders: Sequence[tuple]) -> None:
+    def _release(self, connection: Connection, senders: Sequence[tuple], released: int) -> None:
         """Moves the released rows into the table. Called after the senders' rows hold their new last numbers."""
+        moved = gone = 0
         same = " AND ".join(f's."{column.name}" = "{self.held}"."{column.name}"' for column in self.sender)
         last = f'(SELECT s."last" FROM "{self.senders}" AS s WHERE {same})'
         for where, values in _chunks(self.sender, senders):
             free = f'FROM "{self.held}" WHERE {where} AND "{self.keys[-1].name}" <= {last}'
             columns = names(self.columns)
-            connection.execute(f'INSERT INTO "{self.table}" ({columns}) SELECT {columns} {free}', values)
-            connection.execute(f"DELETE {free}", values)
+            text = f'INSERT INTO "{self.table}" ({columns}) SELECT {columns} {free}'
+            moved += connection.execute(text, values).rowcount
+            gone += connection.execute(f"DELETE {free}", values).rowcount
+        check_taken(self.table, released, moved)
+        check_taken(self.held, released, gone)
 
     def waiting(self, connection: Connection, keys: Sequence[Key]) -> list[tuple]:
         """The other columns of waiting rows, in the order of the keys."""
