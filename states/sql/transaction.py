@@ -14,7 +14,7 @@ from trident_py.errors import FailedException, StateError
 from trident_py.patience import again_for
 
 from ..columns.values import Column
-from .connection import Connection
+from .connection import Connection, Statement
 from .kinds import settled
 from .ledger import SqlFence
 from .store import ConnectionLost, Store
@@ -36,6 +36,7 @@ class Transaction:
         self.fence = fence
         self.partition = partition
         self.txid: int | None = None
+        self.complete = 0  # the last complete batch, as the ledger had it when this one began
         self.active = False
         self._token = ""
         self._open: dict[int, Connection] = {}
@@ -68,7 +69,7 @@ class Transaction:
             return store.begun()[0]
         connection, (found,) = store.begun(self.fence.question(store.dialect.shared), doing="read the ledger")
         try:
-            self.fence.check(found, self.txid)
+            self.complete = self.fence.check(found, self.txid).txid
         except BaseException:
             store.drop(connection)
             raise
@@ -116,11 +117,12 @@ class Transaction:
                 restart()
         return work()
 
-    def commit(self) -> None:
-        """Commits durably. Raises FailedException if the outcome is unknown; the replay finds out."""
+    def commit(self, *last: Statement) -> None:
+        """Commits durably, after the ``last`` statements. Raises FailedException if the outcome is unknown; the replay
+        finds out."""
         for index in sorted(self._open):
             store, connection = self.stores[index], self._open[index]
-            answered = self._committed(store, connection)
+            answered = self._committed(store, connection, last)
             del self._open[index]
             if answered:
                 store.give(connection)
@@ -128,14 +130,14 @@ class Transaction:
                 store.drop(connection)
         self.active = False
 
-    def _committed(self, store: Store, connection: Connection) -> bool:
+    def _committed(self, store: Store, connection: Connection, last: Sequence[Statement]) -> bool:
         """Sends the partition's mark and COMMIT; False if no answer came but the ledger proves the commit. Raises
         without an answer or proof."""
         try:
             with store.errors("commit"):
                 fence, own = self.fence, (self.txid, self.partition, self._token)
                 marks = [] if fence is None else fence.marks(*own, store.dialect)
-                connection.together([*marks, ("COMMIT", ())])
+                connection.together([*last, *marks, ("COMMIT", ())])
         except ConnectionLost:
             if not self._happened(store):
                 raise
