@@ -103,7 +103,7 @@ OPEN = [Batch([[(0, (txid, n, part)) for n in range(3)] for part in (0, 1)]) for
 
 def rows_of(database: str, table: str) -> list[tuple]:
     with store_of(parsed(database)).reading() as connection:
-        return [tuple(row) for row in connection.execute(f'SELECT * FROM "{table}"').fetchall()]
+        return [tuple(row) for row in connection.execute(f'SELECT * FROM "{table}" ORDER BY 1, 2, 3').fetchall()]
 
 
 def replace_rows(database: str, table: str, rows: list[tuple]) -> None:
@@ -154,6 +154,7 @@ def test_a_table_that_is_restored_under_a_running_driver_is_refused(database: st
     replace_rows(database, "under", older)
     with pytest.raises(StateError, match=r"does not have the rows that batch 3 left in partition 0"):
         begin(4)
+    state.rollback(4)
 
 
 @pytest.mark.parametrize("gone", [True, False])
