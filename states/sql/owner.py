@@ -21,6 +21,11 @@ def check(tenure: Tenure, store: Store) -> None:
                 tenure.stays(_owner(connection, name))
 
 
+def holds(tenure: Tenure, store: Store, connection: Connection) -> bool:
+    """Whether the note of a table names this state."""
+    return any(_owner(connection, name) == tenure.own for name in _names(tenure, store, connection))
+
+
 def claim(tenure: Tenure, store: Store, connection: Connection) -> None:
     """Called before the first batch, in a transaction that writes. A replaced owner can no longer write.
 

@@ -14,7 +14,7 @@ from trident_py.errors import FailedException, StateError
 from trident_py.patience import again_for
 
 from ..columns.values import Column
-from .connection import Connection
+from .connection import Connection, Statement
 from .dialects.base import Untaken
 from .kinds import settled
 from .ledger import SqlFence
@@ -38,6 +38,7 @@ class Transaction:
         self.fence = fence
         self.partition = partition
         self.txid: int | None = None
+        self.complete = 0  # the last complete batch, as the ledger had it when this one began
         self.active = False
         self.table: CheckedTable | None = None
         self._token = ""
@@ -73,7 +74,7 @@ class Transaction:
             connection, answers = store.begun(*fence, *columns, doing="read the ledger")
             try:
                 if self.fence is not None:
-                    self.fence.check(answers[0], self.txid)
+                    self.complete = self.fence.check(answers[0], self.txid).txid
                 if self.table is None or not columns or self.table.is_as_checked(store, answers[-1]):
                     return connection
             except BaseException:
@@ -125,13 +126,13 @@ class Transaction:
                 restart()
         return work()
 
-    def commit(self) -> list[int]:
-        """Commits durably; returns the files that have a mark now. Raises FailedException if the outcome is unknown;
-        the replay finds out."""
+    def commit(self, *last: Statement) -> list[int]:
+        """Commits durably, after the ``last`` statements; returns the files that have a mark now. Raises
+        FailedException if the outcome is unknown; the replay finds out."""
         files = sorted(self._open)
         for index in files:
             store, connection = self.stores[index], self._open[index]
-            answered = self._committed(store, connection)
+            answered = self._committed(store, connection, last)
             del self._open[index]
             if answered:
                 store.give(connection)
@@ -140,14 +141,14 @@ class Transaction:
         self.active = False
         return files
 
-    def _committed(self, store: Store, connection: Connection) -> bool:
+    def _committed(self, store: Store, connection: Connection, last: Sequence[Statement]) -> bool:
         """Sends the partition's mark and COMMIT; False if no answer came but the ledger proves the commit. Raises
         without an answer or proof."""
         try:
             with store.errors("commit"):
                 fence, own = self.fence, (self.txid, self.partition, self._token)
                 marks = [] if fence is None else fence.marks(connection, *own, store.dialect)
-                connection.together([*marks, ("COMMIT", ())])
+                connection.together([*last, *marks, ("COMMIT", ())])
         except ConnectionLost:
             if not self._happened(store):
                 raise

@@ -1,22 +1,31 @@
-"""Windows in one SQL table: the tuples of a batch enter in one transaction with the mark of its txid."""
+"""Windows in one SQL table: the tuples of a batch enter in one transaction with the mark of its txid.
+
+The rows of txid 0 hold no tuples. That of part -1 is the layout: the number of partitions, and the window's definition.
+Each partition has one, its seal: every batch writes there its txid and a digest of the blocks that are left. So rows
+that were removed, or a table that was restored alone, differ from their seal, or the seal from the ledger.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from trident_py.errors import StateError
 from trident_py.state import BatchParticipant, Location, Needs, StateFactory
 from trident_py.tuples import Fields
 from trident_py.windowing import Block, Head, MakesWindows, WindowConfig, WindowFactory, WindowState
+from trident_py.windowing.store import require_same
 
 from ..findings import Finding
+from . import owner
+from .connection import Connection
 from .dialects.base import Dialect, check_taken
 from .inspect import check
 from .ledger import Ledger, SqlFence
 from .store import Store, needs_of_store, parsed, shown
-from .table import CheckedTable, Shape, TablePlace, location_of, prepare, shape_of
+from .table import CheckedTable, Shape, TablePlace, existing, location_of, prepare, shape_of
 from .transaction import Transaction
 
 _KEYS = Fields("part bigint", "txid bigint", "block bigint")
@@ -109,6 +118,7 @@ class SqlWindowBacking:
         self.transaction.table = CheckedTable(factory.store.place, self.shape)
         self._known: list[Head] = []
         self._heads: list[Head] = []
+        self._update = f'UPDATE "{self.table}" SET "time" = ?, "token" = ? WHERE "part" = ? AND "txid" = ?'
 
     @property
     def dialect(self) -> Dialect:
@@ -129,18 +139,17 @@ class SqlWindowBacking:
         self._known = []
 
     def _locked(self, since: int | None) -> list[Head]:
-        """Locks the partition's row of no txid, which holds nothing; then reads the heads from a batch on."""
-        key = (self.partition, NO_TXID, 0)
-        lock = f'SELECT "tuples" FROM "{self.table}" WHERE "part" = ? AND "txid" = ? AND "block" = ?'
+        """Locks the partition's seal; then reads the heads from a batch on. Raises StateError if they differ."""
+        seal = f'SELECT "time", "token" FROM "{self.table}" WHERE "part" = ? AND "txid" = ?{self.dialect.exclusive}'
         text = f'SELECT {_HEAD} FROM "{self.table}" WHERE "part" = ? AND "txid" >= ? ORDER BY "txid", "block"'
-        heads = text, (self.partition, NO_TXID + 1 if since is None else since)
+        least = NO_TXID + 1 if since is None else since
         with self.transaction.using(0) as connection:
-            row, found = connection.together([(f"{lock}{self.dialect.exclusive}", key), heads])
-            if row.fetchone() is None:
-                marker = _marker(self.partition, 0)
-                self.dialect.write(connection, self.table, self.shape.keys, self.shape.others, [marker])
-                found = connection.execute(*heads)  # another task may have written both meanwhile
-            return [Head(*each) for each in found.fetchall()]
+            sealed, found = connection.together([(seal, (self.partition, NO_TXID)), (text, (self.partition, least))])
+            row, heads = sealed.fetchone(), [Head(*each) for each in found.fetchall()]
+        tokens = None if since is not None else [head.token for head in heads]
+        if row is None or not Marker(self.partition, 0, *row).fits(tokens, self.transaction.complete):
+            raise _removed(self.table, self.partition, self.transaction.complete)
+        return heads
 
     def heads(self) -> list[Head]:
         return self._heads
@@ -157,12 +166,8 @@ class SqlWindowBacking:
             rows = self.dialect.read(connection, self.table, self.shape.keys, data, asked)
         decode = self.dialect.decoder(data[0]) or bytes
         found = [None if row is None else decode(row[0]) for row in rows]
-        for head, block in zip(heads, found, strict=True):
-            if block is None:
-                raise StateError(
-                    f"table {self.table!r}: block {head.block} of batch {head.txid} in partition {self.partition} is "
-                    "gone, and its tuples with it: rows were deleted. Restore the table"
-                )
+        if None in found:
+            raise _removed(self.table, self.partition, self.transaction.complete)
         return found  # type: ignore[return-value]
 
     def write(self, blocks: Sequence[Block], dropped: Sequence[Head]) -> None:
@@ -178,7 +183,8 @@ class SqlWindowBacking:
         self._heads = [*(head for head in self._heads if head not in lost), *(block.head for block in blocks)]
 
     def commit(self) -> None:
-        self.transaction.commit()
+        seal = self.transaction.txid, _digest(head.token for head in self._heads), self.partition, NO_TXID
+        self.transaction.commit((self._update, seal))
         self._known = self._heads
 
     def rollback(self) -> None:
@@ -188,9 +194,37 @@ class SqlWindowBacking:
         """Its connections are the process's."""
 
 
-def _marker(part: int, number: int) -> tuple:
-    """A row of no txid, which holds no tuples."""
-    return part, NO_TXID, 0, 0, number, 0, 0, 0, "", b""
+class Marker(NamedTuple):
+    """A row of no txid: the layout, whose ``tuples`` are the partitions and ``data`` the window's definition; or a
+    partition's seal, whose ``time`` is the last batch and ``token`` the digest of its heads, "" before the first."""
+
+    part: int
+    tuples: int = 0
+    time: int = 0
+    token: str = ""
+    data: bytes = b""
+
+    @property
+    def row(self) -> tuple:
+        return self.part, NO_TXID, 0, 0, self.tuples, self.time, 0, 0, self.token, self.data
+
+
+    def fits(self, tokens: Sequence[str] | None, complete: int) -> bool:
+        """Whether the partition has the rows that it was sealed with, if these ``tokens`` are those of all its heads,
+        and all batches that are ``complete``. One that was never sealed fits: it is new, or of an older version."""
+        return not self.token or (self.time >= complete and (tokens is None or self.token == _digest(tokens)))
+
+
+def _digest(tokens: Iterable[str]) -> str:
+    return hashlib.sha256("".join(tokens).encode()).hexdigest()[:16]
+
+
+def _removed(table: str, part: int, txid: int) -> StateError:
+    return StateError(
+        f"table {table!r} does not have the rows that batch {txid} left in partition {part} of the window: rows were "
+        "deleted, or the table was restored without its ledger, or the other way round. Restore both as they were "
+        "after one batch, or begin with a table of another name, which gives up the tuples in open windows"
+    )
 
 
 class WindowLedger(Ledger):
@@ -198,31 +232,74 @@ class WindowLedger(Ledger):
 
     def __init__(self, factory: SqlWindow) -> None:
         place = factory.store.place
-        super().__init__(factory.location, lambda: _prepared(factory), place.stores)
+        super().__init__(factory.location, lambda: _prepared(factory), place.stores, self._highest)
         self.factory = factory
         self.table = factory.store.table
         self._checked = False
 
+    def _highest(self) -> int:
+        """The highest txid in the table. Touches nothing."""
+        store = self.factory.store.place.stores()[0]
+        if existing(store, self.table) is None:
+            return 0
+        text = f'SELECT max(CASE WHEN "txid" = ? THEN "time" ELSE "txid" END) FROM "{self.table}"'
+        with store.errors("look up the batches of the window"), store.reading() as connection:
+            return connection.execute(text, [NO_TXID]).fetchone()[0] or 0
+
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
-        super().prepare(txid, attempt, numPartitions)
         if not self._checked:
             store = self._stores()[0]
             with store.errors("look up the partitions of the window"), store.writing() as connection:
-                self.fence.row(connection, store.dialect.exclusive)
-                self._check(store, connection, numPartitions)
+                complete = self.fence.row(connection, store.dialect.exclusive).txid
+                self._check(store, connection, range(numPartitions), complete, txid)
             self._checked = True
+        super().prepare(txid, attempt, numPartitions)
 
-    def _check(self, store: Store, connection: Any, partitions: int) -> None:
-        """Raises StateError if the table has the windows of another number of partitions."""
-        row = connection.execute(f'SELECT "tuples" FROM "{self.table}" WHERE "part" = ?', [LAYOUT]).fetchone()
-        if row is None:
-            store.dialect.insert(connection, self.table, self.factory.shape.columns, [_marker(LAYOUT, partitions)])
-        elif row[0] != partitions:
+    def _check(self, store: Store, connection: Connection, parts: range, complete: int, txid: int) -> None:
+        """Raises StateError if the table has other windows than the topology, or not all of their rows."""
+        seals = self._markers(store, connection)
+        layout, shown = seals.pop(LAYOUT, None), self.factory.config.shown
+        if layout is None:
+            assert self._tenure is not None
+            if seals or (complete and owner.holds(self._tenure, store, connection)):
+                raise _removed(self.table, 0, complete)
+        elif layout.data:
+            require_same(f"table {self.table!r}", layout.data.decode(), shown)
+        self._compare(layout, len(parts))
+        if layout is None or not layout.data:  # a new table, or one of an older version
+            new = [Marker(part) for part in parts if part not in seals]
+            rows = [marker.row for marker in (Marker(LAYOUT, len(parts), data=shown.encode()), *new)]
+            store.dialect.write(connection, self.table, self.factory.shape.keys, self.factory.shape.others, rows)
+        else:
+            self._check_seals(connection, [seals.get(part) for part in parts], complete, txid)
+
+    def _check_seals(
+        self, connection: Connection, seals: Sequence[Marker | None], complete: int, txid: int
+    ) -> None:
+        text = f'SELECT "part", "token" FROM "{self.table}" WHERE "txid" > ? ORDER BY "part", "txid", "block"'
+        tokens: dict[int, list[str]] = {}
+        for part, token in connection.execute(text, [NO_TXID]).fetchall():
+            tokens.setdefault(part, []).append(token)
+        for part, seal in enumerate(seals):
+            if seal is None or not seal.fits(tokens.get(part, []), complete) or seal.time > txid:
+                raise _removed(self.table, part, complete)
+        if self._joins is not None:  # the ledger goes on from there, without batches in between
+            text = f'UPDATE "{self.table}" SET "time" = ? WHERE "part" >= 0 AND "txid" = ? AND "time" < ?'
+            connection.execute(text, (self._joins[0], NO_TXID, self._joins[0]))
+
+    def _markers(self, store: Store, connection: Connection) -> dict[int, Marker]:
+        text = f'SELECT "part", "tuples", "time", "token", "data" FROM "{self.table}" WHERE "txid" = ?'
+        decode = store.dialect.decoder(self.factory.shape.others[-1]) or bytes
+        rows = connection.execute(text, [NO_TXID]).fetchall()
+        return {row[0]: Marker(*row)._replace(data=decode(row[-1])) for row in rows}
+
+    def _compare(self, layout: Marker | None, partitions: int) -> None:
+        if layout is not None and layout.tuples != partitions:
             raise StateError(
-                f"table {self.table!r} has the windows of {row[0]} partitions, but this topology has {partitions}. "
-                f"Each partition has windows of its own, so its tuples cannot be divided again: set "
-                f"parallelismHint({row[0]}) before the window, or begin with a table of another name, which gives up "
-                "the tuples in open windows"
+                f"table {self.table!r} has the windows of {layout.tuples} partitions, but this topology has "
+                f"{partitions}. Each partition has windows of its own, so its tuples cannot be divided again: set "
+                f"parallelismHint({layout.tuples}) before the window, or begin with a table of another name, which "
+                "gives up the tuples in open windows"
             )
 
 

@@ -16,10 +16,13 @@ from faults.steps import DRIVER, Fault, InHalves, Stepped
 from faults.stores import read
 
 from states.sql import BatchState, InsertIgnoreState, RowUpdater, SqlMapState
-from trident_py import Fields, TridentTopology
-from trident_py.operations.builtin import Sum
+from states.sql.store import parsed, store_of
+from trident_py import Fields, LocalCluster, TridentTopology
+from trident_py.errors import TopologyError
+from trident_py.operations.builtin import Count, Sum
 from trident_py.spouts import FileSpout, ICommitterTridentSpout, ITridentSpout
 from trident_py.state import MapCombinerAggStateUpdater
+from trident_py.testing import Crashing, FixedBatchSpout
 
 ROW = Fields("id string", "word string", "n bigint")
 SIZE, PER_FILE = 7, 25
@@ -145,3 +148,43 @@ def test_a_spout_loses_and_doubles_nothing_when_its_driver_is_killed_at_any_step
     if spout == "committer":
         committed = [int(line) for line in (tmp_path / "committed").read_text().split()]
         assert sorted(set(committed)) == list(range(1, LAST + 1)) and committed == sorted(committed)
+
+
+# -- another set of spouts --------------------------------------------------------------------------------------------
+
+
+class Words(FixedBatchSpout):
+    def __init__(self, stream: str) -> None:
+        super().__init__("word", 1, *[[stream] for _ in range(4)])
+
+
+def count(folder: Path, streams: str, fails: int | None = None) -> dict[str, int]:
+    """Counts each stream's tuples. The run ends behind the map's commit in the batch that fails."""
+    topology = TridentTopology()
+    made = [topology.newStream(name, Words(name)) for name in streams]
+    words = topology.merge(*made) if len(made) > 1 else made[0]
+    url = f"sqlite:///{folder}/counts.db"
+    state = SqlMapState.transactional(url, "counts", ["word string"], "n bigint")
+    weak = Crashing(state, "afterCommit", set() if fails is None else {(fails, 0)}, how="error")
+    words.groupBy("word").persistentAggregate(weak, Count(), "n")
+    with LocalCluster(str(folder / "checkpoints")) as cluster:
+        cluster.submitTopology("t", {}, topology.build()).awaitTermination()
+    with store_of(parsed(url)).reading() as connection:
+        return dict(connection.execute('SELECT "word", "n" FROM "counts"').fetchall())
+
+
+@pytest.mark.parametrize(("before", "after"), [("a", "ab"), ("ab", "a"), ("ab", "ac")])
+def test_a_begun_batch_is_not_replayed_with_other_spouts(tmp_path: Path, before: str, after: str) -> None:
+    """Its map may have the batch already: tuples of a new spout would be lost, and those of a missing one."""
+    with pytest.raises(TopologyError, match="afterCommit in txid 2"):
+        count(tmp_path, before, fails=2)
+    folder = tmp_path / "checkpoints" / "t"
+    written, read = (folder / "%2B".join(streams) for streams in (before, after))
+    written.rename(read)
+    told = f"has begun batch 2 with the streams {', '.join(before)}; the topology has the streams {', '.join(after)} "
+    with pytest.raises(TopologyError, match=rf"{told}.* until batch 2 is over, then change them"):
+        count(tmp_path, after)
+    read.rename(written)
+    assert count(tmp_path, before) == dict.fromkeys(before, 4)
+    written.rename(read)
+    count(tmp_path, after)  # no batch has begun

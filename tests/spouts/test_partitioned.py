@@ -1,5 +1,7 @@
 """Partitioned spouts: the rules of Storm's two executors, over attempts, restarts and changing partitions."""
 
+import contextlib
+import os
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,8 +12,10 @@ from trident_py.spouts import (
     IOpaquePartitionedTridentSpout,
     IPartitionedTridentSpout,
     ISpoutPartition,
+    MemoryMetadataStore,
     WrongNumberOfValues,
 )
+from trident_py.spouts.journal import JournalMetadataStore
 
 from .harness import Player, flat
 
@@ -55,7 +59,7 @@ class NewEmitter(Emitting):
 
     def reEmitPartitionBatch(self, tx, collector, partition, meta):
         CALLS.append(("again", tuple(tx), partition.name, meta))
-        for value in SOURCE[partition.name][meta["start"] : meta["end"]] if meta else ():
+        for value in SOURCE[partition.name][meta["start"] : meta["end"]]:
             collector.emit([value])
 
 
@@ -75,6 +79,20 @@ class OldEmitter(Emitting):
 class OldOpaqueEmitter(Emitting):
     def emitPartitionBatch(self, tx, collector, partition, last):
         return self.read(collector, partition, last["end"] if last else 0)
+
+
+class Killed(Exception):
+    """Stands for the end of the driver."""
+
+
+class Dying(MemoryMetadataStore):
+    left = 99
+
+    def put(self, path, txid, value):
+        if self.left == 0:
+            raise Killed
+        self.left -= 1
+        super().put(path, txid, value)
 
 
 class Listing:
@@ -170,12 +188,37 @@ def test_the_partition_list_is_frozen_even_if_the_cluster_forgot_the_metadata_of
     assert values(player.emit(1, 1)) == "ABst"
 
 
-def test_one_partition_with_metadata_makes_the_task_emit_all_of_them_again():
-    player = Player(Transactional())
-    player.emit(1)
-    player.store.remove("s0/user/b", 1)
-    assert values(player.emit(1, 1)) == "AB"
-    assert calls("again")[-1][2:] == ("b", None)
+@pytest.mark.parametrize("written", range(4))
+@pytest.mark.parametrize("partitions", [1, 2])
+@pytest.mark.parametrize("emitter", [NewEmitter, OldEmitter])
+def test_a_driver_killed_between_two_partitions_metadata_loses_and_doubles_nothing(emitter, partitions, written):
+    """Nothing of a partition without metadata was committed, so it waits for the next batch. The spout is not asked for
+    a batch without metadata, with another number of tasks neither."""
+    SOURCE["c"] = list("123456")
+    store = Dying()
+    first = Player(Transactional(emitter), store=store)
+    found = values(first.batch(1))
+    store.left = written
+    with contextlib.suppress(Killed):
+        first.emit(2)
+    store.left = 99
+    restarted = {"store": store, "restored": first.logged, "committed": 1}
+    again = Player(Transactional(emitter), partitions=partitions, **restarted)
+    found += "".join(values(again.batch(txid)) for txid in range(2, 7))
+    assert sorted(found) == sorted("ABCDEFGH" + "stuvwxyz" + "123456")
+    assert not [call for call in calls("again") if call[3] is None]
+
+
+def test_a_tasks_metadata_is_durable_in_one_step(tmp_path, monkeypatch):
+    store, synced = JournalMetadataStore(tmp_path), []
+    player = Player(Transactional(), store=store)
+    player.batch(1)
+    player.describe(2)
+    monkeypatch.setattr(os, "fdatasync", synced.append)
+    player.emit(2)
+    assert len(synced) == 1
+    monkeypatch.undo()
+    store.close()
 
 
 def test_an_old_emitter_skips_a_partition_without_metadata_once_a_later_txid_has_some():

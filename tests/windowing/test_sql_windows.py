@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from states.sql.store import parsed, store_of
 from trident_py import LocalCluster
 from trident_py.chunks import Chunk, TupleList
 from trident_py.context import CurrentBatch, with_context
-from trident_py.errors import TopologyError
+from trident_py.errors import StateError, TopologyError
 from trident_py.tuples import Fields, TransactionAttempt
 from trident_py.windowing import Duration as D
 from trident_py.windowing import SlidingCountWindow, TumblingDurationWindow, WindowConfig
@@ -35,6 +36,7 @@ from .support import CrashingStore, windows
 
 HERE = Path(__file__).parent
 _numbers = itertools.count()
+EVENT_TIME = TumblingDurationWindow.of(D.of(1_000)).withTimestampField("time")
 EACH = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
 
 
@@ -105,6 +107,111 @@ def test_a_block_that_the_table_does_not_take_ends_the_run(database: str, cluste
         windows(cluster, config, store, [Batch([[(0, 1)]])])
 
 
+OPEN = [Batch([[(0, (txid, n, part)) for n in range(3)] for part in (0, 1)]) for txid in range(6)]
+
+
+def rows_of(database: str, table: str) -> list[tuple]:
+    with store_of(parsed(database)).reading() as connection:
+        return [tuple(row) for row in connection.execute(f'SELECT * FROM "{table}" ORDER BY 1, 2, 3').fetchall()]
+
+
+def replace_rows(database: str, table: str, rows: list[tuple]) -> None:
+    with store_of(parsed(database)).writing() as connection:
+        connection.execute(f'DELETE FROM "{table}"')
+        connection.executemany(f'INSERT INTO "{table}" VALUES ({", ".join("?" * 10)})', rows)
+
+
+@pytest.mark.parametrize("config", [SlidingCountWindow.of(100, 5), EVENT_TIME])
+def test_a_window_whose_rows_were_removed_or_restored_alone_is_refused(
+    database: str, tmp_path: Path, config: WindowConfig
+) -> None:
+    """Any row, all of a partition, all that hold tuples, all; and those of an earlier or of a later batch."""
+    store, copies = SqlWindowsStoreFactory(database, "w"), {}
+
+    def go_on(last: int) -> Any:
+        with LocalCluster(str(tmp_path / "checkpoints")) as cluster:
+            return windows(cluster, config, store, OPEN[:last], name="open", done=last - 1)
+
+    for last in (2, 3, 4):
+        go_on(last)
+        copies[last] = rows_of(database, "w")
+    rows = copies[4]
+    parts = {row[0] for row in rows}
+    assert parts == {-1, 0, 1}
+    less = [[row for row in rows if row != other] for other in rows]
+    less += [[row for row in rows if row[0] != part] for part in parts]
+    for left in [*less, [row for row in rows if row[1] == 0], [], copies[2], copies[3]]:
+        replace_rows(database, "w", left)
+        with pytest.raises(TopologyError, match="rows were deleted, or the table was restored without its ledger"):
+            go_on(5)
+        assert rows_of(database, "w") == left
+    replace_rows(database, "w", rows)
+    wanted = expected(config, OPEN)[0]
+    assert {**go_on(5)[0], **go_on(6)[0]} == {txid: found for txid, found in wanted.items() if txid > 4}
+
+
+def test_a_table_that_is_restored_under_a_running_driver_is_refused(database: str) -> None:
+    factory, made = SqlWindowsStoreFactory(database, "under"), SlidingCountWindow.of(100, 100)
+    driver, state, begin = driven(factory.windowState(made, "under"))
+    for txid in (1, 2, 3):
+        begin(txid)
+        list(state.enter(tuples("a"), Fields("v"), print))
+        state.commit(txid)
+        driver.publish(txid, 0, [])
+        if txid == 2:
+            older = rows_of(database, "under")
+    replace_rows(database, "under", older)
+    with pytest.raises(StateError, match=r"does not have the rows that batch 3 left in partition 0"):
+        begin(4)
+    state.rollback(4)
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_table_begins_anew_only_under_another_name(database: str, tmp_path: Path, gone: bool) -> None:
+    """The rows of the ledger alone are gone, or the table has another name."""
+
+    def go_on(table: str, last: int) -> Any:
+        store = SqlWindowsStoreFactory(database, table)
+        with LocalCluster(str(tmp_path / "checkpoints")) as cluster:
+            return windows(cluster, SlidingCountWindow.of(6, 6), store, OPEN[:last], name="anew", done=last - 1)
+
+    go_on("w", 1)
+    if gone:
+        with store_of(parsed(database)).writing() as connection:
+            connection.execute("DELETE FROM trident_fence")
+        with pytest.raises(TopologyError, match="knows nothing of this state"):
+            go_on("w", 2)
+        shutil.rmtree(tmp_path / "checkpoints")
+        with pytest.raises(TopologyError, match="has values with txids up to 1, but its ledger knows nothing"):
+            go_on("w", 2)
+    else:
+        assert list(go_on("v", 3)[0]) == [3]
+
+
+def test_a_table_of_an_older_version_goes_on_and_is_sealed(database: str, tmp_path: Path) -> None:
+    """It has no definition in its layout, and a partition's row may be missing."""
+    store, config, found = SqlWindowsStoreFactory(database, "w"), SlidingCountWindow.of(6, 6), {}
+    for last in (1, 2, 3):
+        with LocalCluster(str(tmp_path)) as cluster:
+            found |= windows(cluster, config, store, OPEN[:last], name="older", done=last - 1)[0]
+        rows = rows_of(database, "w")
+        assert [bytes(row[-1]) for row in rows if row[0] == -1] == [b"6 tuples every 6"]
+        assert len([row for row in rows if row[1] == 0 <= row[0] and row[-2]]) == 2
+        if last == 1:
+            replace_rows(database, "w", [row if row[1] else (*row[:-1], b"") for row in rows if row[1] or row[0] < 0])
+    assert found == expected(config, OPEN[:3])[0]
+
+
+def test_a_new_checkpoint_goes_on_with_the_windows_of_a_table(database: str, tmp_path: Path) -> None:
+    """The ledger may go on at a later txid than the window's last batch."""
+    store, config, found = SqlWindowsStoreFactory(database, "w"), SlidingCountWindow.of(6, 6), {}
+    for folder, base, last in (("one", 0, 1), ("two", 7, 8), ("two", 7, 9), ("two", 7, 10)):
+        more = {"topology.txid.base": base}
+        with LocalCluster(str(tmp_path / folder)) as cluster:
+            found |= windows(cluster, config, store, OPEN[:1] * last, name="new", done=last - 1, more=more)[0]
+    assert list(found) == [8, 10]
+
+
 @pytest.mark.parametrize("config", [SlidingCountWindow.of(100, 10), TumblingDurationWindow.of(D.of(1_000))])
 def test_the_table_holds_only_what_a_later_window_needs(database: str, cluster: Any, config: WindowConfig) -> None:
     made = [Batch([[(0, n) for n in range(30)]], txid * 100) for txid in range(40)]
@@ -124,13 +231,9 @@ def test_the_password_is_in_no_text_of_the_store() -> None:
 def test_of_two_copies_of_a_task_the_second_waits_and_replaces_what_the_first_has_written(database: str) -> None:
     """Spark starts a copy of a slow task; with a function that is not deterministic it may bring other tuples."""
     factory = SqlWindowsStoreFactory(database, "copies").windowState(SlidingCountWindow.of(100, 100), "copies")
-    driver, running = factory.participant(), CurrentBatch()  # type: ignore[attr-defined]
-    running.transaction = TransactionAttempt(1, 0)
-    conf = with_context({}, topology="t", state="copies", lineage="l", running=running)
-    conf = with_context(conf, generation=driver.open(conf))
-    driver.prepare(1, 0, 1)
-    slow, copy = (factory.makeState(conf, None, 0, 1) for _ in range(2))
-    slow.beginCommit(1)
+    driver, slow, begin = driven(factory)
+    begin(1)
+    copy = factory.makeState(driver.conf, None, 0, 1)
     list(slow.enter(tuples("a", "b", "c"), Fields("v"), print))
 
     def run_copy() -> None:
@@ -146,6 +249,21 @@ def test_of_two_copies_of_a_task_the_second_waits_and_replaces_what_the_first_ha
     with store_of(parsed(database)).reading() as connection:
         rows = connection.execute('SELECT "data" FROM "copies" WHERE "tuples" > 0 AND "part" = 0').fetchall()
     assert [Chunk.decode(bytes(data)).pylist("v") for (data,) in rows] == [["d"]]
+
+
+def driven(factory: Any) -> tuple[Any, Any, Any]:
+    """The driver's side of a window, its partition, and what begins a batch of both."""
+    driver, running = factory.participant(), CurrentBatch()
+    conf = with_context({}, topology="t", state=factory.name, lineage="l", running=running)
+    driver.conf = with_context(conf, generation=driver.open(conf))
+    state = factory.makeState(driver.conf, None, 0, 1)
+
+    def begin(txid: int) -> None:
+        running.transaction = TransactionAttempt(txid, 0)
+        driver.prepare(txid, 0, 1)
+        state.beginCommit(txid)
+
+    return driver, state, begin
 
 
 def tuples(*values: str) -> TupleList:

@@ -9,18 +9,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from semantics.support import Batches
+from semantics.support import Batches, run
 
-from states.sql import SqlMapState
-from trident_py import LocalCluster, TridentTopology
-from trident_py.errors import DefinitionError
+from states.sql import SqlMapState, SqlWindowsStoreFactory
+from trident_py import Config, LocalCluster, TridentTopology
+from trident_py.errors import DefinitionError, TopologyError
 from trident_py.operations.builtin import Count, Sum
+from trident_py.testing import collect
 from trident_py.windowing import Duration as D
 from trident_py.windowing import (
     DurationWindow,
     InMemoryWindowsStoreFactory,
     SlidingCountWindow,
     SlidingDurationWindow,
+    TumblingCountWindow,
     TumblingDurationWindow,
     WindowConfig,
 )
@@ -98,6 +100,42 @@ def test_a_replay_by_a_later_clock_emits_the_windows_of_the_first_attempt(cluste
     made = [Batch([[(0, "a")]], 1_000), Batch([tuples], 9_000), Batch([[]], 30_000)]
     found, _ = windows(cluster, config, crashing, made, attempts_take=10_000)
     assert found == {3: {0: [(1, 0, 10_000, ["a", *(value for _, value in tuples)])]}}
+
+
+BY = TumblingDurationWindow.of(D.of(6))
+
+
+@pytest.mark.parametrize("other", [
+    SlidingCountWindow.of(7, 6), SlidingCountWindow.of(6, 3), BY, BY.withTimestampField("time")
+])  # fmt: skip
+@pytest.mark.parametrize("store", ["memory", "keys and values", "sql"])
+def test_the_tuples_of_a_window_enter_no_other_one(tmp_path: Path, store: str, other: WindowConfig) -> None:
+    kept = (STORES | {"sql": lambda: SqlWindowsStoreFactory(f"sqlite:///{tmp_path}/w.db", "w")})[store]()
+    config, made = TumblingCountWindow.of(6), [Batch([[(n, n) for n in range(5)]], 1) for _ in range(3)]
+    with LocalCluster(str(tmp_path)) as cluster:
+        windows(cluster, config, kept, made[:1], name="w")
+        told = f"of 6 tuples every 6.*has one of {other.shown}.*Define the window as before"
+        with pytest.raises(TopologyError, match=told):
+            windows(cluster, other, kept, made[:2], name="w", done=1)
+        found, _ = windows(cluster, SlidingCountWindow.of(6, 6), kept, made[:2], name="w", done=1)
+    assert found == {2: {0: [(1, 0, 6, [0, 1, 2, 3, 4, 0])]}}
+
+
+@pytest.mark.parametrize("store", ["memory", "keys and values", "sql"])
+def test_an_aggregator_that_reads_a_further_field_is_refused_before_a_tuple_enters(tmp_path: Path, store: str) -> None:
+    kept = (STORES | {"sql": lambda: SqlWindowsStoreFactory(f"sqlite:///{tmp_path}/w.db", "w")})[store]()
+
+    def go_on(fields: list[str], batches: int) -> list:
+        topology = TridentTopology()
+        stream = topology.newStream("s", Batches(["a", "b"], [[[n, n]] for n in range(batches)]))
+        collect(stream.tumblingWindow(4, kept, fields, Gather(), ["number", "values"]), "made")
+        with LocalCluster(str(tmp_path)) as cluster:
+            return run(cluster, topology, Config(), "fields").collected("made")
+
+    go_on(["a"], 2)
+    with pytest.raises(TopologyError, match=r"the window reads b, which its tuples of batch 2 do not have: .* with a"):
+        go_on(["a", "b"], 3)
+    assert go_on(["a"], 4) == {4: [(1, [0, 1, 2, 3])]}
 
 
 def test_storm_3280_a_run_that_stops_and_goes_on_keeps_the_tuples_of_its_windows(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from ..operations.base import TridentCollector, TridentOperationContext, name_of
 from ..operations.roles import CleansUp, Prepares
 from ..state import StateUpdater
 from ..tuples import Fields, TridentTuple
-from ..windowing import CountWindow, DurationWindow, Trigger, WindowConfig, WindowState
+from ..windowing import DurationWindow, Trigger, WindowConfig, WindowState
 from .aggregate import kernel_of
 from .base import NodeContext, Processor, Spec
 from .folds import as_aggregator
@@ -41,13 +41,7 @@ class Window(PartitionPersist):
 
     @property
     def operation(self) -> str:
-        config = self.updater.config
-        unit = "tuples" if isinstance(config, CountWindow) else "ms"
-        field = config.timestampField if isinstance(config, DurationWindow) else None
-        return (
-            f"window of {config.windowLength} {unit} every {config.slidingLength}{f' by {field}' if field else ''}, "
-            f"aggregate {name_of(self.updater.aggregator)}"
-        )
+        return f"window of {self.updater.config.shown}, aggregate {name_of(self.updater.aggregator)}"
 
     @property
     def operations(self) -> tuple[Any, ...]:

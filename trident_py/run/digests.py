@@ -24,7 +24,7 @@ from ..guarantees import GUARANTEE, Guarantee, Guarantees, operations_of, weaken
 from ..operations.base import name_of
 from ..operations.determinism import is_declared
 from ..operations.reading.sources import is_ours, is_users
-from ..plan import Plan
+from ..plan import Plan, SpoutNode
 from ..secrets import is_secret
 from ..spouts.metadata import MetadataStore
 from .standing import Standing
@@ -75,8 +75,9 @@ def compare(plan: Plan, conf: Mapping[str, Any], standing: Standing, store: Meta
 
     The warning is empty unless a batch is half done, an operation before a state held another value when the batch
     began, and the state's guarantee depends on that operation. Raises LineageError if the remaining guarantee is below
-    ``topology.guarantee``.
+    ``topology.guarantee``, or if the batch has begun with other streams.
     """
+    _compare_streams(plan, standing)
     held = HeldValues(plan)
     now, then = held.digests(), store.get(DIGESTS, 0)
     others = held.others(then, now) if standing.begun and then is not None else {}
@@ -95,6 +96,20 @@ def compare(plan: Plan, conf: Mapping[str, Any], standing: Standing, store: Meta
     if required is not None and after.below(required):
         raise LineageError(f"{text}. To continue with the new values anyway, start once without {GUARANTEE}")
     return now, text
+
+
+def _compare_streams(plan: Plan, standing: Standing) -> None:
+    """Raises LineageError if a batch has begun with other streams: a state that has it takes nothing more of it."""
+    now = sorted(node.spout_id for node in plan.nodes if isinstance(node, SpoutNode))
+    before = sorted((standing.record or {}).get("spouts", now))
+    if standing.begun and before != now:
+        batch, were = standing.committed + 1, ", ".join(before)
+        raise LineageError(
+            f"the checkpoint {standing.where} has begun batch {batch} with the streams {were}; the topology has the "
+            f"streams {', '.join(now)} there. States may have the batch already: they would lose what a new stream "
+            f"brings in its replay, or lack what a missing one brought. Start the topology with the streams {were} "
+            f"until batch {batch} is over, then change them. Nothing was changed"
+        )
 
 
 class _Walk:

@@ -182,7 +182,11 @@ class _Partitions(TaskEmitter):
 
 
 class PartitionedEmitter(_Partitions):
-    """Transactional: emits again from stored metadata, and stores new metadata at once, before any state commits."""
+    """Transactional: emits again from stored metadata, and stores new metadata at once, before any state commits.
+
+    In a batch that is emitted again, a partition without metadata emits nothing: it had no tuples, or the driver was
+    killed before its metadata was stored, so no state has any of them. It continues with the next batch.
+    """
 
     def __init__(self, info: SpoutNodeInfo, index: int, conf: dict) -> None:
         super().__init__(info, index, conf)
@@ -196,13 +200,13 @@ class PartitionedEmitter(_Partitions):
             return None
         stored = {key: self._store.get(self.path(key), attempt.txid) for key in self.assigned}
         if any(metadata is not None for metadata in stored.values()):
-            for key, partition in self.assigned.items():
-                self._again()(attempt, out, partition, stored[key])
+            for key in [key for key, metadata in stored.items() if metadata is not None]:
+                self._again()(attempt, out, self.assigned[key], stored[key])
         elif self.assigned:
             last = {part: self._store.previous(self.path(key), attempt.txid) for key, part in self.assigned.items()}
-            new = self._emitter.emitBatchNew(attempt, out, list(self.assigned.values()), last)
-            for key, metadata in self.by_id(new).items():
-                self._store.put(self.path(key), attempt.txid, metadata)
+            new = self.by_id(self._emitter.emitBatchNew(attempt, out, list(self.assigned.values()), last))
+            if new:
+                self._store.put_all(attempt.txid, {self.path(key): metadata for key, metadata in new.items()})
         return None
 
     def _again(self) -> Callable[..., Any]:

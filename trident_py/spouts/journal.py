@@ -5,7 +5,8 @@
     <folder>/running    locked by the drivers that run on the folder
 
 The JSON is ``[durable, path, txid, value]``, without the value for a removal. ``durable`` says how long the file was
-when it was last synced before this write. So an incomplete end, which a lost power supply leaves, is told from damage.
+when it was last synced before this write. So an incomplete end, which a lost power supply leaves, is told from damage:
+a line that ends, and has no block that the disk never took, was written whole.
 """
 
 from __future__ import annotations
@@ -299,11 +300,18 @@ def _parsed(data: bytes, file: object) -> tuple[int, dict[str, dict[int, Any]]]:
 
 
 def _check_end(data: bytes, at: int, file: object) -> None:
-    """Raises SpoutError if a line behind an unreadable one says that this one was durable."""
-    for line in data[at:].split(b"\n")[1:]:
-        record = _record(line)
-        if record is not None and record[0] > at:
-            raise _damaged(file, f"what stands at byte {at} is not what was written there")
+    """Raises SpoutError if the unreadable line at this byte was written whole: a bit of it, or of its end, is another
+    one now. Or if a line behind it says that it was durable."""
+    line, end, behind = data[at:].partition(b"\n")
+    whole = not _has_hole(line) if end else _record(line[:-1]) is not None
+    later = (_record(other) for other in behind.split(b"\n"))
+    if whole or any(record is not None and record[0] > at for record in later):
+        raise _damaged(file, f"what stands at byte {at} is not what was written there")
+
+
+def _has_hole(line: bytes) -> bool:
+    """Whether the disk has never taken a block of the line: it reads as zeros then, which no JSON has."""
+    return line.startswith(b"\0") or b"\0\0" in line
 
 
 def _apply(entries: dict[str, dict[int, Any]], path: str, txid: int, value: list[Any]) -> None:

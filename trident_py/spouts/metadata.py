@@ -36,6 +36,9 @@ class MetadataStore(Protocol):
     def put(self, path: str, txid: int, value: Any) -> None:
         """Writes the value. It is durable when the call returns (if the store is durable)."""
 
+    def put_all(self, txid: int, values: dict[str, Any]) -> None:
+        """Writes a value for each path. All are durable when the call returns; a crash may leave the first ones."""
+
     def seize(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None: ...
 
     def has_later(self, path: str, txid: int) -> bool: ...
@@ -107,6 +110,13 @@ class MemoryMetadataStore:
     def note(self, path: str, txid: int, value: Any) -> None:
         """As `put`. A store may make it durable later; see `trident_py.spouts.journal`."""
         self.put(path, txid, value)
+
+    def put_all(self, txid: int, values: dict[str, Any]) -> None:
+        with self._lock:
+            *others, last = values
+            for path in others:
+                self.note(path, txid, values[path])
+            self.put(last, txid, values[last])
 
     def seize(self, path: str, change: Callable[[dict[int, Any]], tuple[int, Any]]) -> None:
         """Writes the txid and value that ``change`` makes of the path's newest entries, also over another driver's."""

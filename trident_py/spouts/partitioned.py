@@ -85,7 +85,8 @@ class IPartitionedTridentSpout(_PartitionedSpout):
     """A transactional spout over a partitioned source whose positions can be read again.
 
     The list of partitions is fixed for each txid. The emitter's metadata is stored as soon as the batch is emitted; if
-    any partition of a task has metadata of a txid, the task emits that txid again from it.
+    any partition of a task has metadata of a txid, the task emits that txid again from it, without the partitions that
+    have none.
     """
 
     kind = TRANSACTIONAL
@@ -96,7 +97,7 @@ class IPartitionedTridentSpout(_PartitionedSpout):
         def reEmitPartitionBatch(
             self, tx: TransactionAttempt, collector: TridentCollector, partition: Any, partitionMeta: Any
         ) -> None:
-            """Emits exactly the tuples that the metadata describes (None: the partition had none)."""
+            """Emits exactly the tuples that the metadata describes. Never called without metadata."""
             raise NotImplementedError
 
 

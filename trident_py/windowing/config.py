@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from ..errors import DefinitionError
 
@@ -67,12 +67,18 @@ class WindowConfig:
 
     windowLength: int
     slidingLength: int
+    unit: ClassVar[str] = ""
 
     def getWindowLength(self) -> int:
         return self.windowLength
 
     def getSlidingLength(self) -> int:
         return self.slidingLength
+
+    @property
+    def shown(self) -> str:
+        """The definition in words. A store notes it: tuples that entered a window fit no other."""
+        return f"{self.windowLength} {self.unit} every {self.slidingLength}"
 
     def validate(self) -> None:
         """Called when a window is defined. Raises DefinitionError for a slide above the length, and for a length or
@@ -90,6 +96,8 @@ class WindowConfig:
 class CountWindow(WindowConfig):
     """A window of a number of tuples."""
 
+    unit = "tuples"
+
 
 @dataclass(frozen=True)
 class DurationWindow(WindowConfig):
@@ -102,6 +110,11 @@ class DurationWindow(WindowConfig):
 
     timestampField: str | None = None
     lag: int = 0
+    unit: ClassVar[str] = "ms"
+
+    @property
+    def shown(self) -> str:
+        return super().shown + (f" by {self.timestampField}" if self.timestampField else "")
 
     def withTimestampField(self, fieldName: str) -> Self:
         """The same window in event time."""

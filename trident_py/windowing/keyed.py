@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 
 from .. import home
 from ..context import CurrentBatch, RunContext, attempt_of
+from ..errors import StateError
 from ..needs import Needs
 from ..state import Location, StateFactory
 from .config import WindowConfig
 from .state import CACHE_LIMIT, CACHED_TUPLES, WindowState
-from .store import KEY_SEPARATOR, Block, Entry, InMemoryWindowsStore, WindowsStore
+from .store import KEY_SEPARATOR, Block, Entry, InMemoryWindowsStore, WindowsStore, require_same
 from .triggers import Head
 
 
@@ -108,7 +109,7 @@ class KeyedWindow(WindowFactory):
         return replace(store, names=names, shown=f"the window {self.name!r} in {store.shown}")
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> WindowState:
-        return self.window(conf, KeyedBacking(self.store.create(conf), self.name, partitionIndex, numPartitions))
+        return self.window(conf, KeyedBacking(self.store.create(conf), self, partitionIndex, numPartitions))
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class MemoryWindow(KeyedWindow):
         return Needs(home=True)
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> WindowState:
-        backing = MemoryBacking(self.open(conf), self.name, partitionIndex, numPartitions, RunContext.of(conf))
+        backing = MemoryBacking(self.open(conf), self, partitionIndex, numPartitions, RunContext.of(conf))
         return self.window(conf, backing)
 
     def open(self, conf: dict) -> InMemoryWindowsStore:
@@ -142,14 +143,16 @@ class MemoryWindow(KeyedWindow):
 class KeyedBacking:
     """One partition of a window in a WindowsStore.
 
-    The key ``window|partition`` has the list of the heads that count; each block is under a key with its token. The
-    blocks are put first, then the list, by one put; blocks that are on no list any more are removed last, or by the
-    next process that opens the partition.
+    The key ``window|partition`` has the list of the heads that count; each block is under a key with its token.
+    ``window|of`` has the definition of the window and the number of its partitions. The blocks are put first, then the
+    list, by one put; blocks that are on no list any more are removed last, or by the next process that opens the
+    partition.
     """
 
-    def __init__(self, store: WindowsStore, window: str, partition: int, of: int) -> None:
+    def __init__(self, store: WindowsStore, window: WindowFactory, partition: int, of: int) -> None:
         self.store = store
-        self.window = window
+        self.window = window.name
+        self.definition = f"{window.config.shown} in {of} partition{'s' * (of > 1)}"
         self.partition = partition
         self.of = of
         self._heads: list[Head] = []
@@ -164,7 +167,17 @@ class KeyedBacking:
     def begin(self, txid: int | None) -> None:
         self._heads = [Head(*values) for values in self.store.get(self._list(self.partition)) or []]
         if not self._swept:
+            self._compare()
             self._sweep()
+
+    def _compare(self) -> None:
+        """Notes the definition. Raises StateError if the window was another one before."""
+        key = KEY_SEPARATOR.join(("tu", self.window, "of"))
+        noted = self.store.get(key)
+        if noted is None:
+            self.store.put(key, self.definition)
+        else:
+            require_same(f"the store of the window {self.window!r}", noted, self.definition)
 
     def _sweep(self) -> None:
         """Removes the blocks that a killed process left behind."""
@@ -184,6 +197,12 @@ class KeyedBacking:
 
     def data(self, heads: Sequence[Head]) -> list[bytes]:
         blocks: list[bytes] = self.store.get([self._key(head) for head in heads])
+        if None in blocks:
+            raise StateError(
+                f"the store of the window {self.window!r} does not have all blocks of partition {self.partition}: keys "
+                "were removed. Restore it, or begin with a window of another stateName, which gives up the tuples in "
+                "open windows"
+            )
         return blocks
 
     def write(self, blocks: Sequence[Block], dropped: Sequence[Head]) -> None:
@@ -212,7 +231,7 @@ class MemoryBacking(KeyedBacking):
     store: InMemoryWindowsStore
 
     def __init__(
-        self, store: InMemoryWindowsStore, window: str, partition: int, of: int, context: RunContext
+        self, store: InMemoryWindowsStore, window: WindowFactory, partition: int, of: int, context: RunContext
     ) -> None:
         super().__init__(store, window, partition, of)
         self.context = context

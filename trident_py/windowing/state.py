@@ -42,6 +42,7 @@ class WindowState(State):
         self._own: list[Head] = []
         self._blocks: list[Block] = []
         self._windows = 0
+        self._stored: Fields | None = None
 
     def beginCommit(self, txid: int | None) -> None:
         """Reads which blocks the partition has. Raises ZombieError for an older driver, attempt or batch."""
@@ -59,7 +60,8 @@ class WindowState(State):
     ) -> Iterator[tuple[Trigger, list[Chunk]]]:
         """Takes the tuples of the batch and yields the windows that are complete now, each with its tuples in the order
         of their arrival and with the ``stored`` fields. Passes tuples behind the watermark to ``late``; they enter no
-        window."""
+        window. Raises StateError if tuples that entered before lack a field."""
+        self._compare(stored)
         now = self._now()
         entering = []
         for chunk in tuples.chunks:
@@ -96,6 +98,24 @@ class WindowState(State):
     def close(self) -> None:
         """The run ends in this process."""
         self.backing.close()
+
+    def _compare(self, stored: Fields) -> None:
+        """Looks at the newest tuples, once: an aggregator that reads other fields since ends the run before any tuple
+        enters beside those without them."""
+        if self._stored is None:
+            self._stored = stored
+            self._chunks([head for head in self._before if head.length][-1:])
+
+    def _decoded(self, head: Head, data: bytes) -> Chunk:
+        chunk = Chunk.decode(data)
+        missing = [name for name in self._stored or () if name not in chunk.columns]
+        if missing:
+            raise StateError(
+                f"the window reads {', '.join(missing)}, which its tuples of batch {head.txid} do not have: they "
+                f"entered with {', '.join(chunk.columns)} alone. Let the aggregator read those fields, or begin with a "
+                "store or table of another name, which gives up the tuples in open windows"
+            )
+        return chunk
 
     def _now(self) -> int:
         """The time of the batch, never before that of an earlier one; in event time, its watermark. A batch that an
@@ -143,7 +163,7 @@ class WindowState(State):
         missing = [head for head in heads if head not in found and head not in data]
         data |= zip(missing, self.backing.data(missing) if missing else [], strict=True)
         for head in [head for head in heads if head not in found]:
-            found[head] = Chunk.decode(data[head])
+            found[head] = self._decoded(head, data[head])
             self._cache.put(head, found[head])
         return [found[head] for head in heads]
 

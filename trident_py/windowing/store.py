@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from ..errors import DefinitionError, ZombieError
+from ..errors import DefinitionError, StateError, ZombieError
 from .triggers import Head
 
 KEY_SEPARATOR = "|"
@@ -114,6 +114,17 @@ class InMemoryWindowsStore(WindowsStore):
         with self._lock:
             for key in keys:
                 self._values.pop(key, None)
+
+
+def require_same(where: str, noted: str, now: str) -> None:
+    """Raises StateError if the store has the tuples of a window of another definition: it has dropped those that its
+    own windows do not need, and numbers them by its own slide."""
+    if noted != now:
+        raise StateError(
+            f"{where} has the tuples of a window of {noted}, and the topology has one of {now}, which may need tuples "
+            f"that are gone. Define the window as before ({noted}), or begin with a store of another name, which gives "
+            "up the tuples in open windows"
+        )
 
 
 class Block(NamedTuple):
