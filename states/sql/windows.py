@@ -208,7 +208,6 @@ class Marker(NamedTuple):
     def row(self) -> tuple:
         return self.part, NO_TXID, 0, 0, self.tuples, self.time, 0, 0, self.token, self.data
 
-
     def fits(self, tokens: Sequence[str] | None, complete: int) -> bool:
         """Whether the partition has the rows that it was sealed with, if these ``tokens`` are those of all its heads,
         and all batches that are ``complete``. One that was never sealed fits: it is new, or of an older version."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import databases
 import pytest
+from contracts.backups import put_back, tables_of
 from contracts.taking import leaving_out
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -164,6 +165,22 @@ def test_a_table_that_is_restored_under_a_running_driver_is_refused(database: st
     with pytest.raises(StateError, match=r"does not have the rows that batch 3 left in partition 0"):
         begin(4)
     state.rollback(4)
+
+
+def test_a_window_whose_database_goes_back_under_a_driver_is_told(database: str) -> None:
+    factory, made = SqlWindowsStoreFactory(database, "back"), SlidingCountWindow.of(100, 100)
+    driver, state, begin = driven(factory.windowState(made, "back"))
+    place = store_of(parsed(database))
+    for txid in (1, 2, 3):
+        begin(txid)
+        list(state.enter(tuples("a"), Fields("v"), print))
+        state.commit(txid)
+        driver.publish(txid, 0, [])
+        if txid == 1:
+            older = tables_of(place)
+    put_back(place, older)
+    with pytest.raises(StateError, match="its last complete batch is 1, and this driver has completed batch 3"):
+        begin(4)
 
 
 @pytest.mark.parametrize("gone", [True, False])
