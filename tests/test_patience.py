@@ -45,15 +45,14 @@ def waits(running: Any) -> list[str]:
 
 @pytest.mark.one_of_each
 @pytest.mark.parametrize("kind", SERVERS)
-@pytest.mark.parametrize("base", [0, 7])
 def test_a_start_waits_for_a_database_that_is_away_and_says_so(
-    own_server: Any, kind: str, base: Any, caplog: pytest.LogCaptureFixture
+    own_server: Any, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = own_server(kind)
     url = server.create_database()
     server.kill()
     with caplog.at_level(logging.WARNING, "trident_py"), LocalCluster() as cluster:
-        running = cluster.submitTopology("t", {"topology.txid.base": base}, words(url).build())
+        running = cluster.submitTopology("t", {}, words(url).build())
         assert soon(lambda: len(waits(running)) > 1), running.events
         server.restart()
         assert running.awaitTermination(60)
@@ -93,7 +92,7 @@ def test_a_start_on_spark_waits_too(own_server: Any, spark_cluster: Callable[...
     server = own_server("postgresql")
     url = server.create_database()
     server.kill()
-    running = spark_cluster().submitTopology("t", {"topology.txid.base": 7}, words(url).build())
+    running = spark_cluster().submitTopology("t", {}, words(url).build())
     assert soon(lambda: bool(waits(running))), running.events
     server.restart()
     assert running.awaitTermination(120)

@@ -112,6 +112,10 @@ class Unfenced(Claim):
     def found(self, answer: Any) -> FenceRow:
         return found_in(answer) or FenceRow(0, "", 0, 0, 0)
 
+    def follows(self, row: Any, txid: int) -> Any:
+        """Nobody completes batches without a driver."""
+        return row
+
 
 def claim_of(conf: dict, table: str) -> Claim:
     """The claim of a run; an `Unfenced` one if no cluster runs the state."""

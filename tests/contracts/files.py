@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +60,18 @@ class FileContract(PlainContract):
         if "://" not in factory.uri:
             shutil.rmtree(factory.uri)
             return
-        _delete_all(factory.store(), "")
+        _delete_all(factory.store())
+
+    def backup(self, factory: FileState) -> Callable[[], None]:
+        store = factory.store()
+        kept = {name: store.read(name) for name, is_folder in _names(store) if not is_folder}
+
+        def restore() -> None:
+            self.erase(factory)
+            for name, data in kept.items():
+                store.create(name, data or b"")
+
+        return restore
 
     def test_the_factory_is_a_picklable_value_without_secrets(self, factory: Any) -> None:  # type: ignore[override]
         copy = pickle.loads(pickle.dumps(factory))
@@ -107,9 +118,16 @@ def _values_of(test: Any) -> Iterator[dict[str, Any]]:
         yield values
 
 
-def _delete_all(store: FileStore, folder: str) -> None:
+def _names(store: FileStore, folder: str = "") -> Iterator[tuple[str, bool]]:
+    """Everything in a folder, what is in a folder before the folder itself; and whether it is one."""
     for entry in store.names(folder):
         name = f"{folder}/{entry.name}" if folder else entry.name
-        if "." not in entry.name and entry.name != "conditional":
-            _delete_all(store, name)
+        is_folder = "." not in entry.name and entry.name != "conditional"
+        if is_folder:
+            yield from _names(store, name)
+        yield name, is_folder
+
+
+def _delete_all(store: FileStore) -> None:
+    for name, _ in _names(store):
         store.delete(name)

@@ -7,6 +7,7 @@ import decimal
 from collections.abc import Callable
 from typing import Any
 
+import databases
 import pytest
 from contracts.asking import POSTGRES, run
 from contracts.crashing import Driver
@@ -19,7 +20,7 @@ from trident_py.operations.builtin import Sum
 from trident_py.state import SILENT, MapCombinerAggStateUpdater, persist
 from trident_py.tuples import TridentTuple
 
-SERVERS = pytest.mark.parametrize("database", ["mariadb", "postgresql"], indirect=True)
+SERVERS = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 FIELDS = ["k", "n", "v"]
 ROW = ["k varchar(20)", "n bigint", "v {}"]
 STATES: dict[str, Callable[[str, list[str]], Any]] = {
@@ -59,9 +60,9 @@ def started(url: str, kind: str, ddl: str) -> Run:
     return Run(factory, MapCombinerAggStateUpdater(Sum(), ("k", "n"), "v") if kind == "map" else RowUpdater())
 
 
-def altered(url: str, postgresql: str, mariadb: str) -> None:
-    is_mariadb = url.startswith("mysql")
-    run(url, f"ALTER TABLE t MODIFY v {mariadb}" if is_mariadb else f"ALTER TABLE t ALTER v TYPE {postgresql}")
+def altered(url: str, postgresql: str, mysql: str) -> None:
+    is_mysql = url.startswith("mysql")
+    run(url, f"ALTER TABLE t MODIFY v {mysql}" if is_mysql else f"ALTER TABLE t ALTER v TYPE {postgresql}")
 
 
 @SERVERS

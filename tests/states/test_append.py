@@ -136,7 +136,7 @@ class TestAnotherNumberOfPartitions:
         driver = Driver(factory, RowUpdater())
         with pytest.raises(StateError, match=r"has not called prepare\(\)"):
             driver.tasks(rows(*WORDS), 1)
-        driver.participant.prepare(1, 0, 2)
+        driver.batch([], 1)
         with pytest.raises(FailedException, match="has no record of batch 2"):
             driver.tasks(rows(*WORDS), 2)
         assert factory.stored() == {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,8 +17,7 @@ from file_readers import by_manifest, by_spark_list, counted, listed, manifest, 
 
 from states.files import FileState, RowUpdater
 from states.files.stores.local import LocalStore
-from trident_py.errors import DefinitionError, FailedException, LineageError, StateError, TridentError, ZombieError
-from trident_py.run.standing import Standing
+from trident_py.errors import DefinitionError, FailedException, StateError, TridentError, ZombieError
 from trident_py.tuples import TridentTuple
 
 COLUMNS = ["word string", "n bigint"]
@@ -357,31 +355,6 @@ def test_a_full_disk_fails_the_batch_and_is_told(tmp_path: Path) -> None:
         running.run(batch(2), 2)
     running.batch(batch(2), 2, attempt=1)
     assert factory.stored() == Counter(map(tuple, [*batch(1), *batch(2)]))
-
-
-def test_a_folder_that_goes_back_under_a_driver_is_told_before_anything_is_written(tmp_path: Path) -> None:
-    """A backup of the folder is restored while the topology runs."""
-    factory = state(tmp_path)
-    running = driver(factory)
-    running.batch(batch(1), 1)
-    shutil.copytree(tmp_path / "rows", tmp_path / "backup")
-    for txid in (2, 3):
-        running.batch(batch(txid), txid)
-    shutil.rmtree(tmp_path / "rows")
-    shutil.copytree(tmp_path / "backup", tmp_path / "rows")
-    for work in (running.run, running.tasks, running.batch):
-        for tuples in (batch(4), []) if work != running.tasks else (batch(4),):
-            with pytest.raises(StateError, match="its last complete batch is 1, and this driver has completed batch 3"):
-                work(tuples, 4)
-    assert factory.stored() == Counter(map(tuple, batch(1))) and staged(factory) == []
-
-
-def test_a_copied_folder_that_ran_on_is_told(tmp_path: Path) -> None:
-    factory, own = state(tmp_path), {"base": 0, "states": {"s": ["first", 0, 0, False, "", 0]}, "run": "this"}
-    driver(factory, **{"trident.run": "t-other"}).batch(batch(1), 1)
-    with pytest.raises(LineageError, match="last written by the run 'other'"):
-        driver(factory, standing=Standing("checkpoint", "contract", own, "first", 1))
-    driver(factory, standing=Standing("checkpoint", "contract", {**own, "run": "other"}, "first", 1))
 
 
 def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import databases
 import pytest
-from contracts.asking import MARIADB, POSTGRES, run
+from contracts.asking import MYSQLS, POSTGRES, run
 from contracts.taking import POSTGRES_FUNCTION, leaving_out
 
 from states.sql import AppendState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
@@ -203,7 +203,7 @@ def test_a_run_ends_at_once_instead_of_replaying_for_ever(database: str) -> None
     assert factory.stored() == {}
 
 
-@MARIADB
+@MYSQLS
 def test_a_load_of_which_fewer_rows_come_out_than_were_sent_names_the_table(database: str) -> None:
     store = store_of(parsed(database))
     factory = AppendState(database, "t", DECLARED)

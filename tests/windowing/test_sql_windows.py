@@ -101,11 +101,19 @@ def test_windows_of_another_number_of_partitions_are_refused(database: str, tmp_
     assert found == {2: {part: [(2, 0, 2, [1, 1])] for part in (0, 1)}}
 
 
-def test_a_block_that_the_table_does_not_take_ends_the_run(database: str, cluster: Any) -> None:
-    store, config = SqlWindowsStoreFactory(database, "w"), SlidingCountWindow.of(3, 1)
-    store.windowState(config, "w").shape  # type: ignore[attr-defined]  # noqa: B018
-    with leaving_out(store_of(parsed(database)), "w", "part"), pytest.raises(TopologyError, match="took 0 of 1 rows"):
-        windows(cluster, config, store, [Batch([[(0, 1)]])])
+def test_a_block_that_the_table_does_not_take_is_an_error(database: str) -> None:
+    factory = SqlWindowsStoreFactory(database, "w").windowState(SlidingCountWindow.of(100, 100), "w")
+    driver, state, begin = driven(factory)
+    begin(1)
+    list(state.enter(tuples("a"), Fields("v"), print))
+    state.commit(1)
+    driver.publish(1, 0, [])
+    with leaving_out(store_of(parsed(database)), "w", "part"):
+        begin(2)
+        list(state.enter(tuples("b"), Fields("v"), print))
+        with pytest.raises(StateError, match="took 0 of 1 rows"):
+            state.commit(2)
+        state.rollback(2)
 
 
 OPEN = [Batch([[(0, (txid, n, part)) for n in range(3)] for part in (0, 1)]) for txid in range(6)]
