@@ -56,7 +56,7 @@ _REPLACEMENTS = {name: instead for names, instead in TABLE.items() for name in n
 def absent(module: str, name: str) -> Exception:
     """The error for a name that a module has not."""
     if name in _REPLACEMENTS:
-        # An AttributeError's text would be lost in `from module import name`.
+        # An AttributeError's text would be lost in `from module import name`. So `hasattr` raises, too.
         return ImportError(f"Storm's {name} is not in {module}. In its place: {_REPLACEMENTS[name]}", name=name)
     return AttributeError(f"module {module!r} has no attribute {name!r}")
 

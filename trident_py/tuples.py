@@ -54,6 +54,9 @@ class Fields:
 
     def __init__(self, *fields: str | Iterable[str]) -> None:
         declarations = fields[0] if len(fields) == 1 and not isinstance(fields[0], str) else fields
+        if isinstance(declarations, Fields):
+            self._fill(declarations.names, declarations.types)
+            return
         types: dict[str, str] = {}
         names: list[str] = []
         for field in declarations:

@@ -304,7 +304,7 @@ class _Refusing(ITridentSpout.BatchCoordinator):
         if txid == 2 and not self.refused:
             self.refused = True
             raise FailedException("the source is away for a moment")
-        return {"n": 10 * txid}
+        return {"n": (prevMetadata or {"n": 0})["n"] + 10}
 
 
 class _Numbers(ITridentSpout.Emitter):
@@ -357,7 +357,8 @@ def test_a_batch_that_spark_begins_without_the_spouts_that_have_described_it_has
     assert "plans batches died" in replays[0] and "away for a moment" in replays[1]
     rows = {txid: sorted(n for (n,) in rows) for txid, rows in running.collected("rows").items()}
     assert sorted(n for each in rows.values() for n in each) == [10, 20, 30, 101, 102, 103]
-    assert [txid for txid, each in rows.items() if 20 in each] == [2]
+    ours = {txid: [n for n in each if n < 100] for txid, each in rows.items()}
+    assert [ours[txid] for txid in (1, 2, 3)] == [[10], [20], [30]]  # each follows the one before
 
 
 class Late(ITridentSpout):

@@ -77,8 +77,10 @@ class Json:
     def __init__(self, *fields: FieldsLike) -> None:
         declared: list[str] = []
         for some in fields:
-            texts = [some] if isinstance(some, str) else Fields.of(some).declarations()
-            declared += [part.strip() for text in texts for part in re.split(r",(?![^(]*\))", text)]
+            if isinstance(some, str):
+                declared += [part.strip() for part in re.split(r",(?![^(]*\))", some)]
+            else:
+                declared += Fields.of(some).declarations()
         object.__setattr__(self, "fields", Fields(declared))
         try:
             for ddl in self.fields.types.values():

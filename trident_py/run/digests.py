@@ -12,7 +12,7 @@ import enum
 import functools
 import hashlib
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -84,18 +84,21 @@ def compare(plan: Plan, conf: Mapping[str, Any], standing: Standing, store: Meta
     after, worse = held.weakened(others, conf) if others else (Guarantees(), [])
     if not worse:
         return now, ""
-    txid = standing.committed + 1
-    values = ", ".join(f"{place} of {name}" for name, place in others.items())
-    states = ", ".join(f"{guarantee.state} ({guarantee.guarantee})" for guarantee in worse)
-    text = (
-        f"batch {txid} began with other values: {values}. Rows made with the old values may already be stored, and its "
-        f"replay makes the rest with the new ones, which may lose or duplicate rows of {states}. Start once with the "
-        f"old values; after batch {txid} is committed, the new ones are safe"
-    )
+    text = _with_other_values(standing.committed + 1, others, worse)
     required = conf.get(GUARANTEE)
     if required is not None and after.below(required):
         raise LineageError(f"{text}. To continue with the new values anyway, start once without {GUARANTEE}")
     return now, text
+
+
+def _with_other_values(txid: int, others: Mapping[str, str], worse: Sequence[Any]) -> str:
+    values = ", ".join(f"{place} of {name}" for name, place in others.items())
+    states = ", ".join(f"{guarantee.state} ({guarantee.guarantee})" for guarantee in worse)
+    return (
+        f"batch {txid} began with other values: {values}. Rows made with the old values may already be stored, and its "
+        f"replay makes the rest with the new ones, which may lose or duplicate rows of {states}. Start once with the "
+        f"old values; after batch {txid} is committed, the new ones are safe"
+    )
 
 
 def _compare_streams(plan: Plan, standing: Standing) -> None:

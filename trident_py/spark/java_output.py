@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +20,9 @@ def passed_on() -> Iterator[int]:
     """A file that Java gets as its stderr; who starts Java closes it then. At the end of the block, waits until what
     was printed is shown."""
     source, file = os.pipe()
-    copying = threading.Thread(target=_copy, args=(source, os.dup(2)), name="trident-java-output", daemon=True)
+    # Without a stderr of its own, this process may have opened any file as number 2.
+    target = os.open(os.devnull, os.O_WRONLY) if sys.__stderr__ is None else os.dup(2)
+    copying = threading.Thread(target=_copy, args=(source, target), name="trident-java-output", daemon=True)
     copying.start()
     try:
         yield file

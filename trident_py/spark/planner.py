@@ -87,7 +87,7 @@ class BatchPlanner:
     def forget(self) -> None:
         """Called before another query: what Spark's offset log has of a batch is what counts, not what was planned."""
         with self._lock:
-            self._planned, self._again = Planned(0, [], None), None
+            self._planned, self._again, self._logged = Planned(0, [], None), None, (0, {})
 
     def awaits(self, txid: int, until: float, for_more: bool) -> bool:
         """Waits for a spout to be ready. False if none is at that time, none ever will be, or the run is stopped.

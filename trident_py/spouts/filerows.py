@@ -77,7 +77,7 @@ class TextRows:
                     check_content(path, data)
                 size, count = self._rows_in(data, rows - taken, at + len(data) == self.end)
                 taken, at = taken + count, at + size
-                if start == 0 and taken == 1 and at == self.end and data[-1:] != b"\n" and bare_cr(data[:-1]) >= 0:
+                if start == 0 and taken == 1 and at == self.end and data[-1:] == b"\r" and bare_cr(data[:-1]) >= 0:
                     raise SpoutError(f"FileSpout: {path}: {TO_LF}")
                 data = data[size:] if taken < rows else b""
         return at, taken

@@ -2,7 +2,7 @@
 
 - Marks: a byte order mark of UTF-8 at the beginning of a file is dropped; anywhere else it is text.
 - Encodings and compression: UTF-8, not compressed; what is found to be something else is refused by name.
-- Line ends: LF or CR LF. CR alone is text in a line and between quotes; elsewhere it is refused.
+- Line ends: LF, with any CR before it. CR alone is text in a line and between quotes; elsewhere it is refused.
 - Quotes: one that begins a CSV value quotes it, any other is text. What is quoted is a text, never a null.
 """
 
@@ -21,7 +21,7 @@ _COMPRESSED = re.compile(
     rb"|(?P<lz4>\x04\x22\x4d\x18)"
 )
 _WIDE = re.compile(rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|[^\0]\0[^\0]\0|\0[^\0]\0[^\0]|[^\0]\0\0\0|\0\0\0[^\0]", re.DOTALL)
-_BARE_CR = re.compile(rb"\r(?!\n)")
+_BARE_CR = re.compile(rb"\r(?!\r*\n)")
 
 
 def check_content(path: str, beginning: bytes) -> None:

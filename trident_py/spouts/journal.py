@@ -303,7 +303,7 @@ def _check_end(data: bytes, at: int, file: object) -> None:
     """Raises SpoutError if the unreadable line at this byte was written whole: a bit of it, or of its end, is another
     one now. Or if a line behind it says that it was durable."""
     line, end, behind = data[at:].partition(b"\n")
-    whole = not _has_hole(line) if end else _record(line[:-1]) is not None
+    whole = not _has_hole(line) if end else not line.endswith(b"\0") and _record(line[:-1]) is not None
     later = (_record(other) for other in behind.split(b"\n"))
     if whole or any(record is not None and record[0] > at for record in later):
         raise _damaged(file, f"what stands at byte {at} is not what was written there")

@@ -122,9 +122,14 @@ class Frame(Expressions):
             self.reader.told.update(_shown(node.value))
         self.visit(node.value)
 
+    def _tell_later(self, target: ast.expr, value: ast.expr) -> None:
+        """A use of a local name is looked at where it comes."""
+        if isinstance(target, ast.Name) and not self.declared.get(target.id):
+            self.reader.told.add(value)
+
     def visit_Assign(self, node: ast.Assign) -> None:
-        if [type(target) for target in node.targets] == [ast.Name] and not self.declared.get(node.targets[0].id):  # type: ignore[attr-defined]
-            self.reader.told.add(node.value)  # a use of the name is looked at where it comes
+        if len(node.targets) == 1:
+            self._tell_later(node.targets[0], node.value)
         for target in node.targets:
             both = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
             if both and len(target.elts) == len(node.value.elts):  # type: ignore[attr-defined]
@@ -136,6 +141,7 @@ class Frame(Expressions):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
+            self._tell_later(node.target, node.value)
             self.store(node.target, self.visit(node.value))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
