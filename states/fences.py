@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 from trident_py.context import RunContext, attempt_of
-from trident_py.errors import FailedException, StateError, ZombieError
+from trident_py.errors import LostCommits, StateError, ZombieError
 
 
 class LedgerRow(Protocol):
@@ -143,9 +143,9 @@ def gone_back(shown: str, has: int, complete: int) -> StateError:
     )
 
 
-def lost_commits(shown: str, txid: int, found: int, receipts: int) -> FailedException:
+def lost_commits(shown: str, txid: int, receipts: int) -> LostCommits:
     """The error for a store that has lost what tasks have committed of the batch that is to become complete."""
-    return FailedException(
-        f"{shown}: {receipts} partitions have committed batch {txid}, but the store has the marks of {found}: a "
-        "replica that lagged has taken over, or the server has lost its last writes. The batch is replayed"
+    return LostCommits(
+        f"{shown}: {receipts} partitions have committed batch {txid}, but the store does not have the marks of all of "
+        "them: a replica that lagged has taken over, or the server has lost its last writes"
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trident_py import FailedException, TopologyError, TridentTopology
-from trident_py.errors import StateError, ZombieError
+from trident_py.errors import LostCommits, StateError, ZombieError
 from trident_py.operations.builtin import Count
 from trident_py.run.deciding import Publisher
 from trident_py.run.program import BatchInfo, compile_plan
@@ -25,6 +25,7 @@ class Participant(BatchParticipant):
 
     errors: list[Exception] = field(default_factory=list)
     decides: bool = False
+    keeps_receipts: bool = False
     shown: Any = False
     told: list[Any] = field(default_factory=list)
 
@@ -72,6 +73,17 @@ def test_a_deciding_state_is_told_first_and_what_fails_is_told_again(tmp_path: P
     assert len(batch.told) == 4 and len(plain.told) == 3
     assert made.decision(7) == {"attempt": 2, "metadata": {"spout": 3}, "receipts": {"batch": [{"token": "x"}]}}
     assert publisher(tmp_path, batch=Participant(decides=True)).decision(7) == made.decision(7)  # in the next driver
+
+
+def test_commits_that_are_lost_when_the_batch_is_decided_end_the_run(tmp_path: Path) -> None:
+    """No replay can bring them back; the next driver, which has the receipts, finds the same."""
+    rows = Participant([LostCommits("2 partitions have committed")] * 2, keeps_receipts=True)
+    made = publisher(tmp_path, rows=rows, batch=Participant(decides=True))
+    receipts = RECEIPTS | {"rows": [{"partition": 0}]}
+    for work in (lambda: made.publish(BATCH, receipts, {}), lambda: made.insist(BATCH, made.decision(7)["receipts"])):  # type: ignore[index]
+        with pytest.raises(TopologyError, match="Another state has decided the batch, so it is not replayed"):
+            work()
+    assert rows.told == [(7, 2, [{"partition": 0}])] * 2
 
 
 def test_a_refusal_withdraws_the_decision_only_if_nothing_is_visible(tmp_path: Path) -> None:

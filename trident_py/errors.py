@@ -36,6 +36,11 @@ class FailedException(TridentError):
     """
 
 
+class LostCommits(FailedException):
+    """A store no longer has what tasks have committed of the batch that is to become complete. The batch is replayed,
+    unless it is decided."""
+
+
 class ReadOnlyStore(FailedException):
     """A store takes no writes for now, as in a planned failover. A run waits for it as long as a start does."""
 

@@ -78,9 +78,7 @@ class FileParticipant(BatchParticipant):
         """Before the first batch of a run the folder becomes this checkpoint's. Shuts out earlier attempts."""
         if self._fence is None:
             return
-        if self._joins is not None:
-            self._ledger.change(self._joined)
-            self._joins = None
+        self._join()
         if attempt > 0:
             self._ledger.change(lambda old: self._begun(old, txid, attempt))
         else:
@@ -91,6 +89,7 @@ class FileParticipant(BatchParticipant):
 
         Raises FailedException if the store is away, ZombieError for an older driver, StateError if a file is missing.
         """
+        self._join()
         before = record = self.fence.follows(self._ledger.newest(), txid)
         if record.txid < txid:
             written = [receipt for receipt in receipts if receipt is not None and receipt["files"]]
@@ -101,6 +100,12 @@ class FileParticipant(BatchParticipant):
         spark_listing.write(self._store, record)
         self._sweep(before, record, txid, attempt)
         self._upkeep.keep(record)
+
+    def _join(self) -> None:
+        """Runs once, before the first batch or the end of one that was decided."""
+        if self._joins is not None:
+            self._ledger.change(self._joined)
+            self._joins = None
 
     def published(self, txid: int) -> bool:
         """Whether the ledger has the batch as complete."""

@@ -174,16 +174,16 @@ class TopicLedger(BatchParticipant):
         spread = Spread(numPartitions)
         if self._layout is not None:
             spread = self._layout.of_batch(txid, numPartitions, self._mark.spread)
-        lineage = self._joined()
+        joined = self._joined()
         if self._counted and spread.partitions > self._mark.marked:
             with Partitions(self._opened_place, self._settings) as parts:
                 parts.open(spread.partitions)
                 parts.settle(False)
             self._marked(spread.partitions)
         due = time.monotonic() - self._written > RENEWED
-        if lineage is not None or spread != self._mark.spread or attempt > 0 or due:
-            mark = self._mark if lineage is None else self._mark._replace(lineage=lineage, run=self._run)
-            mark = mark._replace(partitions=spread.partitions, way=spread.way)
+        if joined is not None or spread != self._mark.spread or attempt > 0 or due:
+            mark = (joined or self._mark)._replace(partitions=spread.partitions, way=spread.way)
+            mark = mark._replace(marked=self._mark.marked, since=self._mark.since)
             self._write(mark._replace(txid=txid, attempt=attempt, over=txid - 1))
         self._joins = None
         if attempt > 0:
@@ -196,8 +196,9 @@ class TopicLedger(BatchParticipant):
             self._mark = self._mark._replace(marked=partitions, since=int(time.time()))
             self._written = -RENEWED
 
-    def _joined(self) -> str | None:
-        """Before the first batch: returns the lineage if the driver's mark must record this checkpoint, else None."""
+    def _joined(self) -> Mark | None:
+        """Before the first batch of a run, or the end of one that was decided: the driver's mark with this checkpoint,
+        if it must record it."""
         if self._joins is None:
             return None
         over, forget, lineage = self._joins
@@ -207,7 +208,7 @@ class TopicLedger(BatchParticipant):
             with Partitions(self._opened_place, self._settings) as parts:
                 parts.open(self._mark.partitions)
                 parts.settle(True)  # before the mark has the new lineage: a restart would skip it
-        return lineage
+        return self._mark._replace(lineage=lineage, run=self._run)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Writes a mark only for a batch without receipts: partitions have written theirs with their data. Raises
@@ -216,7 +217,10 @@ class TopicLedger(BatchParticipant):
             self._layout.check(txid, receipts)
         if not receipts and self._producer is not None:
             self._check_marks(self._opened_place)
-            self._write(self._mark._replace(over=txid))
+            if self._joins is not None:
+                self._owner.claim()
+            self._write((self._joined() or self._mark)._replace(over=txid))
+            self._joins = None
             self._known = {}  # the driver's mark is behind theirs
         self._known |= {receipt["partition"]: txid for receipt in receipts if receipt["written"]}
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from trident_py.context import RunContext
-from trident_py.errors import FailedException, StateError
+from trident_py.errors import StateError
 from trident_py.state import BatchParticipant, Remembered
 
-from ..fences import Fence, FenceRow, gone_back
+from ..fences import Fence, FenceRow, gone_back, lost_commits
 from ..owners import Owner, Tenure
 from . import durability
 from .place import RedisPlace
@@ -83,6 +83,8 @@ def _row(values: Sequence[bytes | None]) -> FenceRow | None:
 class RedisLedger(BatchParticipant):
     """The driver's side of a state; one object for each run. ``valued`` returns the highest txid among the values."""
 
+    keeps_receipts = True
+
     def __init__(self, place: RedisPlace, valued: Callable[[], int]) -> None:
         self._place = place
         self._valued = valued
@@ -122,9 +124,7 @@ class RedisLedger(BatchParticipant):
         batch that was complete."""
         if self._fence is None:
             return
-        if self._joins is not None:
-            self._join(*self._joins)
-            self._joins = None
+        self._join()
         answer = self._run(BEGIN, [txid, attempt, self._over], "begin the batch in the ledger")
         if answer[0] == LOST:
             raise gone_back(self._fence.shown, int(answer[1]), self._over)
@@ -135,13 +135,13 @@ class RedisLedger(BatchParticipant):
         commit of a partition is lost; the batch is then replayed."""
         if self._fence is None:
             return
+        self._join()
         parts = [receipt["partition"] for receipt in receipts]
-        answer = self._run(PUBLISH, [txid, _now(), *parts], "end the batch in the ledger")
+        answer = self._run(PUBLISH, [txid, attempt, _now(), *parts], "end the batch in the ledger")
         if answer[0] == LOST:
-            raise FailedException(
-                f"{self._fence.shown}: Redis has lost the commit of partition {int(answer[1])} of batch {txid}, which "
-                "it had acknowledged; the batch is replayed"
-            )
+            raise lost_commits(self._fence.shown, txid, len(parts))
+        if answer[0] != DONE:
+            self._fence.follows(_row(answer[1:]), txid)
         self._check(answer, None)
         self._over = max(self._over, txid)
 
@@ -160,16 +160,20 @@ class RedisLedger(BatchParticipant):
             assert self._fence is not None
             self._fence.refuse(answer, txid)
 
-    def _join(self, txid: int, forget: bool) -> None:
-        """Runs once, before the first batch: the place and its ledger now belong to this checkpoint."""
+    def _join(self) -> None:
+        """Runs once, before the first batch or the end of one that was decided: the place and its ledger now belong to
+        this checkpoint."""
+        if self._joins is None:
+            return
         assert self._fence is not None and self._tenure is not None
+        txid, forget = self._joins
         self._fence.newest(self._fence.row(self._place))
         self._claim(self._tenure)
         arguments = [txid, int(forget), _now(), self._fence.token]
         answer = self._run(JOIN, arguments, "join the checkpoint in the ledger")
         if answer[0] != DONE:
             self._fence.newest(_row(answer[1:]))
-        self._over = txid
+        self._over, self._joins = txid, None
 
     def _claim(self, tenure: Tenure) -> None:
         """A replaced owner can no longer write. Raises StateError if another state owns the place."""

@@ -7,7 +7,7 @@ refused, the ledger's row as it stood.
 
 from __future__ import annotations
 
-DONE, REFUSED, LOST, FOREIGN = b"done", b"refused", b"lost", b"foreign"
+DONE, REFUSED, LOST = b"done", b"refused", b"lost"
 
 _ROW = """
 local row = redis.call('HMGET', KEYS[1], 'generation', 'lineage', 'txid', 'started', 'attempt', 'run')
@@ -90,21 +90,22 @@ else
   if ARGV[6] ~= '' and #ARGV > first then redis.call('PEXPIRE', KEYS[3], ARGV[6]) end
 end
 if ARGV[1] ~= '' and ARGV[3] ~= '' then
-  redis.call('HSET', KEYS[2], ARGV[5], ARGV[3])
+  redis.call('HSET', KEYS[2], ARGV[5], ARGV[3] .. ':' .. ARGV[4])
   local written = tonumber(redis.call('HGET', KEYS[1], 'written') or 0)
   if tonumber(ARGV[3]) > written then redis.call('HSET', KEYS[1], 'written', ARGV[3]) end
 end
 return {{'done'}}
 """
 
-# KEYS: ledger, marks. ARGV: generation, lineage, txid, time, then the partitions that have committed.
+# KEYS: ledger, marks. ARGV: generation, lineage, txid, attempt, time, then the partitions that have committed.
 PUBLISH = f"""{_ROW}
 if row[1] ~= ARGV[1] or row[2] ~= ARGV[2] then return refused() end
 local txid = tonumber(ARGV[3])
 if tonumber(row[3]) >= txid then return {{'done'}} end
-for i = 5, #ARGV do
-  if redis.call('HEXISTS', KEYS[2], ARGV[i]) == 0 then return {{'lost', ARGV[i]}} end
+if tonumber(row[3]) < txid - 1 then return refused() end
+for i = 6, #ARGV do
+  if redis.call('HGET', KEYS[2], ARGV[i]) ~= ARGV[3] .. ':' .. ARGV[4] then return {{'lost'}} end
 end
-redis.call('HSET', KEYS[1], 'txid', ARGV[3], 'time', ARGV[4])
+redis.call('HSET', KEYS[1], 'txid', ARGV[3], 'time', ARGV[5])
 return {{'done'}}
 """

@@ -39,7 +39,7 @@ _PART_KEY = [
 ]
 _PART_REST = [Column("attempt", "bigint"), Column("partitions", "bigint"), Column("token", "varchar(190)")]
 LAYOUT_PART = -1
-FILES = "files"  # in a receipt: the files of the store that have the partition's mark
+FILES = "files"  # in a receipt: the files of the store that have the partition's mark; without it, the first one
 RUN = "run"  # the column that the first version of trident_fence did not have
 _OWN = "WHERE topology = ? AND state = ?"
 _WRITTEN = f"FROM trident_part {_OWN} AND txid = ? AND part >= 0 AND token <> ''"
@@ -87,6 +87,11 @@ def found_in(answer: Any) -> FenceRow | None:
     """The row in the answer to `asking`."""
     row = answer.fetchone()
     return None if row is None else FenceRow(*row)
+
+
+def noting(files: list[int]) -> dict[str, list[int]]:
+    """What a receipt says of the files that have the partition's mark."""
+    return {} if files == [0] else {FILES: files}
 
 
 class Trace(NamedTuple):
@@ -155,35 +160,37 @@ class SqlFence(Fence):
         ).fetchall()
         return dict(marks)
 
-    def complete(self, connection: Connection, txid: int, receipts: int) -> None:
-        """Moves the last complete txid inside this transaction. ``receipts``: how many partitions have committed.
+    def complete(self, connection: Connection, txid: int, receipts: int, attempt: int | None = None) -> None:
+        """Moves the last complete txid inside this transaction. ``receipts``: how many partitions have committed, in
+        this ``attempt`` if it is given.
 
-        Raises ZombieError if a newer driver has taken over, StateError if the store has gone back, FailedException if
-        the mark of a partition is gone.
+        Raises ZombieError if a newer driver has taken over, StateError if the store has gone back, LostCommits if the
+        mark of a partition is gone.
         """
-        moved, _ = connection.together(self._completing(txid, receipts))
+        moved, _ = connection.together(self._completing(txid, receipts, attempt))
         if moved.rowcount == 0:
             self._refuse_to_complete(connection, txid, receipts)
 
-    def complete_at_once(self, store: Store, txid: int, receipts: int) -> None:
+    def complete_at_once(self, store: Store, txid: int, receipts: int, attempt: int) -> None:
         """`complete` in a transaction of its own; called again it changes nothing."""
-        moved, *_ = store.at_once(*self._completing(txid, receipts))
+        moved, *_ = store.at_once(*self._completing(txid, receipts, attempt))
         if moved.rowcount == 0:
             with store.reading() as connection:
                 self._refuse_to_complete(connection, txid, receipts)
 
     def _refuse_to_complete(self, connection: Connection, txid: int, receipts: int) -> None:
         """Returns if the batch is complete; else raises why it cannot be."""
-        row = self.check(connection.execute(*self.question()), txid)
+        row = self.newest(found_in(connection.execute(*self.question())))
         if row.txid < txid:
-            found = connection.execute(f"SELECT count(*) {_WRITTEN}", (*self.own, txid)).fetchone()[0]
-            raise lost_commits(self.shown, txid, found, receipts)
+            self.admits(row, txid)
+            raise lost_commits(self.shown, txid, receipts)
 
-    def _completing(self, txid: int, receipts: int) -> list[Statement]:
+    def _completing(self, txid: int, receipts: int, attempt: int | None) -> list[Statement]:
         """The second changes a row only if the first did: neither does if a newer driver has taken over, if the store
         lacks the batch before, or if it lacks marks of this one."""
         moved = f"EXISTS (SELECT 1 FROM trident_fence {_OWN} AND generation = ? AND txid = ?)"
-        marked = f"(SELECT count(*) {_WRITTEN}) >= ?"
+        of = "" if attempt is None else f" AND attempt = {attempt}"
+        marked = f"(SELECT count(*) {_WRITTEN}{of}) >= ?"
         return [
             (f"UPDATE trident_fence SET txid = ?, time = ? {_OWN} AND generation = ?"
              f" AND (txid = ? OR (txid = ? AND {marked}))",
@@ -220,10 +227,14 @@ class SqlFence(Fence):
 class Ledger(BatchParticipant):
     """The driver's side of a state; one object for each run.
 
+    A decided batch keeps the receipts of all its states (``keeps_receipts``): the next driver counts their marks, too.
+
     ``location``: the table and its store. ``stores`` returns the stores after creating missing tables and checking
     existing ones; ``places`` returns the same stores and touches nothing. ``valued`` returns the highest txid among
     the table's values.
     """
+
+    keeps_receipts = True
 
     def __init__(
         self, location: Location, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]],
@@ -310,11 +321,16 @@ class Ledger(BatchParticipant):
                 self.fence.begun(connection, txid, attempt)
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
-        """Moves the last complete txid. Raises ZombieError if a newer driver has taken over."""
+        """Moves the last complete txid. Raises ZombieError if a newer driver has taken over, LostCommits if the store
+        lacks what partitions have committed."""
+        self._belongs()
         for index, store in enumerate(self._opened):
-            marked = sum(index in receipt.get(FILES, [0]) for receipt in receipts)
             with store.errors("end the batch in the ledger"):
-                self.fence.complete_at_once(store, txid, marked)
+                self.fence.complete_at_once(store, txid, self._marked(receipts, index), attempt)
+
+    def _marked(self, receipts: Sequence[Any], index: int) -> int:
+        """How many of these receipts stand for a mark in this file."""
+        return sum(index in receipt.get(FILES, [0]) for receipt in receipts)
 
     def published(self, txid: int) -> bool:
         """Whether the ledger has the batch as complete; waits for a transaction that may still complete it."""
@@ -326,8 +342,8 @@ class Ledger(BatchParticipant):
         """Does nothing: the replay repairs what a failed attempt has committed."""
 
     def _belongs(self) -> None:
-        """Runs once, before the first batch; the first file comes last, since it decides which checkpoint owns the
-        store."""
+        """Runs once, before the first batch or the end of one that was decided; the first file comes last, since it
+        decides which checkpoint owns the store."""
         if self._joins is None:
             return
         txid, forget = self._joins

@@ -174,6 +174,7 @@ class AppendLedger(Ledger):
 
     def publish(self, txid: int, attempt: int, receipts: Sequence[Any]) -> None:
         """Moves the last complete txid. Raises StateError for a batch half written under another spread."""
+        self._belongs()
         store, now = self._stores()[0], self._spread.get(txid)
         with store.errors("end the batch in the ledger"), store.writing() as connection:
             row = self.fence.row(connection, store.dialect.exclusive)
@@ -181,5 +182,5 @@ class AppendLedger(Ledger):
             if row.txid < txid and None not in (now, then) and now != then:
                 written = self.fence.written(connection, txid)
                 check_whole(self.location.shown, txid, then, now, written, receipts)  # type: ignore[arg-type]
-            marked = sum(receipt["rows"] > 0 for receipt in receipts) if now == then else 0
+            marked = sum(receipt["rows"] > 0 for receipt in receipts) if then in (None, now) else 0
             self.fence.complete(connection, txid, marked)

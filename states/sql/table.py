@@ -165,7 +165,8 @@ class CheckedTable:
 
     def check(self, store: Store) -> None:
         """Checks the table again. Raises StateError if a column no longer keeps its values."""
-        now = _columns_now(store, self.place.table, self.shape)
+        with store.errors(f"look at table {self.place.table!r}"):
+            now = _columns_now(store, self.place.table, self.shape)
         try:
             with store.errors(f"look at table {self.place.table!r}"):
                 _check(store, self.place, self.shape)
@@ -246,9 +247,18 @@ def _make_ledger(store: Store) -> None:
         for table in ledger.tables(store.dialect.table_options(connection, True)):
             create(store, connection, table)
     if not ledger.has_run(store.engine):
+        _add_run(store)
+    store.ready["ledger"] = True
+
+
+def _add_run(store: Store) -> None:
+    """Adds the column to a ledger of the first version, unless another driver does so at this moment."""
+    try:
         with store.errors("add the column run to trident_fence"), store.writing() as connection:
             connection.execute(f"ALTER TABLE trident_fence ADD COLUMN {ledger.RUN} varchar(190) NOT NULL DEFAULT ''")
-    store.ready["ledger"] = True
+    except StateError:
+        if not ledger.has_run(store.engine):
+            raise
 
 
 def _has_layout(store: Store, connection: Connection, place: TablePlace) -> bool:

@@ -71,7 +71,7 @@ class Transaction:
         for _ in range(_TRIES):
             fence = [] if self.fence is None else [self.fence.question(store.dialect.shared)]
             columns = [] if self.table is None else self.table.question(store)
-            connection, answers = store.begun(*fence, *columns, doing="read the ledger")
+            connection, answers = store.begun(*fence, *columns, doing="begin the transaction")
             try:
                 if self.fence is not None:
                     self.complete = self.fence.check(answers[0], self.txid).txid
@@ -178,7 +178,8 @@ class Transaction:
             return False
 
     def _written(self, store: Store, fence: SqlFence, txid: int) -> bool:
-        with store.writing() as connection:  # the fence row is unlocked once the old transaction has ended
+        # The fence row is unlocked once the old transaction has ended.
+        with store.errors("ask the ledger"), store.writing() as connection:
             fence.row(connection, store.dialect.exclusive)
             return fence.has(connection, txid, self.partition, self._token)
 

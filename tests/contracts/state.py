@@ -9,7 +9,6 @@ from __future__ import annotations
 import pickle
 import signal
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,8 +16,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from contracts.backups import put_back, tables_of
 from contracts.crashing import POINTS, Driver, Plan, Worker, in_child, main, run_tasks
+from contracts.losing import TellsWhatTheStoreLost
 from contracts.taking import ComparesWhatWasTaken
 from states.sql import RowUpdater
 from states.sql.table import TablePlace
@@ -30,7 +29,7 @@ from trident_py.tuples import Fields, TridentTuple
 
 
 @pytest.mark.one_of_each
-class StateContract(ComparesWhatWasTaken):
+class StateContract(ComparesWhatWasTaken, TellsWhatTheStoreLost):
     """The promises of all states. `values(txid)` are the tuples of a batch, the first decides the partition."""
 
     fields: ClassVar[Fields]
@@ -259,55 +258,6 @@ class StateContract(ComparesWhatWasTaken):
             self.batch(driver, txid)
         return driver
 
-    def backup(self, factory: Any) -> Callable[[], None]:
-        """Copies all that the store has; returns what puts it back, as an operator does under a running driver."""
-        copies = [(store, tables_of(store)) for store in TablePlace(factory.url, factory.table, factory.files).stores()]
-        return lambda: [put_back(*copy) for copy in copies] and None
-
-    tells_in_attempt: ClassVar[int] = 0
-    """The attempt in which a store that has gone back is noticed."""
-
-    def test_a_store_that_goes_back_under_a_driver_is_told_before_anything_is_written(self, factory: Any) -> None:
-        driver = self.batches(factory, 2)
-        restore = self.backup(factory)
-        for txid in (3, 4):
-            self.batch(driver, txid)
-        restore()
-        before = self.found(factory)
-        words = "gone back while the topology ran: its last complete batch is 2, and this driver has completed batch 4"
-        for rows in (self.rows(5), []):
-            with pytest.raises(StateError, match=words):
-                driver.batch(rows, 5, attempt=self.tells_in_attempt)
-        assert self.found(factory) == before
-        self.refused(factory, "has the batches up to 2, .* has committed batch 4", 4)
-
-    def test_a_commit_that_the_store_has_lost_is_repeated(self, factory: Any) -> None:
-        """A replica that lacks the last moment takes over: the batches before are complete."""
-        driver = self.batches(factory, 2)
-        driver.participant.prepare(3, 0, 2)
-        restore = self.backup(factory)
-        receipts = driver.tasks(self.rows(3), 3)
-        restore()
-        with pytest.raises((FailedException, StateError)):
-            driver.publish(3, 0, receipts)
-        driver.participant.abort(3, 0)
-        self.batch(driver, 3, attempt=1)
-        self.batch(driver, 4)
-        self.holds(factory, range(1, 5))
-
-    def test_copies_that_ran_on_are_not_crossed(self, factory: Any) -> None:
-        """Lineage and txid agree, the histories do not."""
-        self.batches(factory, 2)
-        record = {"base": 0, "states": {"s": ["first", 2, 2, False, "", 2]}, "run": "this"}
-        standing = Standing("checkpoint", "contract", record, "first", 3)
-        self.batch(self.on(factory, 2, run="t-other"), 3)
-        with pytest.raises(LineageError, match="last written by the run 'other', which this checkpoint does not know"):
-            self.driver(factory, standing=standing)
-        own = replace(standing, record={**record, "run": "other"})
-        self.driver(factory, standing=own)
-        self.batch(self.driver(factory, standing=standing, **{"topology.lineage.accept": "s@3:3"}), 4)
-        self.holds(factory, range(1, 5))
-
     def test_a_store_behind_its_checkpoint_is_refused_until_told(self, factory: Any) -> None:
         self.batches(factory, 3)
         said = self.refused(factory, "has the batches up to 3, .* has committed batch 5", 5)
@@ -410,6 +360,20 @@ class KeyedContract(StateContract):
         for txid, of in ((1, 2), (1, 2), (2, 2), (2, 3), (3, 1), (4, 5), (4, 1)):
             run_tasks(factory, self.updater, self.rows(txid), txid, of, {})
         self.holds(factory, range(1, 5))
+
+    def test_commits_of_an_earlier_attempt_do_not_stand_for_those_of_a_later_one(self, factory: Any) -> None:
+        """A replica takes over that has those of the first attempt only; another tuple may be in the second."""
+        driver = self.batches(factory, 1)
+        driver.run(self.rows(2), 2)
+        restore = self.backup(factory)
+        driver.participant.abort(2, 0)
+        receipts = driver.run(self.rows(2), 2, attempt=1)
+        restore()
+        with pytest.raises((FailedException, StateError)):
+            driver.publish(2, 1, receipts)
+        self.batch(driver, 2, attempt=2)
+        self.batch(driver, 3)
+        self.holds(factory, range(1, 4))
 
     def test_a_batch_without_a_txid_is_written(self, factory: Any) -> None:
         run_tasks(factory, self.updater, self.rows(1), None, 2, {})

@@ -366,7 +366,7 @@ def test_a_commit_that_redis_has_lost_is_replayed(forgetful: Any) -> None:
     assert factory.stored()[("a",)] == OpaqueValue(2, 2, 1)
     back(forgetful)
     assert factory.stored()[("a",)] == OpaqueValue(1, 1, None)
-    with pytest.raises(FailedException, match=r"has lost the commit of partition . of batch 2"):
+    with pytest.raises(FailedException, match=r"does not have the marks of all of them"):
         driver.publish(2, 0, receipts)
     driver.batch(rows(a=1, b=1), 2, attempt=1)
     assert factory.stored() == {(name,): OpaqueValue(2, 2, 1) for name in "ab"}

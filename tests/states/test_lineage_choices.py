@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from unittest import mock
 
 import pytest
 from contracts.asking import run as ask
 from contracts.crashing import opened
 
-from states.sql import AppendState, InsertIgnoreState, RowUpdater, SqlMapState
+from states.sql import AppendState, InsertIgnoreState, RowUpdater, SqlMapState, ledger
 from states.sql.store import close_stores
 from trident_py.errors import LineageError
 from trident_py.state import SILENT, persist
@@ -79,3 +80,10 @@ def test_a_ledger_of_the_first_version_gets_the_column_of_the_run(database: str)
     assert new.remembered(conf).run == ""
     write(factory, new, conf, 2, "b")
     assert new.remembered(conf).run == "other"
+
+
+def test_two_drivers_may_add_the_column_at_once(database: str) -> None:
+    write(AppendState(database, "rows", ROW), *start(AppendState(database, "rows", ROW), "first"), 1, "a")
+    with mock.patch.object(ledger, "has_run", side_effect=[True, False, True, True]):
+        new, _ = start(AppendState(database, "rows", ROW), "first")
+    assert new.fence.generation == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from contracts.asking import MYSQLS, POSTGRES, is_mariadb, run
@@ -143,7 +144,8 @@ def test_a_server_that_wants_primary_keys_gets_them(database: str, settings: str
             driver.batch(batch, txid)
             close_stores()  # the next one finds the table
         assert run(url, f"SELECT count(*) FROM {factory.table}") == [(55 if factory.table in ("a", "b") else 7,)]
-        assert set(factory.stored())
+        if factory.table != "ii":
+            assert set(replace(factory, columns=None).stored()) == set(factory.stored())
         assert run(database, f"SELECT * FROM {factory.table} WHERE k = 6 ORDER BY v LIMIT 1") == (
             [(6, 48)] if factory.table == "bk" else [(6, 6)]
         )

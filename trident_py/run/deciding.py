@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from ..context import RunContext
-from ..errors import FailedException, StateError, TopologyError, ZombieError
+from ..errors import FailedException, LostCommits, StateError, TopologyError, ZombieError
 from ..patience import ReadOnlyFor, start_wait, until_stopped
 from ..phases import phase
 from ..state.participants import BatchParticipant
@@ -22,6 +22,10 @@ from .progress import RunningTopology
 Receipts = dict[str, list]
 MAX_ATTEMPTS = "topology.max.batch.attempts"
 DECIDED = "decided"
+_NO_REPLAY = (
+    ". Another state has decided the batch, so it is not replayed. Restore the store as it was when all partitions had "
+    "committed, and start the topology again"
+)
 
 
 class Publisher:
@@ -56,7 +60,8 @@ class Publisher:
             self._publish_all(batch, receipts, [])
             return
         record = {"attempt": batch.attempt, "metadata": metadata}
-        record["receipts"] = {name: receipts[name] for name in self.deciding}
+        kept = [name for name, each in self.participants.items() if each.decides or each.keeps_receipts]
+        record["receipts"] = {name: receipts[name] for name in kept}
         with phase("decision"):
             self._store.put(DECIDED, batch.txid, record)
             self._store.cleanup_before(DECIDED, batch.txid)  # it stays until the next batch is decided
@@ -73,7 +78,7 @@ class Publisher:
         read_only = ReadOnlyFor(start_wait(self.program.conf))
 
         def failed(error: FailedException, failures: int) -> None:
-            why = read_only.too_long(error)
+            why = _NO_REPLAY if isinstance(error, LostCommits) else read_only.too_long(error)
             if why or failures == self.limit:
                 raise _stuck(batch, error, why) from error
             reason = f"publishing is retried: {error}"

@@ -65,6 +65,8 @@ class BatchParticipant(ABC):
     """
 
     decides: bool = False
+    keeps_receipts: bool = False
+    """Whether the receipts are plain JSON values, and `publish` compares them with what the store has."""
 
     def remembered(self, conf: dict) -> Remembered | None:
         """Returns what the store has recorded of this state. Reads only. None: no store outlives the driver, or it

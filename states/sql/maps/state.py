@@ -31,7 +31,7 @@ from ...columns.values import nameable
 from ...findings import Finding
 from ...rows import check_asked_behind, shared
 from ..inspect import check
-from ..ledger import FILES, Ledger, SqlFence
+from ..ledger import Ledger, SqlFence, noting
 from ..store import has_server, needs_of_store, parsed, shown
 from ..table import CheckedTable, TablePlace, existing, location_of, one_key, prepare, shape_of
 from ..transaction import Transaction
@@ -72,7 +72,7 @@ class SqlMapRows(SnapshottableMap, ITupleCollection):
     def commit(self, txid: int | None) -> Any:
         super().commit(txid)
         files = self.backing.transaction.commit()
-        return {"partition": self.partition, "written": self.backing.written, FILES: files}
+        return {"partition": self.partition, "written": self.backing.written, **noting(files)}
 
     def rollback(self, txid: int | None) -> None:
         super().commit(txid)

@@ -108,9 +108,9 @@ class AppendRows(RowPartition):
             return False
         begun = self._fence.spread(connection, txid)
         if begun is None and not isinstance(self._fence, Unfenced):
-            raise FailedException(  # a replica without the driver's record took over: the replay records it again
-                f"table {self.factory.table!r}: the ledger has no record of batch {txid}: the driver has not called "
-                "prepare() for it. Run the topology on a cluster of trident_py"
+            raise FailedException(
+                f"table {self.factory.table!r}: the ledger has no record of batch {txid}: a replica that lagged has "
+                "taken over, or the driver has not called prepare() for it. The batch is replayed"
             )
         return begun in (None, Spread(self.of, self._fence.way))
 

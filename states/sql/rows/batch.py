@@ -122,6 +122,7 @@ class BatchLedger(Ledger):
         stages = [receipt for receipt in receipts if receipt is not None and receipt["count"] > 0]
         if len({stage["partition"] for stage in stages}) < len(stages):
             raise StateError(f"table {self.factory.table!r}: batch {txid} has two receipts from one partition")
+        self._belongs()
         again_for(_SETTLE_SECONDS, 0.1, partial(self._unknown, txid), partial(self._flip, txid, stages))
 
     def abort(self, txid: int, attempt: int) -> None:

@@ -15,7 +15,7 @@ from trident_py.state import StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.keyed import KeyedRows
-from ..ledger import SqlFence
+from ..ledger import SqlFence, noting
 from ..table import existing
 from .base import RowFactory, RowPartition, fields_of, rows_in
 from .checking import Checked, checked, transmissible
@@ -51,8 +51,8 @@ class InsertIgnoreRows(RowPartition):
     def commit(self, txid: int | None) -> Any:
         """Commits and returns the receipt: the rows inserted and ignored, and ``conflicts`` and ``rejected`` if the
         factory's options ask for them."""
-        self._transaction.commit()
-        receipt = {"partition": self.partition, "inserted": self.inserted, "ignored": self.ignored}
+        files = self._transaction.commit()
+        receipt = {"partition": self.partition, "inserted": self.inserted, "ignored": self.ignored, **noting(files)}
         if self.factory.onConflict == "report":
             receipt["conflicts"] = self.conflicts
         if self._rejects is not None:

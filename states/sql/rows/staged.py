@@ -94,7 +94,8 @@ class Staged:
         if counts != stages:
             raise StateError(
                 f"table {self.name!r}: batch {txid} has {sum(counts.values())} staged rows, but its tasks staged "
-                f"{sum(stages.values())}: the table was changed. Nothing of the batch is shown. Restore the table"
+                f"{sum(stages.values())}: a replica that lagged has taken over, or the table was changed. Nothing of "
+                "the batch is shown. Start the topology again: the batch is replayed"
             )
         shown = connection.execute(self._insert(connection, which, columns, keys), parameters).rowcount
         sent = sum(stages.values())

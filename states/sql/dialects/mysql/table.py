@@ -68,6 +68,9 @@ def _invisible(*_: Any, **__: Any) -> str:
     return "BIGINT /*!80023 INVISIBLE */ /*M!100303 INVISIBLE */"
 
 
+OWN_KEY = "trident_id"
+
+
 class MySqlTable(ServerDialect):
     """The methods of `MySql` about tables."""
 
@@ -124,12 +127,16 @@ class MySqlTable(ServerDialect):
         exact = "utf8mb4_nopad_bin" if "mariadb" in version.lower() else "utf8mb4_0900_bin"
         return {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": exact}
 
+    def type_names(self, engine: sa.Engine, table: str) -> dict[str, str]:
+        """Without the column that `own_key` adds."""
+        return {name: kind for name, kind in super().type_names(engine, table).items() if name != OWN_KEY}
+
     def own_key(self, connection: Connection) -> sa.Column | None:
         """A number that nobody sees, for servers that replicate rows by their key. (MySQL can make one, too: then it
         does, if it has to.)"""
         text = f"SHOW VARIABLES WHERE variable_name IN ({', '.join(map(repr, _WANT_KEYS))}) AND value = 'ON'"
         wanted = connection.execute(text).fetchone() is not None
-        return sa.Column("trident_id", Invisible, primary_key=True) if wanted else None
+        return sa.Column(OWN_KEY, Invisible, primary_key=True) if wanted else None
 
     def unfit(self, connection: Connection, table: str) -> str | None:
         """Why the table cannot hold a state; None for a plain or a missing table."""

@@ -17,7 +17,7 @@ from ....columns.values import Column, Refused, decoded, nameable, refusal, tran
 from ....rows import shared
 from ...connection import Connection
 from ...dialects.base import names
-from ...ledger import SqlFence
+from ...ledger import SqlFence, noting
 from ...table import CheckedTable, Shape, existing
 from ..base import RowFactory, RowPartition, declared, keyed_shape
 from .numbers import Arrived, Decided, Gap, Key, SenderRow, hold, report
@@ -55,10 +55,10 @@ class SequenceRows(RowPartition):
 
     def commit(self, txid: int | None) -> Any:
         """Commits, logs new gaps as warnings, and returns the receipt with the counts that `SequenceState` names."""
-        self._transaction.commit()
+        files = self._transaction.commit()
         for sender, gap in self.new_gaps:
             _LOG.warning("%s", _describe_gap(self.factory.table, sender, gap))
-        return {"partition": self.partition, **{name: self.counts[name] for name in _COUNTS}}
+        return {"partition": self.partition, **{name: self.counts[name] for name in _COUNTS}, **noting(files)}
 
     def getTuples(self) -> Iterator[list[Any]]:
         """This partition's share of the applied rows, the key's columns first."""
