@@ -104,7 +104,7 @@ class StateFactory:
     when the topology is built and raises DefinitionError where the state cannot work.
 
     ``location``: where the data is. None: the factory does not say, so the data counts as kept in the state's object,
-    unless it ``needs`` the home; on Spark every batch then runs in the driver process. A topology in which two states
+    unless it ``needs`` the home; on Spark every batch that updates it then runs in the driver process. A topology in which two states
     would update one place is refused (`trident_py.topology.checks`). ``key_fields``: the fields of a map's key, if they
     have names; group fields are matched with them by name. ``state_type``: the class of its states, if it is always the
     same; an updater or query that calls a method it lacks is refused when it is defined. ``reading``: what a state that
