@@ -92,8 +92,7 @@ class Relation(enum.Enum):
     )
     CROSSED = TableLine(
         False,
-        "both are at the same txid, but the store was last written by a run that this checkpoint does not know: one of "
-        "the two is a copy, and both copies ran on",
+        "both are at the same txid, but a run unknown to the checkpoint wrote the store last: copies that ran on",
         f"restore the one that belongs to the other; {ACCEPT}; a new checkpoint with {BASE}; a new table or topic",
     )
     FOREIGN = TableLine(
