@@ -13,6 +13,7 @@ from typing import Any
 from trident_py.context import RunContext, attempt_of
 from trident_py.errors import StateError, ZombieError
 
+from ..fences import gone_back
 from .marks import DRIVER, Mark, MarkPlace
 from .producer import TransactionalProducer
 
@@ -36,16 +37,20 @@ class TopicFence:
         """The attempt that this task runs for."""
         return attempt_of(self.context)
 
-    def take_over(self, producer: TransactionalProducer, part: int, txid: int | None) -> tuple[Mark, Mark]:
-        """Opens the partition's producer for a batch; returns the driver's mark and the partition's mark.
+    def take_over(self, producer: TransactionalProducer, part: int, txid: int | None, own: Mark) -> tuple[Mark, Mark]:
+        """Opens the partition's producer for a batch; returns the driver's mark and the partition's mark. ``own``: the
+        mark that this object has written last.
 
-        Raises what `check` and `partition_mark` raise, and FailedException if the broker is away; the producer is
-        closed then.
+        Raises what `check` and `partition_mark` raise, FailedException if the broker is away, and StateError if the
+        brokers have gone back; the producer is closed then.
         """
         self.check(txid)  # before `open`, so that an older task does not shut out a newer one
         producer.open()
         try:
-            return self.check(txid), self.partition_mark(part, txid)
+            driver, mark = self.check(txid), self.partition_mark(part, txid)
+            if mark.txid < own.txid:
+                raise gone_back(self.place.label, mark.txid, own.txid)
+            return driver, mark
         except BaseException:
             producer.close()
             raise

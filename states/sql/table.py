@@ -140,7 +140,7 @@ def _prepared(store: Store, place: TablePlace, shape: Shape, index: int) -> Shap
     if checked is None:
         with store.errors(f"prepare table {place.table!r}"):
             patiently(store, lambda: _make(store, place, shape, index))
-            now = _columns_now(store, place.table, shape)  # first: what is altered later differs from it
+            now = _columns_before(store, place, shape)
             checked = store.ready[place, shape] = _check(store, place, shape)
             store.ready[CheckedTable(place, checked)] = now
     return checked
@@ -187,6 +187,15 @@ def _columns_now(store: Store, table: str, shape: Shape) -> Any:
             if store.dialect.may_not_read(error):
                 return None
             raise
+
+
+def _columns_before(store: Store, place: TablePlace, shape: Shape) -> Any:
+    """`_columns_now`, before the check: what is altered later differs from it. If it fails, the check says why."""
+    try:
+        return _columns_now(store, place.table, shape)
+    except Exception:
+        _check(store, place, shape)
+        raise
 
 
 def _said(answer: Any) -> tuple:

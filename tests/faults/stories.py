@@ -184,7 +184,7 @@ def renamed(world: World) -> States:
     replace = {REPLACE: [f"{TOPOLOGY}/{TABLES[state]}" for state in world.states]}
     told = world.refused("The checkpoint was written by topology 't'", 3, replace, name="u")
     assert "give the topology its name back, 't'" in told
-    world.start(4, replace | {ACCEPT: [f"{TABLES[state]}@0:3" for state in world.states]}, name="u")
+    world.start(4, replace | {ACCEPT: [f"{TABLES[state]}@0:2" for state in world.states]}, name="u")
     world.start(5, replace, name="u")
     world.holds(1, 2, 3, 4, 5)
     return world.states

@@ -64,9 +64,8 @@ def test_it(database, mariadb, mysql):
     print(database)
     assert isinstance(mariadb, databases.Given) and isinstance(mysql, databases.Given)
 """
-    done = pytest_in(
-        tmp_path, source, TRIDENT_MARIADB_URL=database, TRIDENT_MYSQL_URL=database, PYTEST_ADDOPTS="-s -vv"
-    )
+    urls = {"TRIDENT_MARIADB_URL": database, "TRIDENT_MYSQL_URL": database}
+    done = pytest_in(tmp_path, source, **urls, PYTEST_ADDOPTS="-s -vv -o markers=whole")
     assert done.returncode == 0 and "4 passed" in done.stdout, done.stdout
     assert all(f"[{kind}]" in done.stdout for kind in databases.kinds())
     port = make_url(database).port

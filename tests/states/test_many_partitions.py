@@ -187,4 +187,4 @@ def test_a_batch_asks_the_database_as_often_for_each_partition_and_leaves_no_mar
         assert ask("SELECT count(*) FROM trident_part") == 0
     each = (statements[4] - statements[2]) // 2
     assert statements == {count: statements[2] + (count - 2) * each for count in statements}
-    assert each <= {a_map: 7, rows: 10}[state] and statements[2] - 2 * each <= 4
+    assert each <= {a_map: 7, rows: 11}[state] and statements[2] - 2 * each <= 4

@@ -129,7 +129,7 @@ class TransactionalTopicRecords(State):
     def _take_over(self, txid: int | None) -> None:
         if self._fence.generation == 0:  # no driver has checked it
             check_there(self._fence.place, self.factory.cluster.admin(), self.factory.partitions)
-        driver, self._own = self._fence.take_over(self._producer, self.partition, txid)
+        driver, self._own = self._fence.take_over(self._producer, self.partition, txid, self._own)
         if driver.generation > 0 and driver.partitions == 0:
             self._producer.close()
             raise StateError(

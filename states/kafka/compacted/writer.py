@@ -47,7 +47,7 @@ class FencedWriter:
         is away."""
         behind = txid is not None and txid < self._own.txid
         if not self._producer.is_open or self._fence.attempt > 0 or behind:
-            _, self._own = self._fence.take_over(self._producer, self._part, txid)
+            _, self._own = self._fence.take_over(self._producer, self._part, txid, self._own)
             self.opened += 1
         self._txid = txid
         self._producer.begin()

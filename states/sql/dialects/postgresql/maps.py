@@ -69,7 +69,8 @@ class PostgreSqlMaps(PostgreSqlBulk):
         self, connection: Any, table: str, keys: Sequence[Column], columns: Sequence[Column], rows: Sequence[tuple]
     ) -> None:
         if len(rows) < _ROWS_TO_WRITE_STAGED:
-            check_taken(table, len(rows), connection.executemany(upsert_text(table, keys, columns), rows).rowcount)
+            taken = connection.executemany(upsert_text(table, keys, columns), rows).rowcount
+            check_taken(table, len(rows) if columns else 0, taken)  # a row of keys alone that is there stays
             return
         last = {row[: len(keys)]: row for row in rows}
         every = [*keys, *columns]

@@ -53,7 +53,8 @@ class SqliteMaps(SqliteBulk):
         self, connection: Connection, table: str, keys: Sequence[Column], columns: Sequence[Column],
         rows: Sequence[tuple],
     ) -> None:  # fmt: skip
-        check_taken(table, len(rows), connection.executemany(upsert_text(table, keys, columns), rows).rowcount)
+        taken = connection.executemany(upsert_text(table, keys, columns), rows).rowcount
+        check_taken(table, len(rows) if columns else 0, taken)  # a row of keys alone that is there stays
 
     def insert(self, connection: Connection, table: str, columns: Sequence[Column], rows: Sequence[tuple]) -> None:
         check_taken(table, len(rows), connection.executemany(insert_text(table, columns), rows).rowcount)
