@@ -104,15 +104,15 @@ class StateFactory:
     when the topology is built and raises DefinitionError where the state cannot work.
 
     ``location``: where the data is. None: the factory does not say, so the data counts as kept in the state's object,
-    unless it ``needs`` the home; on Spark every batch that updates it then runs in the driver process. A topology in which two states
-    would update one place is refused (`trident_py.topology.checks`). ``key_fields``: the fields of a map's key, if they
-    have names; group fields are matched with them by name. ``state_type``: the class of its states, if it is always the
-    same; an updater or query that calls a method it lacks is refused when it is defined. ``reading``: what a state that
-    is made in the driver for DRPC requests sees of the data; one that sees nothing cannot be asked. ``own_updater``:
-    the updater of a partitionPersist that names none; None: it must name one. ``needs``: what must be there on each
-    machine that runs its tasks; a start on a cluster checks it. ``commits_apart``: its commits wait for a server most
-    of the time, and those of several partitions may run in threads of one process, beside the commits of other states;
-    each state object is still in one thread at a time.
+    unless it ``needs`` the home; on Spark every batch that updates it then runs in the driver process. A topology in
+    which two states would update one place is refused (`trident_py.topology.checks`). ``key_fields``: the fields of a
+    map's key, if they have names; group fields are matched with them by name. ``state_type``: the class of its states,
+    if it is always the same; an updater or query that calls a method it lacks is refused when it is defined.
+    ``reading``: what a state that is made in the driver for DRPC requests sees of the data; one that sees nothing
+    cannot be asked. ``own_updater``: the updater of a partitionPersist that names none; None: it must name one.
+    ``needs``: what must be there on each machine that runs its tasks; a start on a cluster checks it.
+    ``commits_apart``: its commits wait for a server most of the time, and those of several partitions may run in
+    threads of one process, beside the commits of other states; each state object is still in one thread at a time.
     """
 
     @property
