@@ -13,7 +13,7 @@ $floors/bin/python -m pip install --quiet --disable-pip-version-check --constrai
     --editable ".[$extras]" pytest-timeout pytest-xdist hypothesis psutil httpx jsonschema </dev/null
 
 echo '== smoke tests with the lowest versions'
-$floors/bin/python -m pytest -q -m 'not whole' </dev/null \
+$floors/bin/python -m pytest -q -m 'not whole' -o filterwarnings= </dev/null \
     tests/test_install.py::test_the_readmes_commands_print_what_it_says_on_both_clusters \
     tests/test_install.py::test_the_modules_of_an_extra_can_be_imported \
     tests/test_expr.py tests/states/test_sql_map.py tests/kafka/test_transactional_contract.py \
