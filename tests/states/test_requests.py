@@ -170,7 +170,7 @@ def test_a_fence_that_another_holds_is_waited_for_and_fails_the_batch(
 def test_a_ledger_that_is_gone_is_named(database: str) -> None:
     driver = counting(database)
     run(database, "DROP TABLE trident_fence")
-    with pytest.raises(StateError, match=r"could not read the ledger: .*trident_fence"):
+    with pytest.raises(StateError, match=r"could not begin the transaction: .*trident_fence"):
         count(driver, 2, "a")
 
 
