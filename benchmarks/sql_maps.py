@@ -120,7 +120,8 @@ def _state(factory: SqlMapState, agg: CombinerAggregator, fenced: bool) -> Calla
 
     def run(txid: int, tuples: TupleList) -> None:
         driver.prepare(txid, 0, 1)
-        driver.publish(txid, 0, [persist(state, txid, updater, tuples, SILENT)])
+        receipt = persist(state, txid, updater, tuples, SILENT)
+        driver.publish(txid, 0, [] if receipt is None else [receipt])
 
     return run
 
