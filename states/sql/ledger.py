@@ -69,8 +69,8 @@ def tables(options: dict[str, Any]) -> list[sa.Table]:
     ]  # fmt: skip
 
 
-def read(connection: Connection, topology: str, state: str, lock: str = "") -> FenceRow | None:
-    return found_in(connection.execute(*asking(topology, state, lock)))
+def read(connection: Connection, topology: str, state: str, lock: str = "", run: str = RUN) -> FenceRow | None:
+    return found_in(connection.execute(*asking(topology, state, lock, run)))
 
 
 def asking(topology: str, state: str, lock: str = "", run: str = RUN) -> Statement:
@@ -103,7 +103,7 @@ class Trace(NamedTuple):
 
 
 def trace(connection: Connection, topology: str, state: str, run: str = RUN) -> Trace:
-    row = found_in(connection.execute(*asking(topology, state, run=run)))
+    row = read(connection, topology, state, run=run)
     text = f"SELECT max(txid), max(CASE WHEN part >= 0 AND token <> '' THEN txid END) FROM trident_part {_OWN}"
     begun, part = connection.execute(text, (topology, state)).fetchone()
     over = row or FenceRow(0, "", 0, 0, 0)

@@ -101,13 +101,18 @@ def test_windows_of_another_number_of_partitions_are_refused(database: str, tmp_
     assert found == {2: {part: [(2, 0, 2, [1, 1])] for part in (0, 1)}}
 
 
+def one_batch(driver: Any, state: Any, begin: Any, txid: int) -> None:
+    """A whole batch of one tuple, of what `driven` gives."""
+    begin(txid)
+    list(state.enter(tuples("a"), Fields("v"), print))
+    state.commit(txid)
+    driver.publish(txid, 0, [])
+
+
 def test_a_block_that_the_table_does_not_take_is_an_error(database: str) -> None:
     factory = SqlWindowsStoreFactory(database, "w").windowState(SlidingCountWindow.of(100, 100), "w")
     driver, state, begin = driven(factory)
-    begin(1)
-    list(state.enter(tuples("a"), Fields("v"), print))
-    state.commit(1)
-    driver.publish(1, 0, [])
+    one_batch(driver, state, begin, 1)
     with leaving_out(store_of(parsed(database)), "w", "part"):
         begin(2)
         list(state.enter(tuples("b"), Fields("v"), print))
@@ -163,10 +168,7 @@ def test_a_table_that_is_restored_under_a_running_driver_is_refused(database: st
     factory, made = SqlWindowsStoreFactory(database, "under"), SlidingCountWindow.of(100, 100)
     driver, state, begin = driven(factory.windowState(made, "under"))
     for txid in (1, 2, 3):
-        begin(txid)
-        list(state.enter(tuples("a"), Fields("v"), print))
-        state.commit(txid)
-        driver.publish(txid, 0, [])
+        one_batch(driver, state, begin, txid)
         if txid == 2:
             older = rows_of(database, "under")
     replace_rows(database, "under", older)
@@ -180,10 +182,7 @@ def test_a_window_whose_database_goes_back_under_a_driver_is_told(database: str)
     driver, state, begin = driven(factory.windowState(made, "back"))
     place = store_of(parsed(database))
     for txid in (1, 2, 3):
-        begin(txid)
-        list(state.enter(tuples("a"), Fields("v"), print))
-        state.commit(txid)
-        driver.publish(txid, 0, [])
+        one_batch(driver, state, begin, txid)
         if txid == 1:
             older = tables_of(place)
     put_back(place, older)
