@@ -19,8 +19,6 @@ from typing import Any
 import click
 
 from .blame import blame, describe_error
-from .checkpoints.kinds import LOCAL, SPARK
-from .cli_checkpoint import checkpoint, hand_over
 from .cli_doctor import tell_health
 from .cli_drpc import drpc_client, serve_on, serve_options, served, tell_server
 from .cli_profile import ON, measured, profile_options, tell_profiles
@@ -50,7 +48,6 @@ def trident() -> None:
 
 trident.add_command(states)
 trident.add_command(check)
-trident.add_command(checkpoint)
 trident.add_command(events)
 trident.add_command(drpc_client)
 trident.add_command(init)
@@ -100,7 +97,7 @@ class Run:
         """Runs the topology to its end; with ``serve`` answers requests after that too, until Ctrl-C or SIGTERM."""
         name, loaded, conf = self.load()
         show_guarantees(loaded.topology.guarantees(conf), conf, self.as_json)
-        with cluster_for(self.local, loaded.storage, name) as cluster:
+        with cluster_for(self.local, loaded.storage) as cluster:
             running = self.submit(cluster, name, conf, loaded)
             if serve:
                 tell_server(running)
@@ -275,11 +272,10 @@ def settings_of(settings: tuple[str, ...]) -> Config:
     return conf
 
 
-def cluster_for(local: bool, checkpoint: str | None, name: str) -> Any:
+def cluster_for(local: bool, checkpoint: str | None) -> Any:
     """The cluster of a run. Both have the same checkpoint by default, and either goes on where the other stopped."""
     if checkpoint is None:
         checkpoint = str(Path("checkpoints").absolute())
-        hand_over(checkpoint, name, LOCAL if local else SPARK)
     return LocalCluster(checkpoint) if local else cluster_on_spark(checkpoint)
 
 

@@ -40,9 +40,9 @@ from .findings import (
     refusal,
 )
 from .internals import executor_hosts, one_row_for_each
+from .jobs import with_streamed_spouts
 from .launching import is_alone, master_of
 from .shipping import pickled
-from .streaming_plan import with_streamed_spouts
 from .travelling import import_paths
 
 log = logging.getLogger("trident_py")

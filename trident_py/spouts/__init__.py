@@ -21,7 +21,7 @@ from .interfaces import (
     OutputFieldsDeclarer,
     SpoutContext,
 )
-from .metadata import FileMetadataStore, MemoryMetadataStore, MetadataStore
+from .metadata import MemoryMetadataStore, MetadataStore
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout, ISpoutPartition
 from .sparkspout import SparkSpout
 
@@ -30,7 +30,6 @@ __all__ = [
     "Descriptor",
     "FeederBatchSpout",
     "FeederCommitterBatchSpout",
-    "FileMetadataStore",
     "FileSpout",
     "FixedBatchSpout",
     "IBatchSpout",

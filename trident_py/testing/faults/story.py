@@ -101,7 +101,7 @@ class Story:
 
     def lose_last_commit(self) -> Self:
         """The checkpoint loses the last batch that it has committed: the next run replays it."""
-        forget(self._folder / CHECKPOINTS / NAME, self._cluster)
+        forget(self._folder / CHECKPOINTS / NAME)
         return self
 
     def run(self) -> Self:

@@ -1,58 +1,42 @@
-"""Builds a program's streaming query: sources of descriptors, then a stage and an exchange for each level.
+"""The job of a batch: its descriptors as a frame, then a stage and an exchange for each level of the program.
 
-The plan is built once; foreachBatch only triggers it. A replay has a plan of its own, which begins with the descriptors
-of that attempt: so they travel with the job. `repartitionById` sends a row to exactly the partition that it
-names, so a task's partition index is the program's, never a choice of adaptive execution.
+It is built inside foreachBatch, so the descriptors travel with the job. An exchange sends a row to exactly the
+partition that it names: a task's partition index is the program's, never a choice of adaptive execution. Sources of
+Spark are read by the streaming query; their rows are packed into descriptors by the tasks that read them.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
 
-from ..run.program import FAILURE, Program, Row
+from ..run.program import Program, Row
 from ..spouts.sparkspout import SparkSpout
 from ..tuples import Fields
-from .internals import source_rows
-from .stage import ROWS, SCHEMA, Shipped, level_function
+from .stage import SCHEMA, Shipped, level_function
+from .versions import descriptor_frame, partition_exactly
 
 
-def streaming_plan(spark: SparkSession, program: Program, source: str, shipped: Shipped) -> DataFrame:
-    """The whole component as one streaming DataFrame. Its rows are the rows that leave the last level."""
-    return _levels(_sources(spark, program, source, shipped), program, shipped)
-
-
-def replay_plan(
-    session: SparkSession, query: StreamingQuery, program: Program, shipped: Shipped, descriptors: list[Row]
+def job_of(
+    session: SparkSession, program: Program, shipped: Shipped, descriptors: Sequence[Row], streamed: DataFrame | None
 ) -> DataFrame:
-    """Another attempt of the query's running batch. These descriptors replace those of the source for Python spouts;
-    sources of Spark are read again. ``session`` is the batch's own: it has the query's settings."""
-    columns = zip(*descriptors, strict=True) if descriptors else ([], [], [])
-    table = pa.table([pa.array(column, kind.type) for column, kind in zip(columns, ROWS, strict=True)], ROWS)
-    rows = session.createDataFrame(table, SCHEMA)
-    numbers = python_spouts(program)
-    if len(numbers) < len(program.spouts):
-        streamed = source_rows(query, session, program.level_count)
-        rows = streamed.where(~streamed["tag"].isin([*numbers, FAILURE])).unionAll(rows)
-    if program.partitions(0) == 1:
-        rows = rows.coalesce(1)  # Spark spreads the rows of a table over tasks as it likes
-    return _levels(rows, program, shipped)
-
-
-def _levels(rows: DataFrame, program: Program, shipped: Shipped) -> DataFrame:
+    """One attempt of a batch. Its rows are the rows that leave the last level. ``session`` is the micro-batch's own: it
+    has the query's settings. ``streamed``: what the query has read from sources of Spark."""
+    rows = descriptor_frame(session, descriptors)
+    if streamed is not None:
+        rows = streamed.unionAll(rows)
     if program.partitions(0) > 1:
-        rows = rows.repartitionById(program.partitions(0), "pid")
-    elif _needs_one_partition(program):
-        rows = rows.coalesce(1)
+        rows = partition_exactly(rows, program.partitions(0))
+    else:
+        rows = rows.coalesce(1)  # Spark spreads the rows of a table over tasks as it likes
     rows = _stage(rows, shipped, 0)
     for level in range(1, program.level_count):
-        rows = _stage(rows.repartitionById(program.partitions(level), "pid"), shipped, level)
+        rows = _stage(partition_exactly(rows, program.partitions(level)), shipped, level)
     return rows
 
 
@@ -62,8 +46,29 @@ def _stage(rows: DataFrame, shipped: Shipped, level: int) -> DataFrame:
         return rows.mapInArrow(level_function(shipped, level), SCHEMA)
 
 
+# -- sources of Spark -------------------------------------------------------------------------------------------------
+
+
+def tick(spark: SparkSession) -> DataFrame:
+    """A source that always has something new, so that Spark calls foreachBatch again and again. Nobody reads it."""
+    return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).option("numPartitions", 1).load()
+
+
+def source_of(spark: SparkSession, program: Program, paths: tuple[str, ...]) -> DataFrame:
+    """What the component's query reads: a tick if it has Python spouts, and the sources of its SparkSpouts."""
+    frames = [
+        _packed(spark, index, info.spout, program.partitions(0), paths)
+        for index, info in enumerate(program.spouts)
+        if isinstance(info.spout, SparkSpout)
+    ]
+    if python_spouts(program):
+        clock = tick(spark).where("false").selectExpr("0 pid", "0 tag", "cast(null as binary) block")
+        frames.append(clock)
+    return reduce(DataFrame.unionAll, frames)
+
+
 def python_spouts(program: Program) -> list[int]:
-    """The numbers of the spouts whose descriptors come from the source in `source`."""
+    """The numbers of the spouts that the driver coordinates."""
     return [i for i, info in enumerate(program.spouts) if not isinstance(info.spout, SparkSpout)]
 
 
@@ -88,20 +93,6 @@ def with_streamed_spouts(program: Program) -> Program:
     return replace(program, spouts=infos)
 
 
-def _needs_one_partition(program: Program) -> bool:
-    return len(python_spouts(program)) < len(program.spouts)
-
-
-def _sources(spark: SparkSession, program: Program, source: str, shipped: Shipped) -> DataFrame:
-    frames = []
-    if python_spouts(program):
-        frames.append(spark.readStream.format(source).option("run", shipped.key).load())
-    for index, info in enumerate(program.spouts):
-        if isinstance(info.spout, SparkSpout):
-            frames.append(_packed(spark, index, info.spout, program.partitions(0), shipped.paths))
-    return reduce(DataFrame.unionAll, frames)
-
-
 def _packed(spark: SparkSession, index: int, spout: SparkSpout, partitions: int, paths: tuple[str, ...]) -> DataFrame:
     """The rows of a source of Spark, packed into descriptors by the tasks that read them."""
     reader = spark.readStream.format(spout.format)
@@ -124,7 +115,7 @@ def _pack(
         import sys
 
         sys.path.extend(path for path in paths if path not in sys.path)
-        from trident_py.spark.streaming_plan import pack
+        from trident_py.spark.jobs import pack
 
         return pack(index, partitions, batches)
 

@@ -1,4 +1,4 @@
-"""The order of sets in the process that began a batch: another one may emit the batch otherwise."""
+"""Record PYTHONHASHSEED: the order of a set may change what a replayed batch emits."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ..guarantees.tracing import by_hash_seed
 from ..run.program import Program
 from ..run.standing import Seeded
 
-ORDER = "order"  # the checkpoint's path: on LocalCluster under 0, on Spark under the txid of the batch
-
 
 def own_order() -> dict[str, str]:
-    """The record of this process."""
+    """The order of sets in this process, which `LocalCluster` runs batches in."""
     seed = os.environ.get("PYTHONHASHSEED", "")
     return {"order": SET_ORDER, "seed": seed if seed.isdigit() else ""}
 
 
 @cache
 def order_of_workers() -> dict[str, str]:
-    """The record of Spark's workers. Asks another process, as this one's seed cannot change."""
+    """The order of sets in Spark's workers. Asks another process, as the seed of this one cannot change."""
+    if os.environ.get("PYTHONHASHSEED") == WORKERS_SEED:
+        return own_order()
     environment = {**os.environ, "PYTHONHASHSEED": WORKERS_SEED}
-    command = [sys.executable, "-c", "print(f\"{hash('trident'):x}\")"]  # canonical.SET_ORDER
+    command = [sys.executable, "-S", "-c", "print(f\"{hash('trident'):x}\")"]  # canonical.SET_ORDER
     printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     return {"order": printed.strip(), "seed": WORKERS_SEED}
 
