@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import TridentError
 from ...spouts import FileMetadataStore
-from ..servers.proxy import CuttingProxy, commit_of
+from ..proxy import CuttingProxy, commit_of
 from .drivers import KILLED, Drivers, Driving, was_hit
 from .driving import CHECKPOINTS, NAME, Outcome, Run
 from .feeding import Feed
