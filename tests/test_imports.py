@@ -94,7 +94,6 @@ PUBLIC = {
     "trident_py.testing.faults",
     "trident_py.topology_files",
     "trident_py.windowing",
-    "trident_py.testing.servers",
     "states",
     "states.files",
     "states.redis",

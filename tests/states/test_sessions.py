@@ -30,7 +30,7 @@ from trident_py.events.stores import store_of as claims_of
 from trident_py.operations.builtin import Sum
 from trident_py.sessions import ENCODINGS
 from trident_py.state import MapCombinerAggStateUpdater
-from trident_py.testing.servers.databases import connection
+from trident_py.testing.databases import connection
 from trident_py.tuples import TridentTuple
 
 FIELDS = Fields(

@@ -13,7 +13,7 @@ from typing import Any
 from ...errors import TridentError
 from ...spouts.journal import JournalMetadataStore
 from ...spouts.metadata import LOG
-from ..servers.proxy import CuttingProxy, commit_of
+from ..proxy import CuttingProxy, commit_of
 from .drivers import KILLED, Drivers, Driving, was_hit
 from .driving import CHECKPOINTS, NAME, Outcome, Run
 from .feeding import Feed

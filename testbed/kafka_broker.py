@@ -20,7 +20,8 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import TridentError, missing
+from trident_py.errors import TridentError, missing
+
 from .kafka_jars import jars
 from .service import HOST, Service, ServiceMissing, free_port
 

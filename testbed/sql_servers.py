@@ -19,11 +19,10 @@ import signal
 from pathlib import Path
 from typing import Any, ClassVar
 
-from . import mysql_packages
-from .databases import connection, create_database, drop_database
-from .service import HOST, Service, ServiceMissing, find
+from trident_py.testing.databases import connection, create_database, drop_database
 
-__all__ = ["MariaDb", "MySql", "PostgreSql", "Server", "ServiceMissing", "create_database", "drop_database"]
+from . import mysql_packages
+from .service import HOST, Service, find
 
 
 class Server(Service):

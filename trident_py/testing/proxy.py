@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Self
 
-from ...errors import DefinitionError
+from ..errors import DefinitionError
 
 HOST = "127.0.0.1"
 WHEN = ("before", "during", "lost", "after", "held")

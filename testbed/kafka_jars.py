@@ -1,7 +1,7 @@
 """The jars of the Kafka broker for tests: pinned in jvm/pom.xml, fetched by Maven once per version.
 
-    python -m trident_py.testing.servers.kafka_jars           fetches them if they are missing and prints their folder
-    python -m trident_py.testing.servers.kafka_jars --there   reports by its exit code whether they exist
+    python -m testbed.kafka_jars           fetches them if they are missing and prints their folder
+    python -m testbed.kafka_jars --there   reports by its exit code whether they exist
 
 They are stored outside the sources, in ``$TRIDENT_KAFKA_JARS`` or the user's cache
 (``~/.cache/trident_py/kafka-4.3.1``).

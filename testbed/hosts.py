@@ -21,10 +21,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
 
-from ...errors import DefinitionError, TridentError
+from trident_py.errors import DefinitionError, TridentError
+from trident_py.testing.proxy import CuttingProxy
+
 from . import delay_line
 from .keeper import die_with_parent, runs
-from .proxy import CuttingProxy
 from .service import HOST, ServiceMissing
 
 PREFIX = "10.99.0"
@@ -308,7 +309,7 @@ def _mounts(private: Sequence[str], kept: Mapping[str, str]) -> list[str]:
 
 def _own_folders() -> set[Path]:
     """Where this Python, its packages and our sources are. None is inside of another."""
-    folders = {Path(__file__).parents[3], Path(sys.prefix), Path(sys.base_prefix)}
+    folders = {Path(__file__).parents[1], Path(sys.prefix), Path(sys.base_prefix)}
     return {folder for folder in folders if folders.isdisjoint(folder.parents)}
 
 

@@ -13,7 +13,8 @@ import urllib.request
 from importlib.util import find_spec
 from pathlib import Path
 
-from ...errors import missing
+from trident_py.errors import missing
+
 from .service import HOST, Service, ServiceMissing
 
 __all__ = ["S3Server", "command"]

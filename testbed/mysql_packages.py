@@ -1,7 +1,7 @@
 """MySQL's server for tests: Debian's packages of it, unpacked in the user's cache. Nothing is installed; no root.
 
-    python -m trident_py.testing.servers.mysql_packages           fetches it if it is missing and prints its folder
-    python -m trident_py.testing.servers.mysql_packages --there   reports by its exit code whether it exists
+    python -m testbed.mysql_packages           fetches it if it is missing and prints its folder
+    python -m testbed.mysql_packages --there   reports by its exit code whether it exists
 
 Only Debian's unstable suite has MySQL. `apt-get` downloads the server and all libraries that it needs, its C library
 too, into ``~/.cache/trident_py/mysql-sid``, from where the machine gets its own packages. It runs with its own loader.

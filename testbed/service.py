@@ -21,7 +21,8 @@ import time
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from ...errors import TridentError
+from trident_py.errors import TridentError
+
 from . import keeper
 
 PATIENCE = 60

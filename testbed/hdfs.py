@@ -18,7 +18,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ...errors import TridentError
+from trident_py.errors import TridentError
+
 from .hadoop_jars import SPARK_JARS, jars
 from .service import HOST, Service, ServiceMissing, free_port
 

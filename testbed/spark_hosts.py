@@ -13,8 +13,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self
 
-from ...errors import TridentError
-from ...patience import again_for
+from trident_py.errors import TridentError
+from trident_py.patience import again_for
+
 from . import hdfs
 from .hosts import Host, Network
 
@@ -183,7 +184,7 @@ class SparkHosts:
 
 def _packages() -> list[str]:
     """The folders with the packages of this process and with our own sources; Python itself is elsewhere."""
-    folders = {Path(__file__).parents[3], SPARK.parent}
+    folders = {Path(__file__).parents[1], SPARK.parent}
     if sys.prefix != sys.base_prefix:
         folders.add(Path(sys.prefix))
     return [str(folder) for folder in folders if folders.isdisjoint(folder.parents)]

@@ -12,7 +12,8 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from ...errors import TridentError
+from trident_py.errors import TridentError
+
 from .service import HOST, Service, find, free_port
 
 __all__ = ["RedisServer"]

@@ -1,7 +1,7 @@
 """The jars for tests with Hadoop's file systems: pinned in jvm/hdfs.xml and jvm/s3.xml, fetched by Maven once.
 
-    python -m trident_py.testing.servers.hadoop_jars           fetches those that are missing and prints their folders
-    python -m trident_py.testing.servers.hadoop_jars --there   reports by its exit code whether they exist
+    python -m testbed.hadoop_jars           fetches those that are missing and prints their folders
+    python -m testbed.hadoop_jars --there   reports by its exit code whether they exist
 
 They have the version of Hadoop that pyspark carries, and are stored in the user's cache
 (``~/.cache/trident_py/hdfs-3.5.0-...``, ``s3-3.5.0-...``), one folder for each content of a pom.

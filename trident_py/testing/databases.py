@@ -8,9 +8,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from ...errors import TridentError, missing
-from ...secrets import shown
-from .service import ServiceMissing
+from ..errors import DefinitionError, TridentError, missing
+from ..secrets import shown
 
 
 def create_database(url: str, name: str | None = None) -> str:
@@ -61,7 +60,7 @@ def connection(url: str) -> Iterator[Any]:
         engine = create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool)
     except ModuleNotFoundError as error:
         extra = "mysql" if url.startswith("mysql") else "postgresql"
-        raise ServiceMissing(missing(shown(url), f"the driver {error.name}", extra)) from error
+        raise DefinitionError(missing(shown(url), f"the driver {error.name}", extra)) from error
     with engine.connect() as server:
         yield server
 
