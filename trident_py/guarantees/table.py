@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..config import Config, check
 from ..errors import DefinitionError
-from ..operations.determinism import CHANGING, DETERMINISTIC, UNSEEN, Judge, Verdict, Verdicts
+from ..operations.determinism import CHANGING, DETERMINISTIC, UNSEEN, Judge, Verdict, Verdicts, trusted
 from ..plan import Plan, ProcessorNode, SpoutNode
 from ..run.poison import is_on, remark
 from ..run.progress import log
@@ -127,13 +126,6 @@ def weakened(plan: Plan, conf: Mapping[str, Any], changed: list[Any]) -> tuple[G
     before, after = guarantees(plan, conf, judge), guarantees(plan, conf, doubting)
     pairs = zip(before, after, strict=True)
     return after, [current for current, doubted in pairs if current.guarantee != doubted.guarantee]
-
-
-def trusted(conf: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The names that this configuration declares deterministic."""
-    names = (conf or {}).get(Config.TOPOLOGY_DETERMINISM_TRUST) or ()
-    check({Config.TOPOLOGY_DETERMINISM_TRUST: names})
-    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _of_state(plan: Plan, node: ProcessorNode, done: Mapping[int, Guarantee], judge: Judge) -> Guarantee:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ..config import Config, check
 from ..errors import DefinitionError
 from .base import CombinerAggregator, Prepared, ReducerAggregator, name_of
 from .reading import CHANGING, DECLARED, UNSEEN, nearest, own_declaration, read
@@ -90,6 +91,13 @@ def judge(operation: Any, trusted: Iterable[str] = ()) -> Verdict:
 def follows_hash_seed(operation: Any, trusted: Iterable[str] = ()) -> str:
     """Returns what in the operation depends on Python's hash seed: a set's order, or `hash`; "" if nothing does."""
     return next((finding.what for finding in read(operation, trusted) if finding.seeded), "")
+
+
+def trusted(conf: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The names that this configuration declares deterministic."""
+    names = (conf or {}).get(Config.TOPOLOGY_DETERMINISM_TRUST) or ()
+    check({Config.TOPOLOGY_DETERMINISM_TRUST: names})
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 class Verdicts:

@@ -20,11 +20,11 @@ import numpy as np
 
 from ..canonical import UnkeyableError, canonical
 from ..errors import LineageError
-from ..guarantees import GUARANTEE, Guarantee, Guarantees, operations_of, weakened
+from ..guarantees import GUARANTEE, Guarantee, Guarantees, weakened
 from ..operations.base import name_of
 from ..operations.determinism import is_declared
 from ..operations.reading.sources import is_ours, is_users
-from ..plan import Plan, SpoutNode
+from ..plan import Plan, SpoutNode, operations_of
 from ..secrets import is_secret
 from ..spouts.metadata import MetadataStore
 from .standing import Standing

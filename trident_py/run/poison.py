@@ -7,18 +7,26 @@ a failed attempt has committed, that happens before the first attempt that may c
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..blame import describe_error
 from ..config import Config
 from ..errors import SpoutError, StateError
+from ..patience import Stopped, back_off_seconds
 from ..plan import Plan, ProcessorNode, SpoutNode, describe
 from ..processors import ChangedBatch, Excluded
 from ..processors.letters import as_text
 from ..spouts.metadata import MetadataStore
-from .program import Failure, NodeReport, Program
+from .attempts import Attempted, Attempts, Chosen, Kept, Work
+from .placement import NeedsExecutors
+from .program import BatchInfo, Failure, Program, topology_error
+
+log = logging.getLogger("trident_py")
 
 RECORDS = "poison"  # the checkpoint's path for what each txid excludes
 CHECKS = "checks"  # and for whether the txid after the last committed one is recorded before it may commit
@@ -27,8 +35,6 @@ CHANGING = "its spout emits other tuples in each attempt"
 LOOK = 1_000  # tuples of a batch that are compared between two attempts
 TAKING_BACK = ("batch", "window")  # kinds of states in which a replay replaces what a failed attempt has left
 NEVER = (StateError, SpoutError, MemoryError)  # the store, the source or the machine
-
-Kept = dict[str, dict[str, list[list[int]]]]
 
 
 def is_on(conf: Mapping[str, Any]) -> bool:
@@ -66,14 +72,7 @@ class Unexplained(Exception):
     """No single tuples explain the failure; the text says why."""
 
 
-class Dry(NamedTuple):
-    """What a dry attempt gave: the failure that decides, if any, and the reports."""
-
-    failure: Failure | None
-    reports: list[NodeReport]
-
-
-RunDry = Callable[[Kept | None, tuple[Excluded, ...], tuple[tuple[str, int, int], ...]], Dry]
+RunDry = Callable[[Chosen], Attempted]
 
 
 def size(group: Group) -> int:
@@ -122,7 +121,7 @@ class Search:
     def _contents(self) -> list[Any]:
         """What an attempt emits in which no tuple takes part: the numbers of tuples, and the digests of some."""
         places = [(span.spout, span.partition, index) for span in self.whole for index in range(span.start, span.end)]
-        reports = self.run({}, (), tuple(places[:: len(places) // LOOK + 1])).reports
+        reports = self.run(Chosen({}, asked=tuple(places[:: len(places) // LOOK + 1]))).reports
         emitted = [(report.node, report.partition, report.value) for report in reports if report.kind == "emitted"]
         return sorted(emitted) + sorted(report.value[:4] for report in reports if report.kind == "content")
 
@@ -134,7 +133,7 @@ class Search:
         if 1 < size(whole) == len(singles):
             raise Unexplained(f"all {len(singles)} tuples fail, so something that all tuples need has failed")
         found = sorted((self._confirmed(span) for span in singles), key=lambda row: (row.place, row.index))
-        rest = self.run(None, tuple(found), ()).failure
+        rest = self.run(Chosen(excluded=tuple(found))).failure
         if rest is not None and isinstance(rest.error, ChangedBatch):
             raise Unexplained(CHANGING)
         if rest is not None:
@@ -144,7 +143,7 @@ class Search:
 
     def _all(self) -> Group:
         """Every tuple of the batch, counted in an attempt in which none takes part."""
-        dry = self.run({}, (), ())
+        dry = self.run(Chosen({}))
         if dry.failure is not None:
             raise Unexplained("it also fails without any tuple")
         nodes = self.program.lowered.plan.nodes
@@ -179,11 +178,11 @@ class Search:
         return failing
 
     def _fails(self, group: Group) -> Failure | None:
-        return self._suspect(self.run(kept(group), (), ()))
+        return self._suspect(self.run(Chosen(kept(group))))
 
     def _confirmed(self, span: Span) -> Excluded:
         """Runs a single tuple again and looks at it."""
-        dry = self.run(kept((span,)), (), (span[:3],))
+        dry = self.run(Chosen(kept((span,)), asked=(span[:3],)))
         failure, content = self._suspect(dry), [report for report in dry.reports if report.kind == "content"]
         if failure is None or not content:
             raise Unexplained("a tuple that failed alone did not fail again")
@@ -191,7 +190,7 @@ class Search:
         error = as_text(describe_error(failure.error))
         return Excluded(*span[:3], digest, text, failure.operation, failure.partition, error)
 
-    def _suspect(self, dry: Dry) -> Failure | None:
+    def _suspect(self, dry: Attempted) -> Failure | None:
         if dry.failure is not None and not self.suspects(dry.failure):
             raise Unexplained(f"another failure came between: {describe_error(dry.failure.error)}")
         return dry.failure
@@ -261,7 +260,7 @@ class Poison:
         """As `suspects`, once the batch has had all its attempts: a request for a replay may then come from a tuple.
         One of a step with a state counts as the store's."""
         asks = self.on and failure.replay and failure.operation in self.stateless
-        return asks or self.suspects(failure)
+        return (asks and not isinstance(failure.error, NeedsExecutors)) or self.suspects(failure)
 
     def search(self, run: RunDry, suspects: Callable[[Failure], bool]) -> tuple[Excluded, ...]:
         return tuple(Search(self.program, run, suspects, self.most).found())
@@ -269,3 +268,96 @@ class Poison:
 
 def _own(error: BaseException) -> bool:
     return not isinstance(error, NEVER)
+
+
+class Bisection:
+    """The attempts of a component's batches, without the tuples that are poison: those of the loop, and dry ones before
+    the first that may commit or behind one that failed."""
+
+    def __init__(self, attempts: Attempts, store: MetadataStore) -> None:
+        self.attempts = attempts
+        self.poison = Poison(attempts.program, store)
+        self.open = self.poison.open
+
+    def begin(self, work: Work) -> None:
+        """A batch begins."""
+        self.poison.begin(work.txid)
+        if self.poison.on:
+            work.seconds["check"] = 0.0
+
+    def commit(self, work: Work) -> bool:
+        """Runs the next attempt. Returns whether it committed; raises TopologyError if the batch fails for good."""
+        if self.poison.undecided and not self._decide(work):
+            return False
+        attempted = self.attempts.attempt(work, self.poison.fixed or ())
+        if attempted.failure is not None:
+            self._examine(work, attempted, attempted.failure)
+        return attempted.failure is None
+
+    def _decide(self, work: Work) -> bool:
+        """Runs an attempt that does not commit. Returns whether the next one may."""
+        dry = self._dry(work, Chosen())
+        if dry.failure is not None:
+            self._examine(work, dry, dry.failure)
+        else:
+            self.poison.fix(())
+        return self.poison.fixed is not None
+
+    def _dry(self, work: Work, chosen: Chosen) -> Attempted:
+        began = time.monotonic()
+        dry = self.attempts.dry_attempt(work, chosen)
+        work.seconds["check"] += time.monotonic() - began
+        return dry
+
+    def _examine(self, work: Work, attempted: Attempted, failure: Failure) -> None:
+        """Called after a failed attempt. Returns if the batch may be replayed; else raises TopologyError."""
+        poison = self.poison
+        if poison.fixed and poison.suspects(failure):
+            failure = self._changed(work) or failure
+            attempted = attempted._replace(failure=failure)
+        if isinstance(failure.error, ChangedBatch) and poison.takes_back:
+            poison.unfix()
+            self.attempts.replay(work, attempted)
+        elif poison.fixed is None and self.attempts.is_last(work) and poison.suspects_again(failure):
+            self._bisect(work, attempted.batch, failure, poison.suspects_again)
+        elif poison.fixed is not None or not poison.suspects(failure):
+            self.attempts.fail(work, attempted)
+        elif poison.failed + 1 < poison.attempts:
+            poison.failed += 1
+            self.attempts.replay(work, attempted)
+        else:
+            self._bisect(work, attempted.batch, failure, poison.suspects)
+
+    def _changed(self, work: Work) -> Failure | None:
+        """The failure if the spout does not emit the excluded tuples any more: then another one may have failed."""
+        failure = self._dry(work, Chosen({}, self.poison.fixed or ())).failure
+        return failure if failure is not None and isinstance(failure.error, ChangedBatch) else None
+
+    def _bisect(self, work: Work, batch: BatchInfo, failure: Failure, suspects: Callable[[Failure], bool]) -> None:
+        """Finds the tuples that make the batch fail and excludes them. Raises TopologyError if there are none."""
+        log.warning("txid %d failed again in %s: looking for the tuple", batch.txid, failure.operation)
+        try:
+            found = self.poison.search(partial(self._probe, work, suspects), suspects)
+            if not found and self.poison.takes_back:
+                raise Unexplained("it passes without a commit, so it fails in the commit phase or behind it")
+        except Unexplained as why:
+            reason = f"; topology.poison=bisect found no single tuple that makes it fail: {why}"
+            raise topology_error(failure, batch.txid, reason) from failure.error
+        self.poison.fix(found)
+        work.failures = 0
+        for row in found:
+            where = f"tuple {row.index} of partition {row.partition} of spout {row.spout} is excluded as poison"
+            text = f"{where}: {row.operation} failed in partition {row.at}: {row.error}"
+            log.warning("txid %d: %s", batch.txid, text)
+            self.attempts.tell("poison", batch, text)
+
+    def _probe(self, work: Work, suspects: Callable[[Failure], bool], chosen: Chosen) -> Attempted:
+        """Runs a dry attempt until it passes or fails. A request for a replay that is not suspect is granted."""
+        stopping = self.attempts.running.stopping
+        while not stopping.is_set():
+            dry = self._dry(work, chosen)
+            if dry.failure is None or not dry.failure.replay or suspects(dry.failure):
+                return dry
+            self.attempts.fail(work, dry)
+            stopping.wait(back_off_seconds(work.failures))
+        raise Stopped
