@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ..operations.base import CombinerAggregator, short_name
-from ..operations.determinism import Judge, is_declared, judge
+from ..operations.determinism import CHANGING, Judge, is_declared, judge
 from ..plan import Node, PartitionNode, Plan, ProcessorNode, operations_of
 from ..processors import (
     Aggregate,
@@ -25,11 +25,11 @@ from .replays import unordered, unsteady
 
 
 class Cause(NamedTuple):
-    """Why a result may differ on a replay, and the remedy. ``seen`` is False if the source could not be read."""
+    """Why a result may differ on a replay, and the remedy. ``kind``: that of the `Verdict`, if it is one's."""
 
     what: str
     remedy: str
-    seen: bool = True
+    kind: str = CHANGING
 
 
 def ancestors(plan: Plan, node: Node) -> list[Node]:
@@ -111,7 +111,7 @@ def _judged(operations: Iterable[Any], judge: Judge) -> list[Cause]:
     for operation in operations:
         verdict, name = judge(operation), short_name(operation)
         if not verdict.seen:
-            causes.append(Cause(f"{name} {verdict.why}", f"declare {name} @deterministic if it is", seen=False))
+            causes.append(Cause(f"{name} {verdict.why}", f"declare {name} @deterministic if it is", verdict.kind))
         elif not verdict.deterministic:
             causes.append(Cause(f"{name} {verdict.why}", f"make {name} deterministic"))
     return causes

@@ -22,7 +22,7 @@ from ..steps import steps_of_driver
 from .agreement import Agreed
 from .attempts import Attempted, Chosen, Execute, Work
 from .deciding import MAX_ATTEMPTS, Publisher, Receipts
-from .digests import DIGESTS, compare
+from .hooks import Start, StartInfo
 from .opening import Opening, participants_of
 from .placement import NeedsExecutors
 from .poison import Bisection
@@ -88,33 +88,36 @@ class BatchLoop:
     def open(self, standing: Standing) -> Agreed:
         """Called once before the first batch: checks the stores against the checkpoint and raises every generation.
 
-        Raises LineageError, before it changes anything, if they disagree, or if operations hold other values than when
-        the batch began (`trident_py.run.digests`). Waits for an unavailable store (`trident_py.patience`). Raises
-        Stopped if the run is stopped meanwhile.
+        Raises LineageError, before it changes anything, if they disagree. Waits for an unavailable store
+        (`trident_py.patience`). Raises Stopped if the run is stopped meanwhile.
         """
         self.lineage = standing.lineage
-        store = RunContext.of(self.program.conf).metadata
-        digests, warning = compare(self.program.lowered.plan, self.program.conf, standing, store)
         opening = self._opening(standing)
-        agreed, generations = opening.open()
-        self.generations = generations
-        self.publisher.open(generations)
-        if warning:
-            log.warning("%s", warning)
-            self.running.event(self.program.component, "reported", agreed.txid + 1, None, warning)
-        store.put(DIGESTS, 0, digests)  # for the next start
+        agreed, self.generations = self._start(opening).open()
+        self.publisher.open(self.generations)
         self.attempts.open(agreed.txid, self.run_id, standing.begun and not opening.untouched(agreed.txid))
         self._step("opened", agreed.txid)
         return agreed
 
     def examine(self, standing: Standing) -> None:
         """Raises LineageError as `open` does. Changes nothing, in no store and not in the checkpoint."""
-        compare(self.program.lowered.plan, self.program.conf, standing, RunContext.of(self.program.conf).metadata)
-        self._opening(standing).examine()
+        self._start(self._opening(standing)).examine()
 
     def _opening(self, standing: Standing) -> Opening:
         patience, store = patience_of(self.program, self.running), RunContext.of(self.program.conf).metadata
         return Opening(self.program, self.participants, patience, store, standing)
+
+    def _start(self, opening: Opening) -> Start:
+        """The opening, with what extras put round it."""
+        info = StartInfo(self.program.lowered.plan, self.program.conf, opening.standing, opening.store, self._warn)
+        start: Start = opening
+        for hook in self.program.hooks:
+            start = hook.wrap_start(start, info)
+        return start
+
+    def _warn(self, txid: int, text: str) -> None:
+        log.warning("%s", text)
+        self.running.event(self.program.component, "reported", txid, None, text)
 
     def run(self, txid: int, execute: Execute, previous: dict | None = None, carried: bool = False) -> dict:
         """Runs one batch until it is committed and returns its metadata.
