@@ -36,7 +36,7 @@ LAYERS = [
     {"partitioning"},
     {"plan"},
     {"processors"},
-    {"run/bolts"},
+    {"run/bolts", "run/poison"},
     {"run/stages"},
     {"run/lowering"},
     {"run/ways"},
@@ -46,7 +46,7 @@ LAYERS = [
     {"run/task"},
     {"run/worker_memory", "run/progress"},
     {"run/opening", "run/deciding", "run/profiling", "run/attempts", "run/placement"},
-    {"run/poison"},
+    {"run/bisection"},
     {"guarantees"},
     {"run/batch_loop", "explain"},
     {"drpc"},
@@ -70,7 +70,6 @@ STATES_MAY_IMPORT = {
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {
-    "trident_py/__init__.py": "SparkCluster is loaded on first use: LocalCluster must not pay for pyspark",
     "trident_py/testing/faults/driving.py": "a run on LocalCluster must not load pyspark",
     "trident_py/cli/run.py": "`--local` must not load pyspark",
     "trident_py/extras/topology_files/cli.py": "`trident --help` loads no YAML and no pydantic",

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 from trident_py import LocalCluster, TopologyError
 from trident_py.checkpoints.local import LocalCheckpoint
 from trident_py.run.batch_loop import BatchLoop
+from trident_py.run.bisection import Bisection, Poison
 from trident_py.run.deciding import Publisher
-from trident_py.run.poison import Bisection, Poison
 from trident_py.run.task import LevelTask
 
 from .support import CONF, Row, build

@@ -11,12 +11,13 @@ from ..errors import DefinitionError
 from ..operations.determinism import CHANGING, DETERMINISTIC, UNCHECKED, UNSEEN, Judge, Verdict, Verdicts, trusted
 from ..plan import Plan, ProcessorNode, SpoutNode
 from ..run.poison import is_on, remark
-from ..run.progress import log
 from ..spouts.interfaces import OPAQUE
 from ..state.roles import Remarks
 from .matrix import AT_LEAST, EXACTLY, IN_EFFECT, NONE, ORDER, WRONG, Cell, cell, seen_as, worse
 from .replays import Replay, replay_of, unsteady
 from .tracing import Cause, ancestors, changes, key_fields, origin
+
+log = logging.getLogger("trident_py")
 
 GUARANTEE = "topology.guarantee"
 ACCEPTED = {"exactly-once": (EXACTLY, IN_EFFECT), "at-least-once": (EXACTLY, IN_EFFECT, AT_LEAST)}

@@ -31,7 +31,7 @@ class Work:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-class Chosen(NamedTuple):
+class ChosenTuples(NamedTuple):
     """Which tuples take part in an attempt: the fields of `BatchInfo` with these names."""
 
     kept: Kept | None = None
@@ -56,7 +56,7 @@ class Attempts(Protocol):
     def attempt(self, work: Work, excluded: tuple[Excluded, ...] = ()) -> Attempted:
         """Runs an attempt. It has committed if it has no failure."""
 
-    def dry_attempt(self, work: Work, chosen: Chosen) -> Attempted:
+    def dry_attempt(self, work: Work, chosen: ChosenTuples) -> Attempted:
         """Runs an attempt that commits nothing. To the states it is one that failed before its commit."""
 
     def fail(self, work: Work, attempted: Attempted) -> None:

@@ -20,12 +20,12 @@ from ..processors import Excluded
 from ..spouts.coordination import Coordination, Descriptor
 from ..steps import steps_of_driver
 from .agreement import Agreed
-from .attempts import Attempted, Chosen, Execute, Work
+from .attempts import Attempted, ChosenTuples, Execute, Work
+from .bisection import Bisection
 from .deciding import MAX_ATTEMPTS, Publisher, Receipts
 from .hooks import Start, StartInfo
 from .opening import Opening, participants_of
 from .placement import NeedsExecutors
-from .poison import Bisection
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program, failure_of, topology_error
 from .progress import RunningTopology, Stopwatch
 from .standing import Standing
@@ -156,7 +156,7 @@ class BatchLoop:
         self._step("over", batch.txid)
         return Attempted(batch, None, outcome.reports)
 
-    def dry_attempt(self, work: Work, chosen: Chosen) -> Attempted:
+    def dry_attempt(self, work: Work, chosen: ChosenTuples) -> Attempted:
         """Runs an attempt that commits nothing. To the states it is one that failed before its commit."""
         batch = replace(self._info(work), dry=True, **chosen._asdict())
         descriptors, failure = self._begin(batch, work)
