@@ -352,6 +352,13 @@ def test_importing_does_not_load_pyspark(statement: str) -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, cwd=ROOT)
 
 
+def test_importing_loads_few_modules_of_ours() -> None:
+    code = "import sys, trident_py; print(*(name for name in sys.modules if name.partition('.')[0] == 'trident_py'))"
+    loaded = subprocess.check_output([sys.executable, "-W", "error", "-c", code], cwd=ROOT, text=True).split()
+    assert len(loaded) <= 110, sorted(loaded)
+    assert {"trident_py.local", "trident_py.extras", "trident_py.spouts.files"}.isdisjoint(loaded)
+
+
 def test_modules_stay_under_450_lines() -> None:
     files = [path for package in ("trident_py", "states", "examples", "benchmarks") for path in sources(package)]
     lengths = {path.relative_to(ROOT).as_posix(): len(path.read_text().splitlines()) for path in files}
