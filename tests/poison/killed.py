@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 from trident_py import LocalCluster, TopologyError
 from trident_py.checkpoints.batch_log import BatchLog
 from trident_py.run.batch_loop import BatchLoop
+from trident_py.run.bisection import Bisection, Poison
 from trident_py.run.deciding import Publisher
-from trident_py.run.poison import Poison
 from trident_py.run.task import LevelTask
 
 from .support import CONF, Row, build
@@ -67,8 +67,8 @@ def die(step: Step) -> None:
 
         setattr(owner, name, wrapped)
 
-    wrap(BatchLoop, "_dry", "", "dry", lambda self, work, *more: work.txid)
-    wrap(BatchLoop, "_probe", "", "probe", lambda self, work, *more: work.txid)
+    wrap(BatchLoop, "dry_attempt", "", "dry", lambda self, work, *more: work.txid)
+    wrap(Bisection, "_probe", "", "probe", lambda self, work, *more: work.txid)
     wrap(Poison, "search", "search", "found", lambda self, *more: self.txid)
     wrap(Poison, "fix", "", "fixed", lambda self, excluded: self.txid)
     wrap(Publisher, "publish", "committed", "published", lambda self, batch, *more: batch.txid)

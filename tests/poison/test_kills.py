@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trident_py.errors import ZombieError
-from trident_py.run.poison import Poison
+from trident_py.run.bisection import Poison
 from trident_py.run.program import compile_plan
 from trident_py.spouts.journal import JournalMetadataStore
 from trident_py.spouts.metadata import MemoryMetadataStore

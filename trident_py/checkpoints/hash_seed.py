@@ -10,8 +10,7 @@ from functools import cache
 from typing import Any
 
 from ..canonical import SET_ORDER, WORKERS_SEED
-from ..guarantees.table import trusted
-from ..guarantees.tracing import by_hash_seed
+from ..run.placement import by_hash_seed
 from ..run.program import Program
 from ..run.standing import Seeded
 
@@ -37,5 +36,5 @@ def seeded(program: Program, record: Mapping[str, Any] | None, own: str) -> Seed
     """What is known if another order than our ``own`` began the next batch, and an operation depends on it."""
     if record is None or record["order"] == own:
         return None
-    operation = by_hash_seed(program.lowered.plan, trusted(program.conf))
+    operation = by_hash_seed(program.lowered.plan, program.conf)
     return Seeded(operation, record["seed"]) if operation else None

@@ -14,7 +14,8 @@ from ..errors import LineageError
 from ..phases import phase
 from ..spouts.coordination import Coordination
 from ..spouts.inspection import SpoutNodeInfo
-from .batch_loop import BatchLoop, Execute
+from .attempts import Execute
+from .batch_loop import BatchLoop
 from .program import Program
 from .progress import RunningTopology
 from .standing import Standing

@@ -18,7 +18,7 @@ from ..errors import TopologyError, TridentError, ZombieError
 from ..home import HomeService, Proxy
 from ..patience import Stopped
 from ..phases import BatchPhases, Seen, phase, profiled
-from ..run.batch_loop import Execute
+from ..run.attempts import Execute
 from ..run.component import ComponentRun
 from ..run.program import AttemptOutcome, BatchInfo, Program, Row, descriptor_rows, failure_of, topology_error
 from ..run.program import outcome as outcome_of

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ..config import Config
 from ..errors import LineageError
 from ..phases import profiled
-from ..run.batch_loop import Execute
+from ..run.attempts import Execute
 from ..run.component import ComponentRun
 from ..run.standing import BASE
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-CHANGING, UNSEEN = "not deterministic", "not seen"
+from ...operations.determinism import CHANGING, UNSEEN
+
 LONGEST = 60
 
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ..base import CombinerAggregator, Prepared, ReducerAggregator
+from ...operations.base import CombinerAggregator, Prepared, ReducerAggregator
+from ...operations.determinism import DECLARED, nearest, own_declaration
 from . import findings, tables
 from .atoms import (
     CONTAINERS,
@@ -41,7 +42,6 @@ from .frames import Frame
 from .origins import Lenient
 from .sources import Names, bound_names, cells, generated, is_ours, is_users, positional, source_of
 
-DECLARED = "__trident_deterministic__"
 MOST_CALLS = 4_000
 _FIRST = ("__new__", "__init__", "__post_init__", "__setstate__", "prepare", "init", "zero")
 _STARTS = _FIRST[:5]
@@ -305,16 +305,6 @@ class Reader(CallReader):
             if name[:2] == "__" and name not in (*_STARTS, "__call__"):  # operators
                 self.function(function, UNKNOWN, instance)
         return frozenset([instance])
-
-
-def own_declaration(thing: Any) -> bool | None:
-    """Returns the declaration of the object itself."""
-    return attributes_of(thing).get(DECLARED)
-
-
-def nearest(kind: type) -> bool | None:
-    """Returns the declaration of the nearest class; it does not cover methods that a subclass adds."""
-    return next((vars(base)[DECLARED] for base in kind.__mro__ if DECLARED in vars(base)), None)
 
 
 def _methods(kind: type) -> Iterator[tuple[str, types.FunctionType]]:

@@ -17,8 +17,8 @@ import pytest
 from properties.sql_draft import CALLS, DDL, Draft, rows
 
 from trident_py import Fields
+from trident_py.extras.expressions.compiled import SqlValueError
 from trident_py.operations import expr
-from trident_py.operations.sql.compiled import SqlValueError
 
 pytestmark = pytest.mark.spark
 INPUTS = Fields([declared.strip() for declared in DDL.split(",")])

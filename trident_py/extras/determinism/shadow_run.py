@@ -41,7 +41,7 @@ class Again(NamedTuple):
     error: str = ""
 
 
-class Twin:
+class ShadowProcess:
     """A worker's handle of the other process. The first run starts it; it ends with `close`, or with its worker."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class Twin:
             seed = next(seed for seed in _SEEDS if seed != os.environ.get("PYTHONHASHSEED"))
             paths = os.pathsep.join(path or str(os.curdir) for path in sys.path)
             self._process = subprocess.Popen(
-                [sys.executable, "-c", "from trident_py.run.checking.twin import main; main()"],
+                [sys.executable, "-c", f"from {__name__} import main; main()"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": paths},

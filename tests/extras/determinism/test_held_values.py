@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from trident_py import TridentTopology
+from trident_py.extras.determinism.held_values import MOST, HeldValues
 from trident_py.operations import Function
-from trident_py.run.digests import MOST, HeldValues
 from trident_py.testing import FixedBatchSpout, collect
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[3]
 LIMIT = 3
 SECRET_TOKEN = "abc"
 

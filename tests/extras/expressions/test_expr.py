@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from trident_py import DefinitionError, Fields, LocalCluster, LocalDRPC, SparkCluster, TopologyError, TridentTopology
+from trident_py.extras.expressions import parsing
 from trident_py.operations import expr
 from trident_py.operations.builtin import Negate
 from trident_py.operations.determinism import judge
-from trident_py.operations.sql import parsing
 from trident_py.testing import FixedBatchSpout, collect
 
 TYPED = Fields("word string", "n bigint", "x double")

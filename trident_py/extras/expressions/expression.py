@@ -10,8 +10,8 @@ import pyarrow as pa
 from ...blame import named_values
 from ...chunks import arrow_type
 from ...errors import DefinitionError
+from ...operations.columnar import Columnar
 from ...tuples import Fields
-from ..columnar import Columnar
 from .compiled import Compiled, SqlRows, SqlValueError, full
 from .functions import Types, compiled
 from .kinds import BOOLEAN, STRING, VOID, shown
@@ -129,13 +129,7 @@ class SqlExpression(Columnar):
 
 
 def expr(*expressions: str) -> SqlExpression:
-    """SQL expressions over the input fields, for `each`, `map` and `filter`: ``expr("upper(word) AS w, n + 1 AS m")``.
-
-    The meaning is Spark's, in ANSI mode: null gives null; an overflow, a division by zero or a CAST that fails ends the
-    run with the row's values. Names of fields are written exactly. It reads the fields that it names, so `each` needs
-    no input fields. Where all of these have types, the results have too. docs/expressions.md lists what there is.
-    Raises DefinitionError for anything else, and without the package sqlglot (the extra ``sql``).
-    """
+    """See `trident_py.operations.expr`, which calls it."""
     for expression in expressions:
         if not isinstance(expression, str):
             raise DefinitionError(f"expr takes SQL expressions as texts, got {expression!r}")

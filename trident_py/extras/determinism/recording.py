@@ -2,51 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ...blame import named_values
 from ...canonical import UnkeyableError, identity
 from ...chunks import Chunk
-from ...config import Config
 from ...errors import TridentError
 from ...pickling import dumps
 from ...plan import Node, ProcessorNode
 from ...processors import Aggregate, Each, Keep, MultiReduce, Replace
 from ...processors.base import NodeContext, Processor
+from ...run.hooks import Difference, TaskWatch
 from ...tuples import BatchId, TransactionAttempt
-from .twin import Run, Twin, freeze
+from .shadow_run import Run, ShadowProcess, freeze
 
 _CHECKED = Aggregate | Each | Keep | MultiReduce | Replace
 
 
-class Difference(NamedTuple):
-    """A difference between the two runs of an operation, as text."""
-
-    node: Node
-    text: str
-
-
-class Checks:
+class Checks(TaskWatch):
     """The checks of one task. Every ``every``-th txid is a sample. ``values``: messages may show values."""
 
-    def __init__(self, every: int, values: bool, twin: Callable[[], Twin]) -> None:
-        self.every, self.values, self.twin = every, values, twin
+    def __init__(self, every: int, values: bool, shadow: ShadowProcess) -> None:
+        self.every, self.values, self.shadow = every, values, shadow
         self.watched: list[Watched] = []
         self.refused: list[Difference] = []
         self.attempt: TransactionAttempt | None = None
-
-    @classmethod
-    def of(cls, conf: dict, twin: Callable[[], Twin]) -> Checks | None:
-        """None if the check is not configured."""
-        every = conf.get(Config.TOPOLOGY_DETERMINISM_CHECK)
-        return None if every is None else cls(every, conf.get(Config.TOPOLOGY_ERROR_VALUES, True) is not False, twin)
 
     def begin(self, attempt: TransactionAttempt) -> None:
         """Called when an attempt begins, before any of its operations run."""
         self.attempt = attempt if attempt.txid % self.every == 0 else None
 
-    def watch(self, node: ProcessorNode, context: NodeContext) -> Processor:
+    def make(self, node: ProcessorNode, context: NodeContext) -> Processor:
         """Makes the processor of a node. If it runs user code and uses no state, it is watched."""
         if node.state is not None or not isinstance(node.spec, _CHECKED):
             return node.spec.make(context)
@@ -72,7 +59,7 @@ class Checks:
 
     def _differs(self, watched: Watched, attempt: TransactionAttempt) -> str:
         try:
-            again = self.twin().run(Run(watched.frozen, attempt.txid, attempt.attemptId, watched.calls))
+            again = self.shadow.run(Run(watched.frozen, attempt.txid, attempt.attemptId, watched.calls))
         except TridentError as error:
             return f"could not be run a second time: {error}"
         if again.error:

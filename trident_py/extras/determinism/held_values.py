@@ -18,16 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from ..canonical import UnkeyableError, canonical
-from ..errors import LineageError
-from ..guarantees import GUARANTEE, Guarantee, Guarantees, operations_of, weakened
-from ..operations.base import name_of
-from ..operations.determinism import is_declared
-from ..operations.reading.sources import is_ours, is_users
-from ..plan import Plan, SpoutNode
-from ..secrets import is_secret
-from ..spouts.metadata import MetadataStore
-from .standing import Standing
+from ...canonical import UnkeyableError, canonical
+from ...errors import LineageError
+from ...guarantees import GUARANTEE, Guarantee, Guarantees, weakened
+from ...operations.base import name_of
+from ...operations.determinism import is_declared
+from ...plan import Plan, operations_of
+from ...run.agreement import Agreed
+from ...run.hooks import Start, StartInfo
+from ...secrets import is_secret
+from .sources import is_ours, is_users
 
 DIGESTS = "given"  # the checkpoint's path for the digests
 MOST = 2_000  # entries of one container; of a larger one, the digest covers only the type and the number
@@ -70,25 +70,43 @@ class HeldValues:
         return weakened(self.plan, conf, changed)
 
 
-def compare(plan: Plan, conf: Mapping[str, Any], standing: Standing, store: MetadataStore) -> tuple[Digests, str]:
-    """Called at a start, before anything is written: returns the digests of the operations' values, and a warning.
+class ComparedStart:
+    """A start that compares the values with those when a batch began, before anything is written.
 
-    The warning is empty unless a batch is half done, an operation before a state held another value when the batch
-    began, and the state's guarantee depends on that operation. Raises LineageError if the remaining guarantee is below
-    ``topology.guarantee``, or if the batch has begun with other streams.
+    It warns if a batch is half done, an operation before a state held another value when the batch began, and the
+    state's guarantee depends on that operation. Raises LineageError if the remaining guarantee is below
+    ``topology.guarantee``.
     """
-    _compare_streams(plan, standing)
-    held = HeldValues(plan)
-    now, then = held.digests(), store.get(DIGESTS, 0)
-    others = held.others(then, now) if standing.begun and then is not None else {}
-    after, worse = held.weakened(others, conf) if others else (Guarantees(), [])
-    if not worse:
-        return now, ""
-    text = _with_other_values(standing.committed + 1, others, worse)
-    required = conf.get(GUARANTEE)
-    if required is not None and after.below(required):
-        raise LineageError(f"{text}. To continue with the new values anyway, start once without {GUARANTEE}")
-    return now, text
+
+    def __init__(self, start: Start, about: StartInfo) -> None:
+        self._start, self._about = start, about
+
+    def examine(self) -> Agreed:
+        agreed = self._start.examine()
+        self._compare()
+        return agreed
+
+    def open(self) -> tuple[Agreed, dict[str, int]]:
+        digests, warning = self._compare()
+        agreed, generations = self._start.open()
+        if warning:
+            self._about.tell(agreed.txid + 1, warning)
+        self._about.store.put(DIGESTS, 0, digests)  # for the next start
+        return agreed, generations
+
+    def _compare(self) -> tuple[Digests, str]:
+        """The digests of the operations' values, and the warning, "" if there is none."""
+        standing, conf, held = self._about.standing, self._about.conf, HeldValues(self._about.plan)
+        now, then = held.digests(), self._about.store.get(DIGESTS, 0)
+        others = held.others(then, now) if standing.begun and then is not None else {}
+        after, worse = held.weakened(others, conf) if others else (Guarantees(), [])
+        if not worse:
+            return now, ""
+        text = _with_other_values(standing.committed + 1, others, worse)
+        required = conf.get(GUARANTEE)
+        if required is not None and after.below(required):
+            raise LineageError(f"{text}. To continue with the new values anyway, start once without {GUARANTEE}")
+        return now, text
 
 
 def _with_other_values(txid: int, others: Mapping[str, str], worse: Sequence[Any]) -> str:
@@ -99,20 +117,6 @@ def _with_other_values(txid: int, others: Mapping[str, str], worse: Sequence[Any
         f"replay makes the rest with the new ones, which may lose or duplicate rows of {states}. Start once with the "
         f"old values; after batch {txid} is committed, the new ones are safe"
     )
-
-
-def _compare_streams(plan: Plan, standing: Standing) -> None:
-    """Raises LineageError if a batch has begun with other streams: a state that has it takes nothing more of it."""
-    now = sorted(node.spout_id for node in plan.nodes if isinstance(node, SpoutNode))
-    before = sorted((standing.record or {}).get("spouts", now))
-    if standing.begun and before != now:
-        batch, were = standing.committed + 1, ", ".join(before)
-        raise LineageError(
-            f"the checkpoint {standing.where} has begun batch {batch} with the streams {were}; the topology has the "
-            f"streams {', '.join(now)} there. States may have the batch already: they would lose what a new stream "
-            f"brings in its replay, or lack what a missing one brought. Start the topology with the streams {were} "
-            f"until batch {batch} is over, then change them. Nothing was changed"
-        )
 
 
 class _Walk:
