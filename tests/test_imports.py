@@ -103,7 +103,7 @@ PUBLIC = {
 # Attributes that only trident_py/spark/internals.py reads; so are those that begin with `_j`.
 INTERNALS = {
     "_active_spark_context", "_gateway", "_jsq", "_jsparkSession", "_jvm", "_origin", "executedPlan",
-    "checkpointing", "internalCreateDataFrame", "java_exception", "lastExecution",
+    "CheckpointFileManager", "internalCreateDataFrame", "java_exception", "lastExecution",
     "listenerBus", "newHadoopConf", "offsetLog", "sessionState", "statusStore", "streamingQuery", "tracker",
 }  # fmt: skip
 MODULE_LINES = 450

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import reduce
 from typing import Any
 
 from pyspark import RDD, SparkConf, SparkContext
@@ -22,6 +23,8 @@ from pyspark.serializers import UTF8Deserializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.streaming import StreamingQuery
+
+from .versions import CHECKPOINTING
 
 SPARKS_PACKAGES = {"pyspark", "py4j"}  # executors have them
 _CAUSES = 6
@@ -180,8 +183,8 @@ def hadoop_settings(spark: SparkSession) -> Any:
 
 def checkpoint_files(spark: SparkSession, path: Any, settings: Any) -> Any:
     """Spark's manager of the files of its logs, a CheckpointFileManager, for a Hadoop path."""
-    streaming = java_classes(spark).org.apache.spark.sql.execution.streaming
-    return streaming.checkpointing.CheckpointFileManager.create(path, settings)
+    folder = reduce(getattr, CHECKPOINTING.split("."), java_classes(spark))
+    return folder.CheckpointFileManager.create(path, settings)
 
 
 def logged_offsets(spark: SparkSession, query: StreamingQuery, batch_id: int) -> str | None:
