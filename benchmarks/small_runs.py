@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from states.sql import InsertIgnoreState, SqlMapState
 from trident_py import Fields, LocalCluster, TridentTopology
 from trident_py.chunks import CHUNK_ROWS, Chunk
-from trident_py.cli_profile import ON, in_json, measured
+from trident_py.cli.profile import ON, in_json, measured
 from trident_py.operations.builtin import Count
 from trident_py.spouts import ITridentSpout
 from trident_py.testing import MemoryMapState

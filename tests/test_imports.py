@@ -7,12 +7,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from trident_py.context import KEYS
+from trident_py.entry_points import COMMANDS, EXTRAS
 
 ROOT = Path(__file__).parent.parent
 
@@ -20,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 # layers of their own.
 LAYERS = [
     {"errors", "calls", "channel", "context", "leftovers", "secrets", "neighbour", "phases", "pickling", "replaced"},
-    {"canonical", "steps"},
+    {"canonical", "entry_points", "steps"},
     {"config"},
     {"tuples", "patience", "sessions", "sqlcodes", "names", "needs", "metrics"},
     {"blame", "web", "importing"},
@@ -52,16 +54,15 @@ LAYERS = [
     {"checkpoints"},
     {"local", "spark"},
     {"testing"},
-    {"display"},
-    {"topology_files"},
-    {"cli_spark", "cli_targets"},
-    {"cli_states", "cli_checkpoint", "cli_doctor", "cli_drpc", "cli_profile", "cli_project"},
-    {"events"},
     {"cli"},
+    {"extras"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-# Found nowhere in the table: the package itself (the list of public names) and `python -m trident_py`.
-ENTRANCES = {"__init__", "__main__", "run/__init__"}
+# Found nowhere in the table: the package itself (the list of public names), `python -m trident_py`, and public names of
+# extras.
+ENTRANCES = {"__init__", "__main__", "run/__init__", "events", "topology_files"}
+# Extras may import every layer, and of one another only what is here.
+EXTRAS_MAY_IMPORT: dict[str, set[str]] = {}
 STATES_MAY_IMPORT = {
     "context", "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents",
     "kafka", "needs", "sessions", "sqlcodes", "names", "patience", "spouts",
@@ -71,7 +72,8 @@ STATES_MAY_IMPORT = {
 LAZY = {
     "trident_py/__init__.py": "SparkCluster is loaded on first use: LocalCluster must not pay for pyspark",
     "trident_py/testing/faults/driving.py": "a run on LocalCluster must not load pyspark",
-    "trident_py/cli.py": "`--local` must not load pyspark",
+    "trident_py/cli/run.py": "`--local` must not load pyspark",
+    "trident_py/extras/topology_files/cli.py": "`trident --help` loads no YAML and no pydantic",
     "states/sql/dialects/registry.py": "a dialect and its driver are loaded when a URL asks for them",
     "trident_py/spark/streaming_plan.py": "pickled by value; a worker imports when it knows the path",
     "trident_py/spark/source.py": "nested functions are pickled by value; a worker imports when it knows the path",
@@ -170,6 +172,12 @@ def _room(parts: list[str]) -> str:
     return "/".join(parts[: 2 if parts[0] == "run" else 1])
 
 
+def extra(name: str) -> str | None:
+    """`trident_py/extras/gateway/app.py` or `trident_py.extras.gateway.app` -> `gateway`; None for what is none."""
+    parts = name.removesuffix(".py").replace("/", ".").split(".")
+    return parts[2] if parts[:2] == ["trident_py", "extras"] and len(parts) > 2 else None
+
+
 def our(module: str, package: str) -> str | None:
     """`trident_py.state.map` -> `state`; None for what is not ours."""
     parts = module.split(".")
@@ -196,6 +204,36 @@ def test_a_layer_imports_only_the_layers_below_it() -> None:
         if target != source and RANK.get(target, len(LAYERS)) >= RANK[source]:
             wrong.append(found.where)
     assert wrong == []
+
+
+def test_nothing_imports_an_extra() -> None:
+    """Extras are found by entry point. One may import another only where the table says so."""
+    wrong = []
+    for found in ALL:
+        target, source = extra(found.module), extra(found.file)
+        if target is not None and target != source and target not in EXTRAS_MAY_IMPORT.get(source or "", ()):
+            wrong.append(found.where)
+    assert wrong == []
+
+
+def test_nothing_names_a_module_of_another_extra() -> None:
+    """Not by `import_module` either."""
+    named = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.value}"
+        for package in ("trident_py", "states")
+        for path in sources(package)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and re.match(r"trident_py\.extras\.\w", str(node.value))
+        and extra(node.value.partition(":")[0]) != extra(path.relative_to(ROOT).as_posix())
+    ]  # fmt: skip
+    assert named == []
+
+
+def test_every_extra_is_found_by_an_entry_point() -> None:
+    folders = {path.parent.name for path in (ROOT / "trident_py" / "extras").glob("*/__init__.py")}
+    points = [*entry_points(group=EXTRAS), *entry_points(group=COMMANDS)]
+    assert {extra(point.module) for point in points if point.module.startswith("trident_py.")} == folders
+    assert all(callable(point.load()) for point in entry_points(group=COMMANDS))
 
 
 def test_trident_py_never_imports_states() -> None:

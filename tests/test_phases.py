@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trident_py import Fields, LocalCluster, TridentTopology, phases
-from trident_py.cli_profile import ON, measured
+from trident_py.cli.profile import ON, measured
 from trident_py.errors import FailedException
 from trident_py.operations.builtin import Count
 from trident_py.phases import Clock, Taken, TaskPhases, handed, phase, pulled, timed

@@ -15,7 +15,7 @@ import pytest
 from spout_support import produce
 
 from trident_py import LocalCluster, TridentTopology
-from trident_py.display import standing
+from trident_py.cli.display import standing
 from trident_py.errors import FailedException
 from trident_py.kafka import Json, KafkaSpout
 from trident_py.kafka.clients import Once

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from trident_py.cli_doctor import clock, tell_health
+from trident_py.cli.doctor import clock, tell_health
 from trident_py.spark.findings import Flaw
 from trident_py.spark.probe import Health
 
