@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -14,8 +15,10 @@ from pyspark.sql import SparkSession
 from .. import home
 from ..context import with_context
 from ..drpc.functions import functions_of
+from ..entry_points import find, load
 from ..errors import TridentError
 from ..phases import BatchPhases, Seen
+from ..plan import Plan
 from ..run.placement import check_placement
 from ..run.program import Program, compile_plan
 from ..run.progress import Requests, RunningTopology, kill
@@ -24,12 +27,15 @@ from ..topology.topology import check_submission
 from .checkpoint import checkpoint_of
 from .component import SparkComponent
 from .internals import register_source
+from .launching import is_alone, master_of
 from .network import Homes
-from .probe import Health, check_cluster, examine
 from .runs import active_runs
 from .session import session_of
 from .source import data_source
 from .travelling import driver_paths
+
+log = logging.getLogger("trident_py")
+DOCTOR = "doctor"
 
 
 class SparkCluster:
@@ -82,7 +88,7 @@ class SparkCluster:
         check_submission(name, conf, topology)
         on_workers = topology.plan.without_requests()
         check_placement(on_workers, conf or {})
-        check_cluster(self.spark, on_workers, conf or {}, self._named)
+        self._check_machines(on_workers, conf or {})
         run = uuid.uuid4().hex
         workers_home = self._homes.for_workers(self.spark, on_workers, conf or {})
         settings = with_context(conf or {}, topology=name, run=run, home=workers_home)
@@ -95,11 +101,23 @@ class SparkCluster:
         running.start()
         return running
 
-    def examine(self, conf: dict | None, topology: Topology) -> Health:
-        """Checks what `submitTopology` checks on a cluster (``docs/doctor.md``), and starts nothing."""
+    def examine(self, conf: dict | None, topology: Topology) -> Any:
+        """Checks what `submitTopology` checks on a cluster (``docs/doctor.md``), and starts nothing. Returns a `Health`
+        of the extra ``doctor``; raises DefinitionError if that is missing."""
+        doctor = load("SparkCluster.examine", DOCTOR)
         check_submission("examined", conf, topology)
         check_placement(topology.plan.without_requests(), conf or {})
-        return examine(self.spark, topology.plan.without_requests(), conf or {}, self._named, again=True)
+        return doctor.examine(self.spark, topology.plan.without_requests(), conf or {}, self._named, again=True)
+
+    def _check_machines(self, plan: Plan, conf: Mapping[str, Any]) -> None:
+        """The extra ``doctor`` asks the machines of a cluster before a start. One machine has nothing to check."""
+        if is_alone(master_of(self.spark)):
+            return
+        doctor = find(DOCTOR)
+        if doctor is None:
+            log.info("the machines are not checked before the start: the extra %r of trident-py is missing", DOCTOR)
+        else:
+            doctor.check_cluster(self.spark, plan, conf, self._named)
 
     def killTopology(self, name: str) -> None:
         """Stops a topology after its current attempt. Raises TridentError if none of this name is active."""
