@@ -232,7 +232,8 @@ def test_nothing_names_a_module_of_another_extra() -> None:
 def test_every_extra_is_found_by_an_entry_point() -> None:
     folders = {path.parent.name for path in (ROOT / "trident_py" / "extras").glob("*/__init__.py")}
     points = [*entry_points(group=EXTRAS), *entry_points(group=COMMANDS)]
-    assert {extra(point.module) for point in points if point.module.startswith("trident_py.")} == folders
+    found = {extra(point.module) for point in points if point.module.startswith("trident_py.")}
+    assert found == folders, "setup.cfg lacks one, or was not installed: see docs/development.md"
     assert all(callable(point.load()) for point in entry_points(group=COMMANDS))
 
 

@@ -8,6 +8,7 @@ behind it: ``events = trident_py.extras.gateway.cli:events [events]``.
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -43,13 +44,16 @@ def find(name: str) -> Any:
     return load(name, name) if name in _points(EXTRAS) else None
 
 
-def names_of(module: str, extra: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a module whose public names are those of an extra."""
+def names_of(module: str, extra: str, part: str | None = None) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module whose public names are those of an extra, or of a module in it, ``part``."""
 
     def name_of(name: str) -> Any:
         if name.startswith("__"):
             raise absent(module, name)
-        return getattr(load(module, extra), name)  # no probe: what is missing is raised
+        found = load(module, extra)
+        if part is not None:
+            found = importlib.import_module(f"{found.__name__}.{part}")
+        return getattr(found, name)  # no probe: what is missing is raised
 
     return name_of
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -16,6 +17,7 @@ from trident_py.cli import trident
 from trident_py.entry_points import COMMANDS, EXTRAS
 
 HEAVY = {"confluent_kafka", "fastapi", "pydantic", "pyspark", "redis", "sqlalchemy", "sqlglot", "uvicorn", "yaml"}
+HOME = "trident_py.extras."
 LACKS = "needs topology_files, which this installation lacks: pip install --force-reinstall trident-py"
 
 
@@ -72,6 +74,21 @@ def test_without_topology_files_a_states_file_is_checked(installed: dict[str, En
     file = tmp_path / "states.yaml"
     file.write_text(f"states: {{a: {{type: append, url: 'sqlite:///{tmp_path}/a.db', table: t}}}}")
     assert "a (append)" in CliRunner().invoke(trident, ["check", str(file)]).stdout
+
+
+@pytest.mark.parametrize("line", [
+    "from trident_py.events import Fingerprint, ProcessedState, ProcessedUpdater, application_of, store_of",
+    "from trident_py.events.claims import Claim",
+    "from trident_py.events.fingerprints import Fingerprint",
+    "from trident_py.events.linter import lint",
+    "from trident_py.topology_files import NAMES, Defined, Draft, find_file, is_topology, load",
+])  # fmt: skip
+def test_the_public_names_are_those_of_the_extra(line: str) -> None:
+    found: dict[str, Any] = {}
+    exec(line, found)
+    assert all(getattr(value, "__module__", HOME).startswith(HOME) for value in found.values() if callable(value))
+    with pytest.raises(ImportError, match="cannot import name 'nothing'"):
+        exec(f"{line.partition('import')[0]} import nothing")
 
 
 def test_without_an_extra_its_public_names_say_what_is_missing(installed: dict[str, EntryPoint]) -> None:
