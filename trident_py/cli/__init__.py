@@ -13,7 +13,6 @@ import sys
 import click
 
 from .commands import Commands
-from .doctor import doctor
 from .drpc import drpc_client
 from .explain import explain
 from .run import drpc, profile, run
@@ -26,7 +25,7 @@ def trident() -> None:
     """Storm Trident topologies on Spark."""
 
 
-for _command in (check, doctor, drpc, drpc_client, explain, profile, run, states):
+for _command in (check, drpc, drpc_client, explain, profile, run, states):
     trident.add_command(_command)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -12,9 +13,11 @@ from pyspark.sql import SparkSession
 from .. import home
 from ..context import with_context
 from ..drpc.functions import functions_of
+from ..entry_points import find, load
 from ..errors import TridentError
 from ..leftovers import own_folder
 from ..phases import BatchPhases, Seen
+from ..plan import Plan
 from ..run.placement import check_placement
 from ..run.program import Program, compile_plan
 from ..run.progress import Requests, RunningTopology, kill
@@ -23,12 +26,15 @@ from ..topology.topology import check_submission
 from .checkpoint import Checkpoint, checkpoint_of
 from .component import SparkComponent
 from .jobs import python_spouts
+from .launching import is_alone, master_of
 from .network import Homes
-from .probe import Health, check_cluster, examine
 from .runs import active_runs
 from .session import session_of
 
 SCRATCH = "trident-queries-"
+
+log = logging.getLogger("trident_py")
+DOCTOR = "doctor"
 
 
 class SparkCluster:
@@ -76,7 +82,7 @@ class SparkCluster:
         check_submission(name, conf, topology)
         on_workers = topology.plan.without_requests()
         check_placement(on_workers, conf or {})
-        check_cluster(self.spark, on_workers, conf or {}, self.checkpoints)
+        self._check_machines(on_workers, conf or {})
         run = uuid.uuid4().hex
         workers_home = self._homes.for_workers(self.spark, on_workers, conf or {})
         settings = with_context(conf or {}, topology=name, run=run, home=workers_home)
@@ -89,11 +95,23 @@ class SparkCluster:
         running.start()
         return running
 
-    def examine(self, conf: dict | None, topology: Topology) -> Health:
-        """Checks what `submitTopology` checks on a cluster (``docs/doctor.md``), and starts nothing."""
+    def examine(self, conf: dict | None, topology: Topology) -> Any:
+        """Checks what `submitTopology` checks on a cluster (``docs/doctor.md``), and starts nothing. Returns a `Health`
+        of the extra ``doctor``; raises DefinitionError if that is missing."""
+        doctor = load("SparkCluster.examine", DOCTOR)
         check_submission("examined", conf, topology)
         check_placement(topology.plan.without_requests(), conf or {})
-        return examine(self.spark, topology.plan.without_requests(), conf or {}, self.checkpoints, again=True)
+        return doctor.examine(self.spark, topology.plan.without_requests(), conf or {}, self.checkpoints, again=True)
+
+    def _check_machines(self, plan: Plan, conf: Mapping[str, Any]) -> None:
+        """The extra ``doctor`` asks the machines of a cluster before a start. One machine has nothing to check."""
+        if is_alone(master_of(self.spark)):
+            return
+        doctor = find(DOCTOR)
+        if doctor is None:
+            log.info("the machines are not checked before the start: the extra %r of trident-py is missing", DOCTOR)
+        else:
+            doctor.check_cluster(self.spark, plan, conf, self.checkpoints)
 
     def _checkpoint(self, name: str, run: str, program: Program) -> Checkpoint:
         streamed = len(python_spouts(program)) < len(program.spouts)

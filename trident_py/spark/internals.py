@@ -11,6 +11,7 @@ import re
 import subprocess
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import reduce
 from typing import Any
 
 from pyspark import RDD, SparkConf, SparkContext
@@ -19,6 +20,8 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.serializers import UTF8Deserializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
+
+from .versions import CHECKPOINTING
 
 SPARKS_PACKAGES = {"pyspark", "py4j"}  # executors have them
 _CAUSES = 6
@@ -153,8 +156,8 @@ def hadoop_settings(spark: SparkSession) -> Any:
 
 def checkpoint_files(spark: SparkSession, path: Any, settings: Any) -> Any:
     """Spark's manager of the files of its logs, a CheckpointFileManager, for a Hadoop path."""
-    streaming = java_classes(spark).org.apache.spark.sql.execution.streaming
-    return streaming.checkpointing.CheckpointFileManager.create(path, settings)
+    folder = reduce(getattr, CHECKPOINTING.split("."), java_classes(spark))
+    return folder.CheckpointFileManager.create(path, settings)
 
 
 def planned_seconds(frame: DataFrame) -> float:

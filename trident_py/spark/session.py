@@ -18,8 +18,9 @@ from . import connect
 from .internals import active_context, forget_gateway, gateway_of, has_java, java_process
 from .java_output import passed_on
 from .launching import is_alone, master_of, start
+from .versions import CHECKPOINTING
 
-MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+MANAGER = f"{CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
 RAW_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
 
 # Adaptive execution costs 20 ms a batch and has nothing to decide, since the program fixes every partition count.

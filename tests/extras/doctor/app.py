@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from states.sql import AppendState
 from trident_py import SparkCluster, TridentTopology
 from trident_py.errors import DefinitionError
+from trident_py.extras.doctor.probe import check_cluster
 from trident_py.kafka import KafkaSpout
-from trident_py.spark.probe import check_cluster
 from trident_py.spark.session import OwnSession
 from trident_py.spouts import FileSpout, FixedBatchSpout
 from trident_py.topology import Topology

@@ -13,16 +13,16 @@ from typing import Any
 
 import click
 
-from .failures import guarded
-from .run import Run, cluster_on_spark
-from .spark_options import SparkOptions, spark_options
-from .targets import target_argument
+from ...cli.failures import guarded
+from ...cli.run import Run, cluster_on_spark
+from ...cli.spark_options import SparkOptions, spark_options
+from ...cli.targets import target_argument
 
 COLUMNS = ("machine", "Python", "trident_py", "pyarrow", "clock", "modules", "addresses", "files")
 
 
 def tell_health(health: Any, as_json: bool) -> int:
-    """Prints a `trident_py.spark.probe.Health`, and returns the exit code."""
+    """Prints a `trident_py.extras.doctor.probe.Health`, and returns the exit code."""
     machines = [machine_of(report) for report in health.machines]
     if as_json:
         findings = [{"level": found.level, "machine": found.host, "text": found.text} for found in health.findings]

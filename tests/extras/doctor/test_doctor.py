@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from trident_py.cli.doctor import clock, tell_health
-from trident_py.spark.findings import Flaw
-from trident_py.spark.probe import Health
+from trident_py.extras.doctor.cli import clock, tell_health
+from trident_py.extras.doctor.findings import Flaw
+from trident_py.extras.doctor.probe import Health
 
 from .test_findings import DRIVER, MASTER, SAID, said
 
@@ -73,7 +73,7 @@ def test_the_clock_shows_the_certain_difference(there: float, shown: str) -> Non
 
 def doctor(folder: Path, *options: str, url: str) -> tuple[int, str, str]:
     (folder / "app.py").write_text(APP.format(folder=folder, url=url))
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     command = [sys.executable, "-m", "trident_py", "doctor", "app:build", *options]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
     return done.returncode, done.stdout, done.stderr
@@ -116,7 +116,7 @@ def test_doctor_on_one_machine_looks_at_the_driver(tmp_path: Path) -> None:
 
 def test_a_module_that_is_missing_is_told_without_spark(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "trident_py", "doctor", "nothing:build"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.startswith("error: no module 'nothing' (No module named 'nothing')")

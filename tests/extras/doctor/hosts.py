@@ -22,7 +22,7 @@ from trident_py.errors import TridentError
 
 from . import app
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SITE = Path(pymysql.__file__).parents[1]
 FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
 PORT = 9099

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ..errors import DefinitionError
-from ..needs import Needs, needs_of, split_addresses
-from ..plan import Plan, ProcessorNode, SpoutNode
-from ..secrets import hidden
-from .launching import is_one_machine
+from ...errors import DefinitionError
+from ...needs import Needs, needs_of, split_addresses
+from ...plan import Plan, ProcessorNode, SpoutNode
+from ...secrets import hidden
+from ...spark.launching import is_one_machine
 
 CLOCK_SECONDS = 60
 ARROW = 18

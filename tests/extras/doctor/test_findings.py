@@ -13,11 +13,20 @@ import pytest
 from states.sql import AppendState, SqlMapState
 from trident_py import TridentTopology
 from trident_py.errors import DefinitionError
+from trident_py.extras.doctor import worker_report
+from trident_py.extras.doctor.findings import (
+    Flaw,
+    Need,
+    Survey,
+    at_home,
+    between_machines,
+    described,
+    needs_in,
+    refusal,
+)
 from trident_py.needs import Needs
 from trident_py.operations.builtin import Count, MapGet
 from trident_py.plan import Plan
-from trident_py.spark import worker_report
-from trident_py.spark.findings import Flaw, Need, Survey, at_home, between_machines, described, needs_in, refusal
 from trident_py.spouts import FileSpout, FixedBatchSpout
 from trident_py.testing import MemoryMapState
 

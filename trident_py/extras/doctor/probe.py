@@ -18,13 +18,19 @@ from typing import Any
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
-from ..config import Config
-from ..needs import split_addresses
-from ..plan import Plan
-from ..run.program import Program, compile_plan
-from ..secrets import hidden
-from . import failures, network, worker_report
-from .checkpoint import local_folder
+from ...config import Config
+from ...needs import split_addresses
+from ...plan import Plan
+from ...run.program import Program, compile_plan
+from ...secrets import hidden
+from ...spark import failures, network
+from ...spark.checkpoint import local_folder
+from ...spark.internals import executor_hosts, one_row_for_each
+from ...spark.jobs import with_streamed_spouts
+from ...spark.launching import is_alone, master_of
+from ...spark.shipping import pickled
+from ...spark.travelling import import_paths
+from . import worker_report
 from .findings import (
     BASE,
     DRIVER,
@@ -39,11 +45,6 @@ from .findings import (
     needs_in,
     refusal,
 )
-from .internals import executor_hosts, one_row_for_each
-from .jobs import with_streamed_spouts
-from .launching import is_alone, master_of
-from .shipping import pickled
-from .travelling import import_paths
 
 log = logging.getLogger("trident_py")
 CONNECT_SECONDS = 2.0
@@ -138,12 +139,10 @@ _answered = _Answered()
 
 
 def check_cluster(spark: SparkSession, plan: Plan, conf: Mapping[str, Any], checkpoint: str | None) -> None:
-    """Checks a submission before anything is started; a local master has nothing to check.
+    """Checks a submission before anything is started.
 
     Raises DefinitionError with all findings. Notes and stores that answer nobody are logged as warnings.
     """
-    if is_alone(master_of(spark)):
-        return
     health = examine(spark, plan, conf, checkpoint)
     for text in described(finding for finding in health.findings if finding.level != "error"):
         log.warning("%s", text)

@@ -91,7 +91,7 @@ def test_a_folder_that_one_worker_does_not_have(hosts: ProbedHosts) -> None:
 
 @pytest.mark.whole(SMOKE)
 def test_another_trident_py_on_one_worker(hosts: ProbedHosts) -> None:
-    with hosts.without(ROOT / "trident_py", "cli.py"):
+    with hosts.without(ROOT / "trident_py", "__main__.py"):
         (line,) = hosts.ask(url=SQL, spout={"fixed": [["b"]]})["error"][1:-1]
     assert line.startswith("- worker2: another trident_py is there: version 0.1.0, sources ")
     assert line.endswith(install("the same"))
