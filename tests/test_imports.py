@@ -23,6 +23,7 @@ LAYERS = [
     {"canonical", "steps"},
     {"config"},
     {"tuples", "patience", "sessions", "sqlcodes", "names", "needs", "metrics"},
+    {"filesystems"},
     {"blame", "web", "importing"},
     {"chunks", "home", "documents"},
     {"operations"},
@@ -64,7 +65,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 ENTRANCES = {"__init__", "__main__", "run/__init__"}
 STATES_MAY_IMPORT = {
     "context", "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents",
-    "kafka", "needs", "sessions", "sqlcodes", "names", "patience", "spouts",
+    "kafka", "needs", "sessions", "sqlcodes", "names", "patience", "filesystems",
     "windowing", "replaced",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from .folder import HIDDEN
 from .ledger import STAGING
-from .stores.base import HIDDEN
 
 FILES, BATCHES, MANIFEST = "files", "batches", "manifest"
 VISIBLE = (FILES, BATCHES, MANIFEST)

@@ -17,10 +17,10 @@ from trident_py.tuples import Fields, TridentTuple
 
 from ..columns.arrow import gathered
 from ..columns.values import short
+from .folder import Folder
 from .formats import ROWS_AT_ONCE, Format, refused, strange
 from .ledger import STAGING, FileFence, Ledger
 from .names import staged_name
-from .stores.base import Counting, FileStore
 
 log = logging.getLogger("trident_py")
 
@@ -36,14 +36,14 @@ class FilePartition(State):
         self.factory = factory
         self.partition = partition
         self._fence = fence
-        self._store: FileStore = factory.store()
-        self._ledger = Ledger(self._store)
+        self._folder: Folder = factory.folder()
+        self._ledger = Ledger(self._folder)
         self._txid = 0
         self._epoch = 0
         self._shown = False
         self._columns: Fields | None = None
         self._before: tuple[str, ...] = ()
-        self._files: list[_Staged] = []
+        self._files: list[_StagedFile] = []
 
     def beginCommit(self, txid: int | None) -> None:
         """Reads the ledger. Raises ZombieError for an older driver, attempt or batch, FailedException if the store is
@@ -75,7 +75,7 @@ class FilePartition(State):
         for file in self._files:
             file.close()
         if self._files:
-            self._store.settle(STAGING)
+            self._folder.sync(STAGING)
         columns = [] if self._columns is None else ddl_of(self._columns)
         files = [[file.name, file.count, file.out.size, f"{file.out.crc:08x}"] for file in self._files]
         count = sum(file.count for file in self._files)
@@ -88,7 +88,7 @@ class FilePartition(State):
         for file in files:
             try:
                 file.out.close()
-                self._store.delete(file.name)
+                self._folder.delete(file.name)
             except TridentError as error:
                 log.info("batch %s: %s will be deleted later: %s", txid, file.name, error)
 
@@ -135,22 +135,22 @@ class FilePartition(State):
             self._files.append(self._new())
         self._files[-1].write(rows, count)
 
-    def _new(self) -> _Staged:
+    def _new(self) -> _StagedFile:
         assert self._fence is not None and self._columns is not None
         name = staged_name(
             self._txid, self._epoch, self._fence.generation, self._fence.attempt, self.partition,
             secrets.token_hex(8), len(self._files), self.factory.rows.suffix,
         )  # fmt: skip
-        return _Staged(name, self._store, self.factory.rows, schema_of(self._columns))
+        return _StagedFile(name, self._folder, self.factory.rows, schema_of(self._columns))
 
 
-class _Staged:
+class _StagedFile:
     """One hidden file while it is written."""
 
-    def __init__(self, name: str, store: FileStore, format: Format, schema: pa.Schema) -> None:
+    def __init__(self, name: str, folder: Folder, format: Format, schema: pa.Schema) -> None:
         self.name = name
         self.count = 0
-        self.out = Counting(store.writer(name))
+        self.out = folder.open_writer(name)
         self._rows = format.rows(self.out, schema)
 
     def write(self, rows: Any, count: int) -> None:
