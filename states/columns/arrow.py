@@ -20,7 +20,7 @@ from trident_py.canonical import UnkeyableError, meant
 from trident_py.chunks import TupleList, to_list
 from trident_py.tuples import Fields
 
-from .values import Column, Refused, transposed
+from .values import Column, RefusedValue, transposed
 
 _FIRST_DAY = -719162  # 0001-01-01
 _LAST_DAY = 2932896  # 9999-12-31
@@ -102,7 +102,7 @@ def refusals(column: Column, values: Any) -> dict[int, str]:
     """The values that the column cannot hold: index to reason."""
     try:
         encoded(column, values)
-    except Refused:
+    except RefusedValue:
         pass
     else:
         return {}
@@ -110,7 +110,7 @@ def refusals(column: Column, values: Any) -> dict[int, str]:
     for index in range(len(values)):
         try:
             column.encode(_objects(values[index : index + 1]))
-        except Refused as why:
+        except RefusedValue as why:
             reasons[index] = why.reason
     good = [index for index in range(len(values)) if index not in reasons]
     strangers = column.strangers([_objects(values[index : index + 1])[0] for index in good])
@@ -124,7 +124,7 @@ def _objects(values: Any) -> list[Any]:
             try:
                 values[index].as_py()
             except (ValueError, OverflowError):
-                raise Refused("its year is outside 1 to 9999", index) from None
+                raise RefusedValue("its year is outside 1 to 9999", index) from None
     return to_list(values)
 
 

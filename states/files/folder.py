@@ -35,7 +35,7 @@ _TOLD: dict[str, tuple[type[TridentError], str]] = {
 }
 
 
-class Folder:
+class StateFolder:
     """One folder. Methods raise FailedException while the store is away, else StateError.
 
     ``where``: the folder's URI for messages, without secrets. ``renames``: as of the file system.
@@ -118,7 +118,7 @@ class Folder:
 class FileWriter(io.RawIOBase):
     """A new file that counts its bytes and computes their CRC-32. Whole and durable once ``close`` has returned."""
 
-    def __init__(self, folder: Folder, name: str, file: Any) -> None:
+    def __init__(self, folder: StateFolder, name: str, file: Any) -> None:
         self._explained = lambda: folder._explained("write", name)
         self._file = file
         self.size = 0
@@ -146,9 +146,9 @@ class FileWriter(io.RawIOBase):
 
 
 @lru_cache(16)
-def open_folder(uri: str, storage: Settings, sync: bool) -> Folder:
+def open_folder(uri: str, storage: Settings, sync: bool) -> StateFolder:
     """Return the folder, made once per process. Raises DefinitionError for settings that its store does not take."""
     found = parse_uri(uri)
     with naming("FileState"):
         files = open_filesystem(found, dict(storage), writes=True, sync=sync)
-    return Folder(files, uri if found is None else found.rest, uri)
+    return StateFolder(files, uri if found is None else found.rest, uri)

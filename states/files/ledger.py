@@ -17,7 +17,7 @@ from typing import ClassVar
 from trident_py.errors import FailedException, StateError
 
 from ..fences import Fence
-from .folder import HIDDEN, Folder
+from .folder import HIDDEN, StateFolder
 
 LEDGER = f"{HIDDEN}/ledger"
 STAGING = f"{HIDDEN}/staging"
@@ -87,10 +87,10 @@ class Record:
         return cls(**{**found, "columns": tuple(found["columns"])}, files=files, replaced=replaced)
 
 
-class Ledger:
+class FileLedger:
     """The ledger of one folder."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: StateFolder) -> None:
         self.folder = folder
         self._read: Record | None = None
 

@@ -13,8 +13,8 @@ from trident_py.state import BatchParticipant, Remembered
 
 from ..owners import Owner, Tenure
 from . import clock, placing, spark_listing
-from .folder import HIDDEN, Folder
-from .ledger import LEDGER, STAGING, DataFile, FileFence, Ledger, Record
+from .folder import HIDDEN, StateFolder
+from .ledger import LEDGER, STAGING, DataFile, FileFence, FileLedger, Record
 from .names import BATCHES, MANIFEST, parsed
 from .upkeep import Upkeep
 
@@ -31,8 +31,8 @@ class FileParticipant(BatchParticipant):
 
     def __init__(self, factory: Any) -> None:
         self.factory = factory
-        self._folder: Folder = factory.folder()
-        self._ledger = Ledger(self._folder)
+        self._folder: StateFolder = factory.folder()
+        self._ledger = FileLedger(self._folder)
         self._fence: FileFence | None = None
         self._joins: tuple[int, bool] | None = None
         self._tenure: Tenure | None = None
@@ -187,7 +187,7 @@ class FileParticipant(BatchParticipant):
             )
 
 
-def check_empty(folder: Folder, shown: str) -> None:
+def check_empty(folder: StateFolder, shown: str) -> None:
     """Raises StateError for a folder that holds files, and no ledger."""
     found = sorted(entry.name for entry in folder.list_folder("") if entry.name != HIDDEN)
     if found:

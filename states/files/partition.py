@@ -17,9 +17,9 @@ from trident_py.tuples import Fields, TridentTuple
 
 from ..columns.arrow import gathered
 from ..columns.values import short
-from .folder import Folder
-from .formats import ROWS_AT_ONCE, Format, refused, strange
-from .ledger import STAGING, FileFence, Ledger
+from .folder import StateFolder
+from .formats import ROWS_AT_ONCE, FileFormat, refused, strange
+from .ledger import STAGING, FileFence, FileLedger
 from .names import staged_name
 
 log = logging.getLogger("trident_py")
@@ -36,8 +36,8 @@ class FilePartition(State):
         self.factory = factory
         self.partition = partition
         self._fence = fence
-        self._folder: Folder = factory.folder()
-        self._ledger = Ledger(self._folder)
+        self._folder: StateFolder = factory.folder()
+        self._ledger = FileLedger(self._folder)
         self._txid = 0
         self._epoch = 0
         self._shown = False
@@ -147,7 +147,7 @@ class FilePartition(State):
 class _StagedFile:
     """One hidden file while it is written."""
 
-    def __init__(self, name: str, folder: Folder, format: Format, schema: pa.Schema) -> None:
+    def __init__(self, name: str, folder: StateFolder, format: FileFormat, schema: pa.Schema) -> None:
         self.name = name
         self.count = 0
         self.out = folder.open_writer(name)
@@ -172,7 +172,7 @@ def schema_of(columns: Fields) -> pa.Schema:
     return pa.schema([(name, arrow_type(columns.types[name])) for name in columns if name in columns.types])
 
 
-def check_columns(format: Format, columns: Fields, shown: str) -> None:
+def check_columns(format: FileFormat, columns: Fields, shown: str) -> None:
     """Raises StateError for columns that a format cannot hold."""
     if missing := [name for name in columns if name not in columns.types]:
         raise StateError(
@@ -185,7 +185,7 @@ def check_columns(format: Format, columns: Fields, shown: str) -> None:
         raise StateError(f"{shown}: {why}")
 
 
-def _checked(format: Format, ddl: str, name: str, alone: bool, column: Any) -> pa.Array | str:
+def _checked(format: FileFormat, ddl: str, name: str, alone: bool, column: Any) -> pa.Array | str:
     """The column in its declared type; or why it cannot be."""
     try:
         array = typed(column, ddl, name)

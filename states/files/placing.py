@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from trident_py.errors import FailedException, StateError
 
-from .folder import Folder
+from .folder import StateFolder
 from .ledger import STAGING, DataFile, Record
 from .names import BATCHES, batch_of, file_name, folder_of, waiting_folder
 
@@ -25,7 +25,7 @@ def pairs(visible: str, record: Record, txid: int, receipts: Sequence[dict], suf
     return made
 
 
-def place(folder: Folder, visible: str, txid: int, files: Pairs, shown: str) -> None:
+def place(folder: StateFolder, visible: str, txid: int, files: Pairs, shown: str) -> None:
     """Makes the files of a batch visible in its folder. Raises StateError, before any is, if one is missing."""
     if not files:
         return
@@ -39,7 +39,7 @@ def place(folder: Folder, visible: str, txid: int, files: Pairs, shown: str) -> 
     folder.sync("")
 
 
-def _place_folder(folder: Folder, txid: int, files: Pairs, shown: str) -> None:
+def _place_folder(folder: StateFolder, txid: int, files: Pairs, shown: str) -> None:
     """The files wait together in a hidden folder, which then gets its final name in one step."""
     target, waiting = folder_of(BATCHES, txid).rstrip("/"), waiting_folder(txid)
     final = _sizes(folder, target)
@@ -56,7 +56,7 @@ def _place_folder(folder: Folder, txid: int, files: Pairs, shown: str) -> None:
     folder.sync("")
 
 
-def strays(folder: Folder, visible: str, before: Record, after: Record) -> list[str]:
+def strays(folder: StateFolder, visible: str, before: Record, after: Record) -> list[str]:
     """Files under final names that no version of the ledger has named: a batch that was decided and then given up left
     them. Only batches between the two versions are looked at."""
     counted = {file.name for file in after.files}
@@ -68,7 +68,7 @@ def strays(folder: Folder, visible: str, before: Record, after: Record) -> list[
     return [name for name in found if name not in counted]
 
 
-def _move(folder: Folder, names: dict[str, str]) -> None:
+def _move(folder: StateFolder, names: dict[str, str]) -> None:
     for staged, name in names.items():
         if not folder.rename(staged, name):
             raise FailedException(f"FileState: {folder.where}/{staged} was moved by another driver of this batch")
@@ -87,7 +87,7 @@ def _check(files: Pairs, sizes: dict[str, int], txid: int, shown: str) -> None:
         )
 
 
-def _sizes(folder: Folder, below: str) -> dict[str, int]:
+def _sizes(folder: StateFolder, below: str) -> dict[str, int]:
     prefix = f"{below}/" if below else ""
     return {f"{prefix}{info.name}": info.size for info in folder.list_folder(below)}
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
-from .folder import Folder
+from .folder import StateFolder
 from .ledger import KEPT, Record
 from .location import spark_uri
 
 FOLDER = "_spark_metadata"
 
 
-def write(folder: Folder, record: Record) -> None:
+def write(folder: StateFolder, record: Record) -> None:
     """Writes the list of this version, unless it exists, and those that a driver that died has left out."""
     if record.listing < 0:
         return
@@ -32,7 +32,7 @@ def write(folder: Folder, record: Record) -> None:
             folder.delete(_name(number))
 
 
-def _text(folder: Folder, record: Record) -> str:
+def _text(folder: StateFolder, record: Record) -> str:
     root = spark_uri(folder.where)
     lines = [
         json.dumps({
@@ -44,7 +44,7 @@ def _text(folder: Folder, record: Record) -> str:
     return "\n".join(["v1", *lines])
 
 
-def _numbers(folder: Folder) -> list[int]:
+def _numbers(folder: StateFolder) -> list[int]:
     names = [entry.name.removesuffix(".compact") for entry in folder.list_folder(FOLDER)]
     return [int(name) for name in names if name.isdigit()]
 

@@ -16,9 +16,9 @@ from trident_py.tuples import Fields, FieldsLike
 from ..findings import Finding
 from ..rows import RowUpdater
 from .amounts import SIZES, TIMES, amount
-from .folder import Folder, open_folder
-from .formats import Format, RecordFormat, format_of
-from .ledger import FileFence, Ledger, Record
+from .folder import StateFolder, open_folder
+from .formats import FileFormat, RecordFormat, format_of
+from .ledger import FileFence, FileLedger, Record
 from .location import can_rename_folders, location_of, needs_of, normalize_uri
 from .names import BATCHES, FILES, MANIFEST, VISIBLE
 from .participant import FileParticipant, check_empty
@@ -73,7 +73,7 @@ class FileState(StateFactory):
             self._check_columns(Fields.of(self.columns))
 
     @property
-    def rows(self) -> Format:
+    def rows(self) -> FileFormat:
         """The format."""
         return format_of(self.format)
 
@@ -121,7 +121,7 @@ class FileState(StateFactory):
     def own_updater(self) -> RowUpdater:
         return RowUpdater()
 
-    def folder(self) -> Folder:
+    def folder(self) -> StateFolder:
         return open_folder(self.uri, self.storage, self.sync == "batch")
 
     def makeState(self, conf: dict, metrics: Any, partitionIndex: int, numPartitions: int) -> FilePartition:
@@ -163,7 +163,7 @@ class FileState(StateFactory):
 
     def newest(self) -> Record | None:
         """The newest version of the folder's ledger; None if there is none. Opens the folder."""
-        return Ledger(self.folder()).newest()
+        return FileLedger(self.folder()).newest()
 
     def read(self) -> Iterator[tuple]:
         """The rows of all complete batches, file by file."""

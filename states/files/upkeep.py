@@ -19,8 +19,8 @@ from trident_py.errors import StateError, TridentError, ZombieError
 from trident_py.tuples import Fields
 
 from . import clock, spark_listing
-from .folder import Folder
-from .ledger import STAGING, DataFile, FileFence, Ledger, Record
+from .folder import StateFolder
+from .ledger import STAGING, DataFile, FileFence, FileLedger, Record
 from .names import BATCHES, is_merged, merged_name
 from .partition import schema_of
 
@@ -35,7 +35,7 @@ class Upkeep:
 
     fence: FileFence
 
-    def __init__(self, factory: Any, folder: Folder, ledger: Ledger) -> None:
+    def __init__(self, factory: Any, folder: StateFolder, ledger: FileLedger) -> None:
         self._factory = factory
         self._folder = folder
         self._ledger = ledger

@@ -33,7 +33,7 @@ from trident_py.kafka.asking import asked, committed
 from trident_py.kafka.clients import ASKING, Cluster, is_passing
 from trident_py.patience import again_for
 
-from ..spread import Spread
+from ..spread import Layout
 from .advice import kafka_errors
 
 ANSWER = 30.0
@@ -67,9 +67,9 @@ class Mark(NamedTuple):
     run: str = ""
 
     @property
-    def spread(self) -> Spread:
+    def spread(self) -> Layout:
         """The spread under which the driver began the last batch, or the partition wrote it."""
-        return Spread(self.partitions, self.way)
+        return Layout(self.partitions, self.way)
 
     def text(self) -> str:
         """The mark as metadata. Raises StateError if it is too long for brokers."""

@@ -16,7 +16,7 @@ from trident_py import secrets
 from trident_py.errors import DefinitionError
 from trident_py.state import Location
 
-from .server import AT_ONCE, Server, address, server_of
+from .server import AT_ONCE, RedisDatabase, address, server_of
 
 OURS = "trident:"
 
@@ -29,7 +29,7 @@ class RedisPlace:
     hash: str | None
 
     @property
-    def server(self) -> Server:
+    def server(self) -> RedisDatabase:
         return server_of(self.url)
 
     @property

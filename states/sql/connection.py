@@ -29,7 +29,7 @@ class Connection(Protocol):
         ...
 
 
-class Answer(NamedTuple):
+class QueryResult(NamedTuple):
     """What a server answered to one of several statements."""
 
     rows: Sequence[tuple]
@@ -96,11 +96,11 @@ def _quoted(cursor: Any, text: str, parameters: Sequence[Any]) -> str:
     return quoted
 
 
-def _answers(cursor: Any) -> Iterator[Answer]:
+def _answers(cursor: Any) -> Iterator[QueryResult]:
     """All answers: none may stay unread on the connection. Raises the error of the statement that failed."""
     while True:
         rows = cursor.fetchall() if cursor.description else ()
-        yield Answer(rows, cursor.rowcount, cursor.description)
+        yield QueryResult(rows, cursor.rowcount, cursor.description)
         if not cursor.nextset():
             return
 

@@ -224,7 +224,7 @@ class SqlFence(Fence):
         )
 
 
-class Ledger(BatchParticipant):
+class SqlLedger(BatchParticipant):
     """The driver's side of a state; one object for each run.
 
     A decided batch keeps the receipts of all its states (``keeps_receipts``): the next driver counts their marks, too.

@@ -14,7 +14,7 @@ from trident_py.operations.base import TridentCollector
 from trident_py.state import Location, Needs, QueryFunction, Reading, ReadOnlyState, StateClass, StateFactory
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
-from ..columns.values import Column, Refused
+from ..columns.values import Column, RefusedValue
 from .connection import Connection, bound
 from .selecting import Select
 from .store import needs_of_store, parsed, shown, store_of
@@ -193,7 +193,7 @@ def _encoded(column: Column | None, name: str, values: Sequence[Any]) -> Sequenc
         return values
     try:
         return column.encode(values)
-    except Refused as why:
+    except RefusedValue as why:
         bad = values[why.index]
         raise StateError(
             f"field {name!r} ({column.ddl}) cannot hold {bad!r} ({type(bad).__name__}): {why.reason}. Convert the "

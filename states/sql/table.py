@@ -17,7 +17,7 @@ from trident_py.errors import StateError
 from trident_py.state import Location
 from trident_py.tuples import Fields
 
-from ..columns.values import Column, Refused, nameable, typed
+from ..columns.values import Column, RefusedValue, nameable, typed
 from . import kinds, ledger
 from .connection import Connection, Statement
 from .dialects.registry import dialect_of
@@ -336,7 +336,7 @@ def _unfit(store: Store, column: Column, type_name: str) -> str | None:
     try:
         if store.dialect.fits(column, type_name):
             return None
-    except Refused as refused:
+    except RefusedValue as refused:
         return refused.reason
     return f"cannot hold {column.ddl}. Change the declaration, or use another table"
 

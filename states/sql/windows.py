@@ -23,7 +23,7 @@ from . import owner
 from .connection import Connection
 from .dialects.base import Dialect, check_taken
 from .inspect import check
-from .ledger import Ledger, SqlFence
+from .ledger import SqlFence, SqlLedger
 from .store import Store, needs_of_store, parsed, shown
 from .table import CheckedTable, Shape, TablePlace, existing, location_of, prepare, shape_of
 from .transaction import Transaction
@@ -228,7 +228,7 @@ def _removed(table: str, part: int, txid: int) -> StateError:
     )
 
 
-class WindowLedger(Ledger):
+class WindowLedger(SqlLedger):
     """The driver's side of a window; keeps the number of partitions, since each partition has windows of its own."""
 
     def __init__(self, factory: SqlWindow) -> None:

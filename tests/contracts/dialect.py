@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from states.columns.values import Column, Refused, decoded
+from states.columns.values import Column, RefusedValue, decoded
 from states.sql.store import Store, parsed, store_of
 from states.sql.table import Shape, TablePlace, existing, prepare
 from trident_py.errors import DefinitionError, StateError
@@ -180,7 +180,7 @@ class DialectContract:
         for value in EDGES[ddl]:
             try:
                 stored += column.encode([value])
-            except Refused:
+            except RefusedValue:
                 continue
             kept.append(value)
         assert len(kept) >= len(EDGES[ddl]) // 2

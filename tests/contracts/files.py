@@ -19,7 +19,7 @@ from unittest import mock
 import pytest
 
 from states.files import FileState
-from states.files.folder import Folder
+from states.files.folder import StateFolder
 from states.files.ledger import STAGING
 from states.files.participant import FileParticipant
 from trident_py.errors import DefinitionError
@@ -118,7 +118,7 @@ def _values_of(test: Any) -> Iterator[dict[str, Any]]:
         yield values
 
 
-def _names(store: Folder, folder: str = "") -> Iterator[tuple[str, bool]]:
+def _names(store: StateFolder, folder: str = "") -> Iterator[tuple[str, bool]]:
     """Everything in a folder, what is in a folder before the folder itself; and whether it is one."""
     for entry in store.list_folder(folder):
         name = f"{folder}/{entry.name}" if folder else entry.name
@@ -128,6 +128,6 @@ def _names(store: Folder, folder: str = "") -> Iterator[tuple[str, bool]]:
         yield name, is_folder
 
 
-def _delete_all(store: Folder) -> None:
+def _delete_all(store: StateFolder) -> None:
     for name, _ in _names(store):
         store.delete(name)

@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 
 from states.files import FileState, RowUpdater
-from states.files.folder import Folder
+from states.files.folder import StateFolder
 from trident_py import TridentTopology
 
 from . import steps
@@ -57,11 +57,11 @@ class FileStart(Start):
 def _count_calls() -> None:
     """Every call of the store is a statement to the hook."""
     for name in CALLS:
-        setattr(Folder, name, _counted(getattr(Folder, name)))
+        setattr(StateFolder, name, _counted(getattr(StateFolder, name)))
 
 
 def _counted(method: Any) -> Any:
-    def call(self: Folder, *args: Any) -> Any:
+    def call(self: StateFolder, *args: Any) -> Any:
         steps.HOOK.statement()
         return method(self, *args)
 

@@ -11,7 +11,7 @@ import databases
 import pytest
 import sqlalchemy as sa
 
-from states.columns.values import Column, Refused
+from states.columns.values import Column, RefusedValue
 from states.sql import SequenceState
 from states.sql.inspect import check, missing
 from states.sql.maps.state import SqlMapState
@@ -126,7 +126,7 @@ def test_a_sender_with_a_zone_is_the_same_sender_after_a_gap(database: str) -> N
 
 
 def test_a_time_whose_utc_is_out_of_range_is_refused() -> None:
-    with pytest.raises(Refused, match="year"):
+    with pytest.raises(RefusedValue, match="year"):
         Column("at", "timestamp").encode([dt.datetime(1, 1, 1, tzinfo=TWO)])
 
 

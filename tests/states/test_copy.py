@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from properties.values import OF_TYPE
 
 from states.columns.arrow import arrow_array, arrow_type
-from states.columns.values import _FAMILIES, Column, Refused
+from states.columns.values import _FAMILIES, Column, RefusedValue
 from states.sql import AppendState, InsertIgnoreState, RowUpdater
 from states.sql.dialects.postgresql import binary
 from states.sql.dialects.postgresql.dialect import POSTGRESQL
@@ -106,7 +106,7 @@ def test_a_value_is_the_same_in_both_forms(database: str, forms: list[str], ddl:
 def _holds(column: Column, value: Any) -> bool:
     try:
         column.encode([value])
-    except Refused:
+    except RefusedValue:
         return False
     return not (isinstance(value, str) and ("\0" in value or len(value) > (column.sizes or [40])[0]))
 

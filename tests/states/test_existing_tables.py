@@ -14,7 +14,7 @@ from contracts.asking import MYSQLS, POSTGRES, exact_texts, is_mariadb, run
 from contracts.crashing import Driver
 from contracts.dialect import EDGES
 
-from states.columns.values import Column, Refused
+from states.columns.values import Column, RefusedValue
 from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, SqlMapState
 from states.sql.inspect import check
 from states.sql.store import close_stores, parsed, store_of
@@ -39,7 +39,7 @@ def taken_by(url: str, type_names: dict[str, str]) -> dict[str, set[str]]:
     def fits(ddl: str, type_name: str) -> bool:
         try:
             return dialect.fits(Column("c", ddl), type_name)
-        except Refused:
+        except RefusedValue:
             return False
 
     return {name: found for name, kind in type_names.items() if (found := {ddl for ddl in OURS if fits(ddl, kind)})}

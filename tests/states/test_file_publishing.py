@@ -16,7 +16,7 @@ from contracts.crashing import Driver
 from file_readers import by_manifest, by_spark_list, counted, listed, manifest, visible
 
 from states.files import FileState, RowUpdater
-from states.files.folder import Folder
+from states.files.folder import StateFolder
 from trident_py.errors import DefinitionError, FailedException, StateError, TridentError, ZombieError
 from trident_py.tuples import TridentTuple
 
@@ -159,15 +159,15 @@ def failing(number: int) -> Iterator[list[str]]:
         pass
 
     def wrapped(name: str) -> Any:
-        method = getattr(Folder, name)
+        method = getattr(StateFolder, name)
 
-        def call(self: Folder, *args: Any) -> Any:
+        def call(self: StateFolder, *args: Any) -> Any:
             calls.append(name)
             if len(calls) >= number:
                 raise Died
             return method(self, *args)
 
-        return mock.patch.object(Folder, name, call)
+        return mock.patch.object(StateFolder, name, call)
 
     patches = [wrapped(name) for name in CALLS]
     for patch in patches:
@@ -219,7 +219,7 @@ class Sleeper:
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Sleeper:
-        self._patches = [mock.patch.object(Folder, name, self._counted(name)) for name in CALLS]
+        self._patches = [mock.patch.object(StateFolder, name, self._counted(name)) for name in CALLS]
         for patch in self._patches:
             patch.start()
         self._thread.start()
@@ -239,9 +239,9 @@ class Sleeper:
         self.asleep.set()
 
     def _counted(self, name: str) -> Any:
-        method = getattr(Folder, name)
+        method = getattr(StateFolder, name)
 
-        def call(store: Folder, *args: Any) -> Any:
+        def call(store: StateFolder, *args: Any) -> Any:
             if threading.current_thread() is self._thread:
                 self.calls += 1
                 if self.calls == self._number:
@@ -287,14 +287,14 @@ def test_what_a_withdrawn_decision_has_placed_is_not_left(tmp_path: Path, mode: 
     running = driver(factory := state(tmp_path, visible=mode))
     running.batch(batch(1), 1)
     receipts = running.run(batch(2), 2, of=4)
-    place = Folder.rename
+    place = StateFolder.rename
 
-    def refusing(self: Folder, source: str, target: str) -> bool:
+    def refusing(self: StateFolder, source: str, target: str) -> bool:
         if "00002" in source.split("-")[4]:
             raise StateError("no right to do that")
         return place(self, source, target)
 
-    with mock.patch.object(Folder, "rename", refusing), pytest.raises(StateError, match="no right"):
+    with mock.patch.object(StateFolder, "rename", refusing), pytest.raises(StateError, match="no right"):
         running.publish(2, 0, receipts)
     assert not running.participant.published(2)
     running.batch(batch(2)[:5], 2, of=1, attempt=1)

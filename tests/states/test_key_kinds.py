@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from properties.values import OF_TYPE
 
 from states.columns.arrow import encoded
-from states.columns.values import Column, Refused
+from states.columns.values import Column, RefusedValue
 from states.kafka.compacted.codec import Codec
 from states.loading import look
 from states.sql import BatchState, InsertIgnoreState, RowUpdater, SequenceState, SqlMapState
@@ -275,7 +275,7 @@ def alike(before: str, after: str) -> list[tuple[Any, Any]]:
 def held_as(ddl: str, value: Any) -> str:
     try:
         return str(Column("k", ddl, True).encode([value])[0])
-    except Refused:
+    except RefusedValue:
         return ""
 
 
@@ -325,5 +325,5 @@ def test_arrow_columns_of_another_kind_are_refused_by_the_column() -> None:
     column = Column("at", "timestamp", True, ("zone",))
     for value, zone in ((NOON, True), (ZONED, False)):
         assert encoded(replace(column, zoned=not zone), pa.array([value])).to_pylist() == [NOON]
-        with pytest.raises(Refused, match="time zone"):
+        with pytest.raises(RefusedValue, match="time zone"):
             encoded(replace(column, zoned=zone), pa.array([value]))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from states.columns.arrow import arrow_array, encoded, gathered, refusals
-from states.columns.values import Column, Refused
+from states.columns.values import Column, RefusedValue
 from trident_py.chunks import Chunk, TupleList
 from trident_py.tuples import Fields
 
@@ -63,8 +63,8 @@ def test_a_column_of_arrow_is_taken_or_refused_as_the_same_values_are(case: tupl
     column, array = case
     try:
         wanted: Any = arrow_array(column, column.encode(array.to_pylist()))
-    except Refused as why:
-        with pytest.raises(Refused) as told:
+    except RefusedValue as why:
+        with pytest.raises(RefusedValue) as told:
             encoded(column, array)
         assert (told.value.reason, told.value.index) == (why.reason, why.index)
         assert refusals(column, array)[why.index] == why.reason
@@ -76,7 +76,7 @@ def test_a_column_of_arrow_is_taken_or_refused_as_the_same_values_are(case: tupl
 
 def test_a_date_that_python_has_not_is_refused() -> None:
     for array in (pa.array([-800_000], pa.date32()), pa.array([1 << 62], pa.timestamp("us"))):
-        with pytest.raises(Refused, match="year"):
+        with pytest.raises(RefusedValue, match="year"):
             encoded(Column("c", "date" if pa.types.is_date32(array.type) else "timestamp"), array)
 
 

@@ -43,7 +43,7 @@ class FileInfo(NamedTuple):
         return self.path.rpartition("/")[2]
 
 
-class Failure(NamedTuple):
+class StorageFailure(NamedTuple):
     """What an error of a file system means; ``cause`` is None if the error shows a secret."""
 
     kind: str
@@ -133,11 +133,11 @@ class FileSystem(ABC):
         """Delete a file or a folder with all its files. It may be gone already."""
         raise io.UnsupportedOperation("this store is only read")
 
-    def explain(self, error: Exception) -> Failure:
+    def explain(self, error: Exception) -> StorageFailure:
         """Say what an error means, without secrets."""
         plain = " ".join(str(error).split())
         text = hidden(plain, self.secrets)
-        return Failure(self._classify(error, text), text, error if text == plain else None)
+        return StorageFailure(self._classify(error, text), text, error if text == plain else None)
 
     def _classify(self, error: Exception, text: str) -> str:
         if isinstance(error, FileNotFoundError):

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .base import LOCAL, LOCAL_PASSES, Failure, FileInfo, FileSystem, hidden_path
+from .base import LOCAL, LOCAL_PASSES, FileInfo, FileSystem, StorageFailure, hidden_path
 
 _PASSES = {
     errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.ETIMEDOUT, errno.EMFILE, errno.ENFILE,
@@ -106,9 +106,9 @@ class LocalFileSystem(FileSystem):
             else:
                 Path(path).unlink()
 
-    def explain(self, error: Exception) -> Failure:
+    def explain(self, error: Exception) -> StorageFailure:
         number = error.errno if isinstance(error, OSError) else None
-        return Failure(
+        return StorageFailure(
             LOCAL_PASSES if number in _PASSES else LOCAL, os.strerror(number) if number else str(error), error
         )
 

@@ -12,7 +12,7 @@ from ..spouts.interfaces import OPAQUE, ITridentSpout
 from .batches import (
     Place,
     Positions,
-    Rate,
+    RateLimit,
     TopicPosition,
     metadata_of,
     positions_of,
@@ -48,7 +48,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
         self._judge = Judge(txStateId, options.kind == OPAQUE, RunContext.of(conf).report or (lambda error: None))
         self._absence = Absence(txStateId, start_wait(dict(conf)), self._judge.tell)
         self._abandoned = AbandonedTopics(RunContext.of(conf).metadata, txStateId)
-        self._rate = Rate(options.maxRecordsPerSecond)
+        self._rate = RateLimit(options.maxRecordsPerSecond)
         self._view: View | None = None
         self._positions: Positions | None = None
         self._initialized: tuple[int, Any] = (0, None)

@@ -12,7 +12,7 @@ from ..tuples import TransactionAttempt
 from .batches import Range
 from .options import KafkaOptions
 from .reader import Lost, RecordReader
-from .records import PartitionMessages, Reading, Skipped, gathered
+from .records import PartitionMessages, RecordParser, Skipped, gathered
 from .settling import Judge
 
 
@@ -44,7 +44,7 @@ class KafkaEmitter(ITridentSpout.Emitter):
             return
         self._reader.prepare(places, ranges, tx.attemptId)
         skipped = Skipped()
-        reading = Reading(self._options, skipped)
+        reading = RecordParser(self._options, skipped)
         names = list(self._options.output) if wanted is None else list(wanted)
         for group in gathered(self._segments(ranges)):
             yield reading.chunk(group, names)

@@ -94,7 +94,7 @@ class Skipped:
         self.count += 1
 
 
-class Reading:
+class RecordParser:
     """Makes chunks of message segments, as the spout declares them."""
 
     def __init__(self, options: KafkaOptions, skipped: Skipped) -> None:

@@ -29,7 +29,7 @@ from trident_py.errors import StateError
 from trident_py.state.keys import ColumnKeys
 from trident_py.tuples import Fields
 
-from ...columns.values import Column, Refused, row_text, short, transposed
+from ...columns.values import Column, RefusedValue, row_text, short, transposed
 
 GLOBAL_KEY = ("$GLOBAL$",)
 NOT_IN_JSON = ("infinity",)
@@ -108,7 +108,7 @@ class Codec:
     def _texts(self, column: Column, values: Values, named: _Named, texts: Any = None) -> list[Any]:
         try:
             return (texts or json_texts)(column, values)
-        except Refused as refused:
+        except RefusedValue as refused:
             names, index = [*self.key_columns, *self.value_columns], refused.index
             shown = row_text(names, named.values(index))
             bad = to_list(values[index : index + 1])[0]
@@ -235,8 +235,8 @@ def _checked(column: Column, index: int, value: Any) -> str:
     """The JSON text of an untyped value, equal for equal values. Raises Refused if JSON would change the value."""
     try:
         column.encode([value])
-    except Refused as refused:
-        raise Refused(refused.reason, index) from None
+    except RefusedValue as refused:
+        raise RefusedValue(refused.reason, index) from None
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 

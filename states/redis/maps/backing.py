@@ -17,7 +17,7 @@ from .texts import KeyFactory, name_of, text_of, value_of
 
 
 @dataclass(frozen=True)
-class Layout:
+class MapLayout:
     """How a map lies in its place."""
 
     place: RedisPlace
@@ -53,7 +53,7 @@ class RedisBackingMap(BackingMap):
     On replay: does nothing special; the map above it compares the txids.
     """
 
-    def __init__(self, layout: Layout, writer: RedisWriter) -> None:
+    def __init__(self, layout: MapLayout, writer: RedisWriter) -> None:
         self.layout = layout
         self.writer = writer
         self._keys: dict[str, tuple] = {}

@@ -14,7 +14,7 @@ from trident_py.errors import DefinitionError
 from trident_py.needs import address_of
 from trident_py.state import Needs
 
-from ...columns.values import Column, Refused
+from ...columns.values import Column, RefusedValue
 from ..connection import Connection, Statement
 from .base import check_taken, insert_text, names
 
@@ -83,7 +83,7 @@ class ServerDialect:
     def fits(self, column: Column, type_name: str) -> bool:
         for pattern, why in self.changing:
             if re.match(pattern, type_name.upper()):
-                raise Refused(why)
+                raise RefusedValue(why)
         ddl = self.declared(type_name)
         if ddl is None:
             return False

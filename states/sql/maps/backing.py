@@ -23,7 +23,7 @@ from trident_py.state.updates import Combination
 
 from ...columns.arrow import arrow_array, encoded
 from ...columns.keyed import KeyedRows
-from ...columns.values import Column, Refused, decoded, refusal, transposed
+from ...columns.values import Column, RefusedValue, decoded, refusal, transposed
 from ..dialects.base import names
 from ..table import Shape, TablePlace
 from ..transaction import Transaction
@@ -232,7 +232,7 @@ class SqlBackingMap(BackingMap):
     ) -> Any:
         try:
             return encode(column, values)
-        except Refused as why:
+        except RefusedValue as why:
             bad = to_list(values[why.index : why.index + 1])[0]
             raise refusal(self.table, self.keys, column, keys[why.index], bad, why) from None
 

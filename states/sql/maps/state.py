@@ -31,7 +31,7 @@ from ...columns.values import nameable
 from ...findings import Finding
 from ...rows import check_asked_behind, shared
 from ..inspect import check
-from ..ledger import Ledger, SqlFence, noting
+from ..ledger import SqlFence, SqlLedger, noting
 from ..store import has_server, needs_of_store, parsed, shown
 from ..table import CheckedTable, TablePlace, existing, location_of, one_key, prepare, shape_of
 from ..transaction import Transaction
@@ -223,7 +223,7 @@ class SqlMapState(StateFactory):
         def valued() -> int:
             return 0 if existing(place.stores()[0], self.table) is None else self._backing(None).last_txid()
 
-        return Ledger(self.location, self._opened, place.stores, valued)
+        return SqlLedger(self.location, self._opened, place.stores, valued)
 
     def stored(self) -> dict[tuple, Any]:
         """Returns all rows: key tuple -> plain value, TransactionalValue or OpaqueValue."""

@@ -11,10 +11,10 @@ from trident_py.state import BatchParticipant, StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.keyed import KeyedRows
-from ...spread import Spread
+from ...spread import Layout
 from ..connection import Connection
 from ..dialects.base import check_taken, names
-from ..parts import AppendLedger, Claim, Unfenced, claim_of
+from ..parts import AppendLedger, PartitionClaim, UnfencedClaim, claim_of
 from ..table import Shape
 from .base import RowFactory, RowPartition, fields_of, stored_rows
 from .checking import Checked, checked, transmissible
@@ -30,7 +30,7 @@ class AppendRows(RowPartition):
     partitions or another way, a batch already begun is only counted; see `states.sql.parts`.
     """
 
-    def __init__(self, factory: AppendState, fence: Claim, partition: int, of: int) -> None:
+    def __init__(self, factory: AppendState, fence: PartitionClaim, partition: int, of: int) -> None:
         super().__init__(factory, fence, partition, of)
         self.rows = self.rejected = self.inserted = 0
         self._fence = fence
@@ -107,12 +107,12 @@ class AppendRows(RowPartition):
         if self._fence.row(connection).txid >= txid:
             return False
         begun = self._fence.spread(connection, txid)
-        if begun is None and not isinstance(self._fence, Unfenced):
+        if begun is None and not isinstance(self._fence, UnfencedClaim):
             raise FailedException(
                 f"table {self.factory.table!r}: the ledger has no record of batch {txid}: a replica that lagged has "
                 "taken over, or the driver has not called prepare() for it. The batch is replayed"
             )
-        return begun in (None, Spread(self.of, self._fence.way))
+        return begun in (None, Layout(self.of, self._fence.way))
 
     def _write(self, connection: Connection, rows: KeyedRows) -> dict[int, str]:
         """Writes in bulk; if the table refuses a row, again through a temporary table, which names the refused rows."""

@@ -16,7 +16,7 @@ from ...findings import Finding
 from ...rows import RowUpdater, check_asked_behind, shared
 from ..dialects.base import names
 from ..inspect import check
-from ..ledger import Ledger, SqlFence
+from ..ledger import SqlFence, SqlLedger
 from ..store import Store, has_server, needs_of_store, parsed, shown
 from ..table import CheckedTable, Shape, TablePlace, described, existing, location_of, prepare, prepare_ledger, shape_of
 from ..transaction import Transaction
@@ -75,7 +75,7 @@ class RowFactory(StateFactory):
 
     def participant(self) -> BatchParticipant:
         """Returns the state's driver side for one run."""
-        return Ledger(self.location, self._stores, self.place.stores)
+        return SqlLedger(self.location, self._stores, self.place.stores)
 
     def _check_choice(self, name: str, value: str, choices: Sequence[str]) -> None:
         if value not in choices:

@@ -14,12 +14,12 @@ from trident_py.patience import again_for
 from trident_py.state import BatchParticipant, StateClass, StatePlace
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
-from ..ledger import Ledger, SqlFence, Trace
+from ..ledger import SqlFence, SqlLedger, Trace
 from ..store import ConnectionLost
 from ..table import Shape, one_key
 from .base import RowFactory, RowPartition, fields_of, stored_rows
 from .checking import checked
-from .staged import SUFFIX, Staged, StagedBy
+from .staged import SUFFIX, StagedBy, StagingTable
 
 log = logging.getLogger("trident_py")
 _SETTLE_SECONDS = 60.0
@@ -39,7 +39,7 @@ class BatchRows(RowPartition):
         self._token = ""
         self._names: list[str] = []
         self._done: bool | None = None
-        self._staged = Staged(factory.place)
+        self._staged = StagingTable(factory.place)
 
     def beginCommit(self, txid: int | None) -> None:
         """Opens the transaction if the columns are known, else `insert` does. Raises ZombieError for an older driver,
@@ -95,7 +95,7 @@ class BatchRows(RowPartition):
         return shown_before
 
 
-class BatchLedger(Ledger):
+class BatchLedger(SqlLedger):
     """The driver's side: shows the rows of a batch and moves the ledger in one transaction.
 
     The same transaction sweeps the stages of older drivers and attempts. Not earlier: a decided batch may need them.
@@ -106,7 +106,7 @@ class BatchLedger(Ledger):
     def __init__(self, factory: BatchState) -> None:
         super().__init__(factory.location, factory._stores, factory.place.stores)
         self.factory = factory
-        self._staged = Staged(factory.place)
+        self._staged = StagingTable(factory.place)
 
     def _written(self, trace: Trace) -> int:
         """The last batch shown; staged rows do not count as written."""

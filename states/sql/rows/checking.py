@@ -12,7 +12,7 @@ from trident_py.tuples import Fields
 
 from ...columns.arrow import encoded, gathered, refusals
 from ...columns.keyed import KeyedRows
-from ...columns.values import Column, Refused, refusal
+from ...columns.values import Column, RefusedValue, refusal
 from ..dialects.bulk import too_long
 from .rejects import Reject
 
@@ -43,7 +43,7 @@ def checked(
     for column, column_values in zip(settled, values, strict=True):
         try:
             arrays.append(encoded(column, column_values))
-        except Refused as why:
+        except RefusedValue as why:
             if keep_bad:
                 return _without_bad(columns, settled, values)
             row = _row(values, why.index)

@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy.engine import Engine
 from sqlalchemy.types import UserDefinedType
 
-from ....columns.values import DECODERS, Column, Refused
-from ...connection import Answer, Connection, Statement
+from ....columns.values import DECODERS, Column, RefusedValue
+from ...connection import Connection, QueryResult, Statement
 
 # date, timestamp, decimal and json are stored as text: any other affinity would turn them into floats
 _STORAGE = {
@@ -48,7 +48,7 @@ class FileConnection(sqlite3.Connection):
 
     def together(self, statements: Sequence[Statement]) -> list[Any]:
         cursors = (self.execute(text, parameters) for text, parameters in statements)
-        return [Answer(cursor.fetchall(), cursor.rowcount, cursor.description) for cursor in cursors]
+        return [QueryResult(cursor.fetchall(), cursor.rowcount, cursor.description) for cursor in cursors]
 
     def is_current(self) -> bool:
         """Whether the path still names the open file."""
@@ -106,7 +106,7 @@ class SqliteTable:
     def fits(self, column: Column, type_name: str) -> bool:
         if _keeps(type_name, column.family):
             return True
-        raise Refused(f"cannot hold {column.ddl} unchanged; make it {_STORAGE[column.family]}")
+        raise RefusedValue(f"cannot hold {column.ddl} unchanged; make it {_STORAGE[column.family]}")
 
     def type_names(self, engine: Engine, table: str) -> dict[str, str]:
         with engine.connect() as connection:

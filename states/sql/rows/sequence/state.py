@@ -13,7 +13,7 @@ from trident_py.errors import DefinitionError, StateError
 from trident_py.state import StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
-from ....columns.values import Column, Refused, decoded, nameable, refusal, transposed
+from ....columns.values import Column, RefusedValue, decoded, nameable, refusal, transposed
 from ....rows import shared
 from ...connection import Connection
 from ...dialects.base import names
@@ -150,7 +150,7 @@ class SequenceRows(RowPartition):
                 encoded.append(column.encode(column_values))
                 if column.name == self.factory.number:
                     _check_numbers(encoded[-1], self.factory.first)
-            except Refused as why:
+            except RefusedValue as why:
                 row = [values_of[why.index] for values_of in wanted]
                 raise refusal(table, columns, column, row, column_values[why.index], why) from None
         return list(zip(*encoded, strict=True))
@@ -177,7 +177,7 @@ def _conflicts(tables: Tables, old: list[tuple], stood: dict[Key, tuple], new: d
 def _check_numbers(numbers: Sequence[int], first: int) -> None:
     if min(numbers) < first:
         at = next(i for i, number in enumerate(numbers) if number < first)
-        raise Refused(f"a sender's numbers begin with {first}", at)
+        raise RefusedValue(f"a sender's numbers begin with {first}", at)
 
 
 def _describe_gap(table: str, sender: tuple, gap: Gap) -> str:
