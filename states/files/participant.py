@@ -12,7 +12,7 @@ from trident_py.errors import StateError, TridentError
 from trident_py.state import BatchParticipant, Remembered
 
 from ..owners import Owner, Tenure
-from . import clock, placing, spark_listing
+from . import clock, publisher, spark_listing
 from .folder import HIDDEN, StateFolder
 from .ledger import LEDGER, STAGING, DataFile, FileFence, FileLedger, Record
 from .names import BATCHES, MANIFEST, parsed
@@ -122,9 +122,9 @@ class FileParticipant(BatchParticipant):
     def _placed(self, record: Record, txid: int, receipts: Sequence[dict]) -> list[DataFile]:
         """The batch's files, under their final names. Raises StateError, before any is moved, if one is missing."""
         visible, suffix = self.factory.visible, self.factory.rows.suffix
-        files = placing.pairs(visible, record, txid, receipts, suffix, clock.now())
+        files = publisher.pairs(visible, record, txid, receipts, suffix, clock.now())
         try:
-            placing.place(self._folder, visible, txid, files, self.factory.shown)
+            publisher.place(self._folder, visible, txid, files, self.factory.shown)
         except StateError:
             self.fence.newest(self._ledger.newest())  # a newer driver may have moved the files while this one slept
             raise
@@ -169,7 +169,7 @@ class FileParticipant(BatchParticipant):
         after failed attempts, files of a decision that was withdrawn."""
         self._delete_staged(lambda each: (each.epoch, each.txid) <= (record.epoch, txid))
         if attempt > 0 or not self._swept:
-            for name in placing.strays(self._folder, self.factory.visible, before, record):
+            for name in publisher.strays(self._folder, self.factory.visible, before, record):
                 self._folder.delete(name)
             self._swept = True
 

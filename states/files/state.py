@@ -13,9 +13,8 @@ from trident_py.filesystems.uris import shown_storage
 from trident_py.state import BatchParticipant, Location, Needs, StateClass, StateFactory, StatePlace
 from trident_py.tuples import Fields, FieldsLike
 
-from ..findings import Finding
+from ..diagnostics import Finding
 from ..rows import RowUpdater
-from .amounts import SIZES, TIMES, amount
 from .folder import StateFolder, open_folder
 from .formats import FileFormat, RecordFormat, format_of
 from .ledger import FileFence, FileLedger, Record
@@ -23,6 +22,7 @@ from .location import can_rename_folders, location_of, needs_of, normalize_uri
 from .names import BATCHES, FILES, MANIFEST, VISIBLE
 from .participant import FileParticipant, check_empty
 from .partition import FilePartition, check_columns, schema_of
+from .units import SIZES, TIMES, amount
 
 SYNC = ("batch", "never")
 LARGEST = 4 << 30  # S3 copies up to 5 GB in one request

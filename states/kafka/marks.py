@@ -29,11 +29,11 @@ from urllib.parse import quote
 
 from trident_py.context import RunContext
 from trident_py.errors import DefinitionError, StateError
-from trident_py.kafka.asking import asked, committed
+from trident_py.kafka.blocking_calls import asked, committed
 from trident_py.kafka.clients import ASKING, Cluster, is_passing
 from trident_py.patience import again_for
 
-from ..spread import Layout
+from ..partition_layout import Layout
 from .advice import kafka_errors
 
 ANSWER = 30.0

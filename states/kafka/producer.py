@@ -14,14 +14,14 @@ from functools import partial
 from typing import Any
 
 from trident_py.errors import FailedException, StateError
-from trident_py.kafka.asking import asked
+from trident_py.kafka.blocking_calls import asked
 from trident_py.kafka.clients import is_fenced, is_passing, kafka_error, means
-from trident_py.kafka.codes import Meaning
+from trident_py.kafka.error_codes import Meaning
 from trident_py.patience import again_for
 
 from .advice import kafka_errors
 from .marks import ANSWER, GroupNote, MarkPlace
-from .sending import Sender
+from .sender import Sender
 from .settings import TRANSACTIONAL
 
 PATIENCE = 10.0
@@ -86,7 +86,7 @@ class TransactionalProducer:
     def commit(self, mark: GroupNote, others: Sequence[tuple[list[Any], Any]] = ()) -> None:
         """Commits the transaction with its mark, and with further offsets: pairs of offsets and group metadata.
 
-        Unless the commit was clean (`states.kafka.sending`), the producer is closed, so that the next `open` gets a new
+        Unless the commit was clean (`states.kafka.sender`), the producer is closed, so that the next `open` gets a new
         epoch. Raises FailedException if the batch must be replayed, StateError if a replay would not help.
         """
         self.begin()

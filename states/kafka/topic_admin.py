@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
-from trident_py.kafka.asking import answer, asked, reached
+from trident_py.kafka.blocking_calls import answer, asked, reached
 from trident_py.kafka.clients import Cluster, code_of, means
-from trident_py.kafka.codes import Meaning
+from trident_py.kafka.error_codes import Meaning
 from trident_py.patience import again_for
 
-from ..findings import Finding
+from ..diagnostics import Finding
 from .advice import kafka_errors
 from .marks import ANSWER, MarkPlace
 

@@ -12,7 +12,7 @@ from trident_py.errors import DefinitionError
 from trident_py.state import StateFactory
 from trident_py.tuples import Fields
 
-from ..findings import Checkable, Finding
+from ..diagnostics import Checkable, Finding
 
 
 class StateSettings(BaseModel):

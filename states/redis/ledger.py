@@ -23,7 +23,7 @@ from trident_py.state import BatchParticipant, Remembered
 from ..fences import Fence, FenceRow, gone_back, lost_commits
 from ..owners import Owner, Tenure
 from . import durability
-from .place import RedisPlace
+from .location import RedisPlace
 from .scripts import BEGIN, CLAIM, DONE, JOIN, LOST, OPEN, PUBLISH
 
 _FIELDS = ("generation", "lineage", "txid", "started", "attempt", "run", "written")

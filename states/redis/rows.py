@@ -27,7 +27,7 @@ from trident_py.tuples import TridentTuple
 
 from .factory import RedisFactory
 from .ledger import RedisFence, RedisLedger
-from .place import OURS, RedisPlace, check_hash
+from .location import OURS, RedisPlace, check_hash
 from .server import checked_url
 from .writer import RedisWriter, check_expiry
 

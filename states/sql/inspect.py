@@ -16,8 +16,8 @@ from trident_py.errors import DefinitionError
 from trident_py.tuples import Fields
 
 from ..columns.values import nameable, typed
-from ..findings import Finding
-from . import kinds, ledger
+from ..diagnostics import Finding
+from . import key_types, ledger
 from .connection import Connection, driver_connection
 from .dialects.sqlite.table import unopenable
 from .store import Store, store_of
@@ -210,10 +210,10 @@ def _unfilled(store: Store, place: TablePlace, described: list[Any], shape: Shap
 
 
 def _kinds(store: Store, inspector: Any, place: TablePlace, shape: Shape) -> list[str]:
-    if not inspector.has_table(kinds.TABLE):
+    if not inspector.has_table(key_types.TABLE):
         return []
     with store.reading() as connection:
-        return kinds.key_problems(store, connection, place.table, shape.keys)
+        return key_types.key_problems(store, connection, place.table, shape.keys)
 
 
 def _layout(place: TablePlace, store: Store) -> Iterator[Finding]:

@@ -28,7 +28,7 @@ from trident_py.state import BatchParticipant, Location, Remembered
 from ..columns.values import Column, recordable
 from ..fences import Fence, FenceRow, lost_commits
 from ..owners import Tenure
-from . import kinds, owner
+from . import key_types, owner
 from .connection import Connection, Statement
 from .dialects.base import Dialect, insert_text
 from .store import Store, patiently
@@ -65,7 +65,7 @@ def tables(options: dict[str, Any]) -> list[sa.Table]:
         sa.Table("trident_part", metadata, *own(), number("txid", True), number("part", True), number("attempt"),
                  number("partitions"), text("token"), **options),
         sa.Table(owner.TABLE, metadata, text("name", True), text("topology"), text("state"), text("shared"), **options),
-        sa.Table(kinds.TABLE, metadata, text("name", True), text("field", True), text("kind"), **options),
+        sa.Table(key_types.TABLE, metadata, text("name", True), text("field", True), text("kind"), **options),
     ]  # fmt: skip
 
 

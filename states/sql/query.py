@@ -16,7 +16,7 @@ from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ..columns.values import Column, RefusedValue
 from .connection import Connection, bound
-from .selecting import Select
+from .selection import Select
 from .store import needs_of_store, parsed, shown, store_of
 
 PARAMETERS = 30_000  # SQLite takes 32,766 in one statement, PostgreSQL 65,535

@@ -18,7 +18,7 @@ from trident_py.state import Location
 from trident_py.tuples import Fields
 
 from ..columns.values import Column, RefusedValue, nameable, typed
-from . import kinds, ledger
+from . import key_types, ledger
 from .connection import Connection, Statement
 from .dialects.registry import dialect_of
 from .store import Store, parsed, patiently, shown, store_of
@@ -245,7 +245,7 @@ def _make(store: Store, place: TablePlace, shape: Shape, index: int) -> None:
             values = (place.table, place.files, ROUTING)
             connection.execute(f"INSERT INTO {LAYOUT} (name, files, routing) VALUES (?, ?, ?)", values)
         if index == 0:
-            kinds.note(store, connection, place.table, shape.keys, new)
+            key_types.note(store, connection, place.table, shape.keys, new)
 
 
 def _make_ledger(store: Store) -> None:

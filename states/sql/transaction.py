@@ -16,7 +16,7 @@ from trident_py.patience import again_for
 from ..columns.values import Column
 from .connection import Connection, Statement
 from .dialects.base import Untaken
-from .kinds import settled
+from .key_types import settled
 from .ledger import SqlFence
 from .store import ConnectionLost, Store
 from .table import CheckedTable

@@ -18,7 +18,7 @@ from trident_py.tuples import Fields
 from trident_py.windowing import Block, Head, MakesWindows, WindowConfig, WindowFactory, WindowState
 from trident_py.windowing.store import require_same
 
-from ..findings import Finding
+from ..diagnostics import Finding
 from . import owner
 from .connection import Connection
 from .dialects.base import Dialect, check_taken

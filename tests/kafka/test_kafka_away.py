@@ -29,8 +29,8 @@ from states.kafka.compacted.backing import CompactedMap
 from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.cli import trident
 from trident_py.errors import FailedException, StateError, TridentError
-from trident_py.kafka import KafkaSpout, asking, watch
-from trident_py.kafka.asking import answer, asked, reached
+from trident_py.kafka import KafkaSpout, blocking_calls, topic_metadata
+from trident_py.kafka.blocking_calls import answer, asked, reached
 from trident_py.kafka.clients import Cluster, code_of
 from trident_py.patience import START_WAIT
 from trident_py.state import SILENT, persist
@@ -55,7 +55,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (marks, topics, compaction, compacted_writer, local_table, transactions):
         monkeypatch.setattr(module, "ANSWER", 0.5)
     monkeypatch.setattr(transactions, "PATIENCE", 0.5)
-    monkeypatch.setattr(asking, "SPARE", 0.2)
+    monkeypatch.setattr(blocking_calls, "SPARE", 0.2)
 
 
 KEYED = {"key": "v string", "value": "v2 string", "partitions": 1}
@@ -236,8 +236,8 @@ def test_a_spout_says_in_a_run_too_why_nobody_answers(
     own_kafka: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It goes on when they are back."""
-    monkeypatch.setattr(watch, "SILENT", 0.0)
-    monkeypatch.setattr(watch, "AGAIN", 0.0)
+    monkeypatch.setattr(topic_metadata, "SILENT", 0.0)
+    monkeypatch.setattr(topic_metadata, "AGAIN", 0.0)
     broker = own_kafka()
     topic = broker.create_topic()
     produce(broker, topic, ["a"])
@@ -272,7 +272,7 @@ def test_every_error_of_a_client_is_a_kafka_exception(error: Exception, code: st
 
 
 def test_a_future_without_an_answer_has_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "SPARE", 0.0)
+    monkeypatch.setattr(blocking_calls, "SPARE", 0.0)
     with pytest.raises(KafkaException, match="no answer in time"):
         answer(Future(), 0)
 

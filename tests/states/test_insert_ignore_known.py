@@ -17,7 +17,7 @@ from states.sql import InsertIgnoreState, RowUpdater
 from states.sql.connection import FormatConnection
 from states.sql.dialects.mysql import bulk
 from states.sql.dialects.mysql.bulk import MySqlBulk
-from states.sql.rows import writing
+from states.sql.rows import table_writer
 from states.sql.rows.staging import STAGE, Stage
 from states.sql.store import close_stores, parsed, store_of
 from trident_py.errors import StateError
@@ -51,8 +51,8 @@ TABLE = (
 
 @pytest.fixture(autouse=True)
 def samples_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "_ROWS_TO_SAMPLE", 1)
-    monkeypatch.setattr(writing, "_SAMPLE", 4)
+    monkeypatch.setattr(table_writer, "_ROWS_TO_SAMPLE", 1)
+    monkeypatch.setattr(table_writer, "_SAMPLE", 4)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from contracts.asking import exact_texts
 
 from states.sql import InsertIgnoreState, RowUpdater
 from states.sql.rows.staging import Stage
-from states.sql.rows.writing import TableWriter
+from states.sql.rows.table_writer import TableWriter
 from states.sql.store import parsed, store_of
 from trident_py.chunks import Chunk, TupleList
 from trident_py.errors import StateError

@@ -24,7 +24,7 @@ from states.sql import store as stores
 from states.sql.dialects.mysql import dialect as mysql
 from states.sql.dialects.mysql.dialect import MYSQL
 from states.sql.dialects.sqlite.table import FileConnection
-from states.sql.maps.combining import PartialResults, Recipe
+from states.sql.maps.combiners import PartialResults, Recipe
 from states.sql.store import ConnectionLost, Store, close_stores, parsed, store_of
 from states.sql.table import Shape, TablePlace, prepare
 from trident_py import LocalCluster, TridentTopology

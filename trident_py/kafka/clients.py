@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import DefinitionError, FailedException, StateError, TridentError, missing
 from ..needs import Needs
 from ..secrets import hidden, is_secret
-from .codes import PASSING, Meaning, is_known, meaning_of
+from .error_codes import PASSING, Meaning, is_known, meaning_of
 
 log = logging.getLogger("trident_py.kafka")
 
@@ -137,7 +137,7 @@ def describe_error(error: Any) -> str:
 
 
 def is_passing(error: Any) -> bool:
-    """Whether the broker is away, starting or busy: the same call may succeed later (`trident_py.kafka.codes`)."""
+    """Return whether the same call may succeed later: the broker is away, starting or busy. See `error_codes`."""
     kafka = kafka_error(error)
     return kafka is not None and (kafka.retriable() or meaning_of(kafka.name()) in PASSING)
 

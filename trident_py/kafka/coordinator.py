@@ -21,10 +21,10 @@ from .batches import (
     task_metadata,
 )
 from .clients import log
-from .consumed import shared
+from .consumed_offsets import shared
+from .offsets import AbandonedTopics, BrokenPromise, Judge, View, settle, starting
 from .options import KafkaOptions
-from .settling import AbandonedTopics, BrokenPromise, Judge, View, settle, starting
-from .watch import Absence, Watch
+from .topic_metadata import Absence, Watch
 
 IDLE = 0.010  # seconds between two reads of the logs' ends, while there is nothing to read
 CALM = 5  # ... or this many times the duration of a read, if that is longer

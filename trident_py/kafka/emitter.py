@@ -10,10 +10,10 @@ from ..operations.base import TridentCollector
 from ..spouts.interfaces import OPAQUE, ITridentSpout
 from ..tuples import TransactionAttempt
 from .batches import Range
+from .offsets import Judge
 from .options import KafkaOptions
 from .reader import Lost, RecordReader
 from .records import PartitionMessages, RecordParser, Skipped, gathered
-from .settling import Judge
 
 
 class KafkaEmitter(ITridentSpout.Emitter):

@@ -12,11 +12,11 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from ..errors import FailedException, SpoutError
-from .asking import asked
 from .batches import Place, Range
+from .blocking_calls import asked
 from .clients import Cluster, describe_error, errors, is_passing, means
-from .codes import Meaning
-from .watch import ANSWER
+from .error_codes import Meaning
+from .topic_metadata import ANSWER
 
 TAKE = 10_000
 WAIT = 0.010

@@ -18,8 +18,8 @@ from trident_py.errors import DefinitionError, StateError
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ..producer import TransactionalProducer
-from ..sending import Sender
-from .texts import Bytes, UnwritableError, as_bytes, json_objects, json_texts
+from ..sender import Sender
+from .json_codec import Bytes, UnwritableError, as_bytes, json_objects, json_texts
 
 Headers = list[tuple[str, Bytes]]
 

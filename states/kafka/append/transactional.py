@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, StateError
 from trident_py.kafka.clients import Cluster
-from trident_py.kafka.consumed import consumed, partitions_of_task
+from trident_py.kafka.consumed_offsets import consumed, partitions_of_task
 from trident_py.state import BatchParticipant, State, StateClass, StatePlace
 from trident_py.tuples import TridentTuple
 
-from ...spread import Layout
+from ...partition_layout import Layout
 from ..fence import TopicFence
 from ..ledger import TopicLedger
 from ..marks import Mark, MarkPlace, group_metadata

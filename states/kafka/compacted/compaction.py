@@ -15,7 +15,7 @@ from trident_py.errors import StateError
 from trident_py.kafka.clients import Cluster
 from trident_py.state import Location, Remembered
 
-from ...findings import Finding
+from ...diagnostics import Finding
 from ..advice import kafka_errors
 from ..ledger import RENEWED, TopicLedger
 from ..marks import ANSWER, Mark, MarkPlace

@@ -21,9 +21,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from trident_py.errors import FailedException, StateError
-from trident_py.kafka.asking import asked, offsets_of
+from trident_py.kafka.blocking_calls import asked, offsets_of
 from trident_py.kafka.clients import ASKING, Cluster, means
-from trident_py.kafka.codes import Meaning
+from trident_py.kafka.error_codes import Meaning
 
 from ..advice import kafka_errors
 from ..marks import ANSWER

@@ -11,9 +11,9 @@ from trident_py.errors import StateError
 from trident_py.state import BackingMap, StateType
 from trident_py.state.base import Key
 
-from ..place import RedisPlace
+from ..location import RedisPlace
 from ..writer import RedisWriter
-from .texts import KeyFactory, name_of, text_of, value_of
+from .storm_codec import KeyFactory, name_of, text_of, value_of
 
 
 @dataclass(frozen=True)

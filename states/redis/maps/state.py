@@ -25,11 +25,11 @@ from ...rows import check_asked_behind
 from ...rows import shared as shared_rows
 from ..factory import RedisFactory
 from ..ledger import RedisFence, RedisLedger
-from ..place import check_hash
+from ..location import check_hash
 from ..server import checked_url
 from ..writer import RedisWriter, check_expiry
 from .backing import MapLayout, RedisBackingMap
-from .texts import DefaultKeyFactory, KeyFactory, checked_factory
+from .storm_codec import DefaultKeyFactory, KeyFactory, checked_factory
 
 GLOBAL_KEY = "$REDIS-MAP-STATE-GLOBAL"
 _MAPS: dict[StateType, Any] = {

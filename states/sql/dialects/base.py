@@ -15,7 +15,7 @@ from trident_py.state import Needs
 from ...columns.keyed import KeyedRows
 from ...columns.values import Column
 from ..connection import Connection, Statement
-from ..maps.combining import PartialResults, Recipe
+from ..maps.combiners import PartialResults, Recipe
 
 T = TypeVar("T")
 

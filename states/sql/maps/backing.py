@@ -27,7 +27,7 @@ from ...columns.values import Column, RefusedValue, decoded, refusal, transposed
 from ..dialects.base import names
 from ..table import Shape, TablePlace
 from ..transaction import Transaction
-from .combining import PartialResults, Recipe
+from .combiners import PartialResults, Recipe
 
 _WRAP: dict[StateType, Callable[[Any], Any]] = {
     StateType.NON_TRANSACTIONAL: itemgetter(0),

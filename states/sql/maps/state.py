@@ -28,7 +28,7 @@ from trident_py.state.base import Key
 from trident_py.tuples import Fields, FieldsLike
 
 from ...columns.values import nameable
-from ...findings import Finding
+from ...diagnostics import Finding
 from ...rows import check_asked_behind, shared
 from ..inspect import check
 from ..ledger import SqlFence, SqlLedger, noting

@@ -11,23 +11,23 @@ from trident_py.state import BatchParticipant, StateClass
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 
 from ...columns.keyed import KeyedRows
-from ...spread import Layout
+from ...partition_layout import Layout
 from ..connection import Connection
 from ..dialects.base import check_taken, names
-from ..parts import AppendLedger, PartitionClaim, UnfencedClaim, claim_of
+from ..partition_marks import AppendLedger, PartitionClaim, UnfencedClaim, claim_of
 from ..table import Shape
 from .base import RowFactory, RowPartition, fields_of, stored_rows
-from .checking import Checked, checked, transmissible
 from .rejects import SUFFIX, Reject, Rejects
+from .row_checks import Checked, checked, transmissible
 from .staging import ROW, Stage
-from .writing import refused_row
+from .table_writer import refused_row
 
 
 class AppendRows(RowPartition):
     """One partition of an AppendState.
 
     On replay: a partition that has written its part of the batch writes nothing. If the replay has another number of
-    partitions or another way, a batch already begun is only counted; see `states.sql.parts`.
+    partitions or another way, a batch already begun is only counted; see `states.sql.partition_marks`.
     """
 
     def __init__(self, factory: AppendState, fence: PartitionClaim, partition: int, of: int) -> None:

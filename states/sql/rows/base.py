@@ -12,7 +12,7 @@ from trident_py.state import BatchParticipant, ITupleCollection, Location, Needs
 from trident_py.tuples import Fields, FieldsLike
 
 from ...columns.values import Column, decoded
-from ...findings import Finding
+from ...diagnostics import Finding
 from ...rows import RowUpdater, check_asked_behind, shared
 from ..dialects.base import names
 from ..inspect import check

@@ -18,8 +18,8 @@ from ..ledger import SqlFence, SqlLedger, Trace
 from ..store import ConnectionLost
 from ..table import Shape, one_key
 from .base import RowFactory, RowPartition, fields_of, stored_rows
-from .checking import checked
-from .staged import SUFFIX, StagedBy, StagingTable
+from .row_checks import checked
+from .staging_table import SUFFIX, StagedBy, StagingTable
 
 log = logging.getLogger("trident_py")
 _SETTLE_SECONDS = 60.0

@@ -18,10 +18,10 @@ from ...columns.keyed import KeyedRows
 from ..ledger import SqlFence, noting
 from ..table import existing
 from .base import RowFactory, RowPartition, fields_of, rows_in
-from .checking import Checked, checked, transmissible
 from .rejects import SUFFIX, Reject, Rejects
+from .row_checks import Checked, checked, transmissible
 from .staging import Written
-from .writing import TableWriter, Wanted, conflict_text, refused_row
+from .table_writer import TableWriter, Wanted, conflict_text, refused_row
 
 LOG = logging.getLogger("states.sql")
 

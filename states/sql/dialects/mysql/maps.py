@@ -19,7 +19,7 @@ from trident_py.state import StateType
 from ....columns.arrow import arrow_array
 from ....columns.values import Column, transposed
 from ...connection import Connection
-from ...maps.combining import PartialResults, Recipe
+from ...maps.combiners import PartialResults, Recipe
 from ..base import check_taken, insert_text, marks, names, undoing
 from ..bulk import FEW, blocks
 from .bulk import NO_STAGE, ROOM, Incoming, MySqlBulk, incoming, temporary_like

@@ -15,7 +15,7 @@ from trident_py.state import StateType
 from ....columns.arrow import arrow_array
 from ....columns.values import Column, transposed
 from ...connection import Connection, Statement
-from ...maps.combining import PartialResults, Recipe
+from ...maps.combiners import PartialResults, Recipe
 from ..base import check_taken, names, undoing, upsert_text
 from ..bulk import FEW
 from .bulk import PostgreSqlBulk

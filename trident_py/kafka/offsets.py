@@ -11,7 +11,7 @@ from ..errors import FailedException, SpoutError
 from .batches import Place, Positions, TopicPosition, metadata_of, positions_of
 from .clients import log
 from .options import KafkaOptions
-from .watch import ExistingTopic, Watch
+from .topic_metadata import ExistingTopic, Watch
 
 PATIENCE = 2.0
 ADVICE = (

@@ -19,7 +19,7 @@ from trident_py.errors import StateError
 from trident_py.state import Location, Remembered
 
 from ..fences import FenceRow
-from ..spread import Layout, check_whole
+from ..partition_layout import Layout, check_whole
 from .connection import Connection, Statement
 from .dialects.base import Dialect
 from .ledger import LAYOUT_PART, SqlFence, SqlLedger, found_in, peek
@@ -148,7 +148,8 @@ class AppendLedger(SqlLedger):
         row = peek(store, context.topology, context.state).row if remembered.last > 0 else None
         if row is not None:
             with store.errors("ask the ledger"), store.reading() as connection:
-                PartitionClaim(context.topology, context.state, row.generation, row.lineage).check_marks(connection, row)
+                claim = PartitionClaim(context.topology, context.state, row.generation, row.lineage)
+                claim.check_marks(connection, row)
         return remembered
 
     @property

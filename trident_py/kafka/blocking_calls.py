@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..patience import again_for
 from .clients import ASKING, Cluster, means
-from .codes import Meaning
+from .error_codes import Meaning
 
 T = TypeVar("T")
 REACH = 10.0

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from ..errors import FailedException, SpoutError
 from ..patience import START_WAIT, back_off_seconds
-from .asking import Complaints, answer, asked, committed
 from .batches import Place
+from .blocking_calls import Complaints, answer, asked, committed
 from .clients import code_of, describe_error, errors, is_passing, log, means
-from .codes import Meaning
+from .error_codes import Meaning
 from .options import KafkaOptions
 
 ANSWER = 2.0

@@ -14,8 +14,8 @@ from trident_py.errors import TridentError
 from trident_py.secrets import hidden
 from trident_py.state import StateFactory
 
-from ..findings import Finding
-from .installed import Installed, installed
+from ..diagnostics import Finding
+from .entry_points import Installed, installed
 from .settings import StateSettings
 
 

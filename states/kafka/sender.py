@@ -13,7 +13,7 @@ from operator import length_hint
 from typing import Any
 
 from trident_py.errors import FailedException, StateError
-from trident_py.kafka.asking import asked
+from trident_py.kafka.blocking_calls import asked
 from trident_py.kafka.clients import Cluster, describe_error, is_passing, kafka_error, librdkafka
 
 from .advice import advice_on

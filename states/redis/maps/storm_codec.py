@@ -22,7 +22,7 @@ from trident_py.state import (
 from trident_py.state.base import Key
 from trident_py.state.serializers import json_text
 
-from ..place import OURS
+from ..location import OURS
 
 SERIALIZERS: dict[StateType, Any] = {
     StateType.NON_TRANSACTIONAL: JSONNonTransactionalSerializer(),
