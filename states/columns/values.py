@@ -178,7 +178,7 @@ def refusal(
     )
 
 
-def typed(fields: Fields, key: bool, types: dict[str, str]) -> list[Column] | str:
+def build_columns(fields: Fields, key: bool, types: dict[str, str]) -> list[Column] | str:
     """The columns of these fields; or the name of the first field whose type is unknown."""
     columns = []
     for name in fields:
@@ -189,14 +189,14 @@ def typed(fields: Fields, key: bool, types: dict[str, str]) -> list[Column] | st
     return columns
 
 
-def transposed(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]] | None:
+def transpose(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]] | None:
     """The columns of rows that all have this width, else None. (zip(*rows) is slow for many rows.)"""
     if set(map(len, rows)) != {width}:
         return None
     return [list(map(itemgetter(i), rows)) for i in range(width)]
 
 
-def decoded(values: Sequence[Any], decoders: Sequence[Callable[[Any], Any] | None]) -> tuple:
+def decode_row(values: Sequence[Any], decoders: Sequence[Callable[[Any], Any] | None]) -> tuple:
     """Converts the values that the database driver returned."""
     return tuple(
         value if decode is None or value is None else decode(value)

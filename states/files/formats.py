@@ -253,7 +253,7 @@ def format_of(given: str | RecordFormat) -> FileFormat:
     return FORMATS[given]
 
 
-def refused(format: FileFormat, schema: pa.Schema) -> str:
+def explain_refusal(format: FileFormat, schema: pa.Schema) -> str:
     """Why a format cannot hold these columns; "" if it can."""
     if isinstance(format, CsvFormat):
         for field in schema:

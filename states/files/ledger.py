@@ -104,7 +104,7 @@ class FileLedger:
                 return self._read
             data = self.folder.read(_name(numbers[-1]))
             if data is not None:  # else it was deleted since it was listed, as an old one
-                self._read = self._decoded(_name(numbers[-1]), data)
+                self._read = self._decode(_name(numbers[-1]), data)
                 return self._read
         raise FailedException(f"FileState: the ledger in {self.folder.where} changes faster than it can be read")
 
@@ -119,19 +119,19 @@ class FileLedger:
             if new is old:
                 return old
             made = replace(new, version=old.version + 1, by=secrets.token_hex(8), time=_now())
-            if self._made(made):
+            if self._try_create(made):
                 self._read = made
                 self._sweep(made.version)
                 return made
         raise FailedException(f"FileState: other drivers keep changing the ledger in {self.folder.where}")
 
-    def _made(self, record: Record) -> bool:
+    def _try_create(self, record: Record) -> bool:
         """Whether this record is the newest version now. An answer may have been lost, and a writer that slept for long
         may have found its number free again."""
         name = _name(record.version)
         if not self.folder.create(name, record.encode()):
             found = self.folder.read(name)
-            if found is None or self._decoded(name, found).by != record.by:
+            if found is None or self._decode(name, found).by != record.by:
                 return False
         if max(self._numbers(), default=record.version) >= record.version + KEPT:
             self.folder.delete(name)
@@ -148,7 +148,7 @@ class FileLedger:
             if number.isdigit() and int(number) <= newest - KEPT:
                 self.folder.delete(f"{LEDGER}/{entry.name}")
 
-    def _decoded(self, name: str, data: bytes) -> Record:
+    def _decode(self, name: str, data: bytes) -> Record:
         try:
             return Record.decode(data)
         except (ValueError, TypeError, KeyError) as error:

@@ -32,7 +32,7 @@ def staged_name(
     return f"{STAGING}/{txid:012d}-{epoch}-{generation}-{attempt}-{partition:05d}-{token}-{number}{suffix}"
 
 
-def parsed(name: str) -> StagedName | None:
+def parse_staged_name(name: str) -> StagedName | None:
     """What the hidden name of a task's file tells; None for another name."""
     match = _STAGED.fullmatch(name.rpartition("/")[2])
     return None if match is None else StagedName(*map(int, match.groups()))

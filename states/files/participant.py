@@ -15,7 +15,7 @@ from ..owners import Owner, Tenure
 from . import clock, publisher, spark_listing
 from .folder import HIDDEN, StateFolder
 from .ledger import LEDGER, STAGING, DataFile, FileFence, FileLedger, Record
-from .names import BATCHES, MANIFEST, parsed
+from .names import BATCHES, MANIFEST, parse_staged_name
 from .upkeep import Upkeep
 
 log = logging.getLogger("trident_py")
@@ -58,7 +58,7 @@ class FileParticipant(BatchParticipant):
         self._check_format(record)
         if owner is None or owner != Owner(context.topology, context.state):
             return Remembered(where)
-        staged = (parsed(entry.name) for entry in self._folder.list_folder(STAGING))
+        staged = (parse_staged_name(entry.name) for entry in self._folder.list_folder(STAGING))
         begun = max((each.txid for each in staged if each is not None and each.epoch == record.epoch), default=0)
         return Remembered(where, record.lineage, record.txid, last=max(record.last, begun), run=record.run)
 
@@ -95,7 +95,7 @@ class FileParticipant(BatchParticipant):
             written = [receipt for receipt in receipts if receipt is not None and receipt["files"]]
             if len({receipt["partition"] for receipt in written}) < len(written):
                 raise StateError(f"{self.factory.shown}: batch {txid} has two receipts from one partition")
-            files = self._placed(record, txid, written)
+            files = self._place(record, txid, written)
             record = self._ledger.change(lambda old: self._complete(old, txid, files, written))
         spark_listing.write(self._folder, record)
         self._sweep(before, record, txid, attempt)
@@ -104,7 +104,7 @@ class FileParticipant(BatchParticipant):
     def _join(self) -> None:
         """Runs once, before the first batch or the end of one that was decided."""
         if self._joins is not None:
-            self._ledger.change(self._joined)
+            self._ledger.change(self._join_record)
             self._joins = None
 
     def published(self, txid: int) -> bool:
@@ -119,7 +119,7 @@ class FileParticipant(BatchParticipant):
         except TridentError as error:
             log.info("batch %d: the hidden files of attempt %d will be deleted later: %s", txid, attempt, error)
 
-    def _placed(self, record: Record, txid: int, receipts: Sequence[dict]) -> list[DataFile]:
+    def _place(self, record: Record, txid: int, receipts: Sequence[dict]) -> list[DataFile]:
         """The batch's files, under their final names. Raises StateError, before any is moved, if one is missing."""
         visible, suffix = self.factory.visible, self.factory.rows.suffix
         files = publisher.pairs(visible, record, txid, receipts, suffix, clock.now())
@@ -144,7 +144,7 @@ class FileParticipant(BatchParticipant):
             return old
         return replace(record, started=txid, attempt=attempt)
 
-    def _joined(self, old: Record) -> Record:
+    def _join_record(self, old: Record) -> Record:
         """The record of a folder that belongs to this checkpoint, which has committed ``txid``."""
         assert self._joins is not None and self._tenure is not None
         record, (txid, forget), own = self.fence.newest(old), self._joins, self._tenure.own
@@ -175,7 +175,7 @@ class FileParticipant(BatchParticipant):
 
     def _delete_staged(self, which: Any) -> None:
         for entry in self._folder.list_folder(STAGING):
-            found = parsed(entry.name)
+            found = parse_staged_name(entry.name)
             if found is not None and which(found):
                 self._folder.delete(f"{STAGING}/{entry.name}")
 

@@ -15,10 +15,10 @@ from trident_py.errors import StateError, TridentError
 from trident_py.state import State
 from trident_py.tuples import Fields, TridentTuple
 
-from ..columns.arrow import gathered
+from ..columns.arrow import gather_columns
 from ..columns.values import short
 from .folder import StateFolder
-from .formats import ROWS_AT_ONCE, FileFormat, refused, strange
+from .formats import ROWS_AT_ONCE, FileFormat, explain_refusal, strange
 from .ledger import STAGING, FileFence, FileLedger
 from .names import staged_name
 
@@ -63,7 +63,7 @@ class FilePartition(State):
             return []
         fields = tuples.fields if isinstance(tuples, TupleList) else tuples[0].getFields()
         if self._columns is None:
-            self._columns = self._declared(fields)
+            self._columns = self._declare_columns(fields)
         rows: Any = self._table(fields, tuples) if self.factory.rows.typed else list(tuples)
         for at in range(0, len(tuples), ROWS_AT_ONCE):
             end = min(at + ROWS_AT_ONCE, len(tuples))
@@ -92,9 +92,9 @@ class FilePartition(State):
             except TridentError as error:
                 log.info("batch %s: %s will be deleted later: %s", txid, file.name, error)
 
-    def _declared(self, fields: Fields) -> Fields:
+    def _declare_columns(self, fields: Fields) -> Fields:
         """The columns of the files. Raises StateError if they lack a type, or differ from those of the other files."""
-        columns = self.factory.declared(fields)
+        columns = self.factory.declare_columns(fields)
         now = tuple(ddl_of(columns))
         if self._before and now != self._before:
             raise StateError(
@@ -106,13 +106,13 @@ class FilePartition(State):
     def _table(self, fields: Fields, tuples: Sequence[Any]) -> pa.Table:
         assert self._columns is not None
         names = list(self._columns)
-        values = gathered(tuples, fields, names)
+        values = gather_columns(tuples, fields, names)
         if values is None:
             raise StateError(f"{self.factory.shown}: a tuple lacks values for {fields}")
         arrays = []
         for name, column in zip(names, values, strict=True):
             ddl = self._columns.types[name]
-            check = partial(_checked, self.factory.rows, ddl, name, len(names) == 1)
+            check = partial(_convert_column, self.factory.rows, ddl, name, len(names) == 1)
             if isinstance(array := check(column), str):
                 at = _first_bad(column, check)
                 raise self._bad(name, ddl, names, [_plain(each[at]) for each in values], at, array)
@@ -181,11 +181,11 @@ def check_columns(format: FileFormat, columns: Fields, shown: str) -> None:
         )
     if len(columns) == 0:
         raise StateError(f"{shown}: the tuples have no fields, so a row has no columns. Name the fields of the tuples")
-    if why := refused(format, schema_of(columns)):
+    if why := explain_refusal(format, schema_of(columns)):
         raise StateError(f"{shown}: {why}")
 
 
-def _checked(format: FileFormat, ddl: str, name: str, alone: bool, column: Any) -> pa.Array | str:
+def _convert_column(format: FileFormat, ddl: str, name: str, alone: bool, column: Any) -> pa.Array | str:
     """The column in its declared type; or why it cannot be."""
     try:
         array = typed(column, ddl, name)

@@ -153,7 +153,7 @@ class FileState(StateFactory):
             return [Finding("creates", f"{self.shown} with its ledger")]
         return [Finding("ok", f"{self.shown}: batch {record.txid}, {len(record.files)} files, {record.rows} rows")]
 
-    def declared(self, fields: Fields) -> Fields:
+    def declare_columns(self, fields: Fields) -> Fields:
         """The columns of the files: ``columns``, else the fields of the tuples. Raises StateError."""
         columns = fields if self.columns is None else Fields.of(self.columns)
         if missing := [name for name in columns if name not in fields]:

@@ -45,16 +45,16 @@ class Upkeep:
         """Does what is due. What fails is logged and tried again after the next batch: the batch is visible already.
         Raises ZombieError for an older driver."""
         try:
-            record = self._expired(record)
-            record = self._compacted(record)
-            self._deleted(record)
+            record = self._expire(record)
+            record = self._compact(record)
+            self._delete_replaced(record)
             self._tidy()
         except ZombieError:
             raise
         except TridentError as error:
             log.warning("%s: upkeep is tried again after the next batch: %s", self._factory.shown, error)
 
-    def _expired(self, record: Record) -> Record:
+    def _expire(self, record: Record) -> Record:
         """The ledger without the batches that are older than ``retention``."""
         seconds = self._factory.retention_seconds
         if seconds is None:
@@ -62,12 +62,12 @@ class Upkeep:
         old = [file for file in record.files if file.time <= clock.now() - seconds]
         return self._without(old, []) if old else record
 
-    def _compacted(self, record: Record) -> Record:
+    def _compact(self, record: Record) -> Record:
         target = self._factory.compact_bytes
         small = None if target is None else due(record.files, target)
         if not small:
             return record
-        return self._without(small, [self._merged(record, small)])
+        return self._without(small, [self._merge(record, small)])
 
     def _without(self, gone: Sequence[DataFile], instead: Sequence[DataFile]) -> Record:
         def change(old: Record) -> Record:
@@ -84,7 +84,7 @@ class Upkeep:
         spark_listing.write(self._folder, record)
         return record
 
-    def _merged(self, record: Record, small: Sequence[DataFile]) -> DataFile:
+    def _merge(self, record: Record, small: Sequence[DataFile]) -> DataFile:
         """One file with the rows of all these, under its final name. Raises StateError if one of them is damaged."""
         factory = self._factory
         token, first, last = secrets.token_hex(8), small[0].first, small[-1].last
@@ -106,7 +106,7 @@ class Upkeep:
                 raise StateError(f"{self._folder.where}/{file.name} is damaged: its checksum is not the one written")
             yield BytesIO(data)
 
-    def _deleted(self, record: Record) -> None:
+    def _delete_replaced(self, record: Record) -> None:
         """Deletes the files that have not counted for ``grace`` seconds."""
         over = clock.now() - self._factory.grace_seconds
         gone = {name for name, since in record.replaced if since <= over}

@@ -28,7 +28,7 @@ from .marks import DRIVER, Mark, MarkPlace
 from .owner import TopicOwner
 from .partitions import Partitions
 from .producer import TransactionalProducer
-from .topic_admin import check_there, id_of, opened, reach
+from .topic_admin import check_there, id_of, reach, run_when_available
 
 RENEWED = 600.0
 FORGOTTEN = 86_400.0  # brokers keep an idle partition's mark for longer, unless configured to forget it sooner
@@ -140,7 +140,7 @@ class TopicLedger(BatchParticipant):
         place = self._place = MarkPlace.of(self._cluster, self._topic, conf)
         self._admin = self._cluster.admin()
         self.close()
-        generation = opened(self._cluster, lambda: self._take_over(place, conf))
+        generation = run_when_available(self._cluster, lambda: self._take_over(place, conf))
         context = RunContext.of(conf)
         self._joins = context.txid, context.forget, context.lineage
         self._run, self._known = context.token, {}
@@ -316,11 +316,11 @@ class UnfencedLedger(BatchParticipant):
 
     def remembered(self, conf: dict) -> Remembered | None:
         """Returns None, since no txids are stored. Raises StateError if another state owns the topic."""
-        opened(self._topic.cluster, lambda: self._owner.check(conf))
+        run_when_available(self._topic.cluster, lambda: self._owner.check(conf))
         return None
 
     def open(self, conf: dict) -> int:
-        opened(self._topic.cluster, lambda: self._topic.open(conf))
+        run_when_available(self._topic.cluster, lambda: self._topic.open(conf))
         self._owner.comes(conf)
         return 0
 

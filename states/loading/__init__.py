@@ -4,7 +4,7 @@ A package adds a type by an entry point of the group ``trident_py.states`` that 
 """
 
 from ..diagnostics import Finding
-from .entry_points import Installed, installed
+from .entry_points import Installed, find_types
 from .loader import Look, define, load, look, look_at
 from .schema import schema
 from .settings import Count, FieldList, StateSettings
@@ -17,7 +17,7 @@ __all__ = [
     "Look",
     "StateSettings",
     "define",
-    "installed",
+    "find_types",
     "load",
     "look",
     "look_at",

@@ -36,7 +36,7 @@ _ADVICE = {
 }  # fmt: skip
 
 
-def checked_url(url: str) -> str:
+def check_url(url: str) -> str:
     """The URL. Raises DefinitionError, whose text has no secrets of the URL, for one that Redis clients cannot read."""
     example = "redis://host:6379/0"
     if not isinstance(url, str) or url.partition("://")[0] not in SCHEMES:

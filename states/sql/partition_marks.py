@@ -22,7 +22,7 @@ from ..fences import FenceRow
 from ..partition_layout import Layout, check_whole
 from .connection import Connection, Statement
 from .dialects.base import Dialect
-from .ledger import LAYOUT_PART, SqlFence, SqlLedger, found_in, peek
+from .ledger import LAYOUT_PART, SqlFence, SqlLedger, parse_fence_row, peek
 from .store import Store
 
 _OPEN = ""
@@ -69,7 +69,7 @@ class PartitionClaim(SqlFence):
         connection.execute("DELETE FROM trident_part WHERE topology = ? AND state = ? AND txid = ?", (*self.own, txid))
         self._insert(connection, txid, [(LAYOUT_PART, *spread), *((part, 0, _OPEN) for part in range(spread[0]))])
 
-    def written(self, connection: Connection, txid: int) -> list[int]:
+    def read_counts(self, connection: Connection, txid: int) -> list[int]:
         """The row counts of the partitions that have written the batch."""
         text = "SELECT partitions FROM trident_part WHERE topology = ? AND state = ? AND txid = ? AND part >= 0"
         rows = connection.execute(f"{text} AND token <> ?", (*self.own, txid, _OPEN)).fetchall()
@@ -109,8 +109,8 @@ class UnfencedClaim(PartitionClaim):
         self._insert(connection, txid, [(part, 0, _OPEN)])
         return True
 
-    def found(self, answer: Any) -> FenceRow:
-        return found_in(answer) or FenceRow(0, "", 0, 0, 0)
+    def fence_row(self, answer: Any) -> FenceRow:
+        return parse_fence_row(answer) or FenceRow(0, "", 0, 0, 0)
 
     def follows(self, row: Any, txid: int) -> Any:
         """Nobody completes batches without a driver."""
@@ -169,7 +169,7 @@ class AppendLedger(SqlLedger):
             if row.started == txid:
                 self.fence.check_marks(connection, row)
             self.fence.begun(connection, txid, attempt)
-            if self.fence.spread(connection, txid) != spread and not self.fence.written(connection, txid):
+            if self.fence.spread(connection, txid) != spread and not self.fence.read_counts(connection, txid):
                 self.fence.record(connection, txid, spread)
         self._spread = {txid: spread}
 
@@ -181,7 +181,7 @@ class AppendLedger(SqlLedger):
             row = self.fence.row(connection, store.dialect.exclusive)
             then = self.fence.spread(connection, txid)
             if row.txid < txid and None not in (now, then) and now != then:
-                written = self.fence.written(connection, txid)
+                written = self.fence.read_counts(connection, txid)
                 check_whole(self.location.shown, txid, then, now, written, receipts)  # type: ignore[arg-type]
             marked = sum(receipt["rows"] > 0 for receipt in receipts) if then in (None, now) else 0
             self.fence.complete(connection, txid, marked)

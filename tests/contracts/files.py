@@ -27,7 +27,7 @@ from trident_py.errors import DefinitionError
 from .crashing import INSIDE
 from .state import PlainContract
 
-INSIDE["FileState"] = (FileParticipant, "_placed")
+INSIDE["FileState"] = (FileParticipant, "_place")
 COLUMNS = ["word string", "n bigint"]
 FORKED = (
     "test_a_driver_killed_at_any_point_goes_on_where_it_was", "test_several_workers_write_their_partitions_at_once",
@@ -46,14 +46,14 @@ class FileContract(PlainContract):
     @contextmanager
     def taking_less(self, factory: FileState) -> Iterator[None]:
         """The folder keeps all hidden files but one."""
-        placed = FileParticipant._placed
+        placed = FileParticipant._place
 
         def less(participant: FileParticipant, *given: Any) -> Any:
             store = factory.folder()
             store.delete(f"{STAGING}/{min(entry.name for entry in store.list_folder(STAGING))}")
             return placed(participant, *given)
 
-        with mock.patch.object(FileParticipant, "_placed", less):
+        with mock.patch.object(FileParticipant, "_place", less):
             yield
 
     def erase(self, factory: FileState) -> None:

@@ -110,5 +110,5 @@ def _counting_none(table: str) -> Iterator[None]:
         done = sent(raw, text, data)
         return [0, *done[1:]] if f'INTO TABLE "{table}"' in text else done
 
-    with mock.patch.object(Connection, "query", answer), mock.patch.object(bulk, "_sent", counts):
+    with mock.patch.object(Connection, "query", answer), mock.patch.object(bulk, "_send_file", counts):
         yield

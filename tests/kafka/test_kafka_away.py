@@ -30,7 +30,7 @@ from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.cli import trident
 from trident_py.errors import FailedException, StateError, TridentError
 from trident_py.kafka import KafkaSpout, blocking_calls, topic_metadata
-from trident_py.kafka.blocking_calls import answer, asked, reached
+from trident_py.kafka.blocking_calls import answer, call_client, connect_admin
 from trident_py.kafka.clients import Cluster, code_of
 from trident_py.patience import START_WAIT
 from trident_py.state import SILENT, persist
@@ -183,7 +183,7 @@ def guarded(broker: Any) -> Iterator[Any]:
 def test_a_wrong_password_ends_the_start_at_once_in_words(guarded: Any) -> None:
     """Waiting cannot help."""
     topic = guarded.create_topic()
-    reached(Cluster.of(guarded.door, {**SASL, "sasl.password": "right"}))
+    connect_admin(Cluster.of(guarded.door, {**SASL, "sasl.password": "right"}))
     wrong = {**SASL, "sasl.password": "hush"}
     made = TridentTopology()
     made.newStream("in", KafkaSpout(guarded.door, topic, settings=wrong)).each("value", lambda value: True)
@@ -281,14 +281,14 @@ def test_real_clients_that_are_closed_or_full_say_so_as_kafka_exceptions(kafka: 
     consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "g"})
     consumer.close()
     with pytest.raises(KafkaException):
-        asked(consumer.consume, 1, 0)
+        call_client(consumer.consume, 1, 0)
     producer = Producer({"bootstrap.servers": NOBODY, "queue.buffering.max.messages": 1, "log_level": 0})
     with pytest.raises(KafkaException) as told:
         for _ in range(2):
-            asked(producer.produce, "x", b"1")
+            call_client(producer.produce, "x", b"1")
     assert code_of(told.value) == "_QUEUE_FULL"
     producer.purge()
-    assert reached(Cluster.of(kafka.bootstrap)).list_topics(timeout=10).brokers
+    assert connect_admin(Cluster.of(kafka.bootstrap)).list_topics(timeout=10).brokers
 
 
 METHODS = {name for client in (Consumer, Producer, AdminClient) for name in dir(client) if not name.startswith("_")}

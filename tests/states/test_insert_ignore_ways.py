@@ -20,7 +20,7 @@ from states.sql.dialects.postgresql.bulk import PostgreSqlBulk
 from states.sql.rows import table_writer
 from states.sql.rows.staging import Stage
 from states.sql.rows.table_writer import TableWriter
-from states.sql.store import parsed, store_of
+from states.sql.store import parse_url, store_of
 from trident_py.chunks import Chunk, TupleList
 from trident_py.operations.base import TridentCollector
 from trident_py.state import SILENT, persist
@@ -44,7 +44,7 @@ def samples_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(url: str, text: str) -> None:
-    with store_of(parsed(url)).reading() as connection:
+    with store_of(parse_url(url)).reading() as connection:
         connection.execute(text)
 
 
@@ -147,8 +147,8 @@ def test_a_known_key_of_any_kind_is_seen_in_a_sample(
 ) -> None:
     monkeypatch.setattr(table_writer, "_SAMPLE", 100)
     shares: list[float] = []
-    whole = TableWriter._sampled
-    monkeypatch.setattr(TableWriter, "_sampled", lambda *given: shares.append(whole(*given)) or shares[-1])
+    whole = TableWriter._sample_known
+    monkeypatch.setattr(TableWriter, "_sample_known", lambda *given: shares.append(whole(*given)) or shares[-1])
     name = "k varchar(20)" if kind == "string" else f"k {kind}"
     factory = InsertIgnoreState(database, "t", "k", [name, "l bigint"])
     rows = [TridentTuple.of(["k", "l"], (key, 1)) for key in KEYS[kind]]

@@ -138,7 +138,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             return
         try:
             view = self._look()
-            self._go_to(self._settled(view, self._positions))
+            self._go_to(self._settle(view, self._positions))
         except FailedException as error:
             self._gone_away(error)
         except TridentError as error:
@@ -147,7 +147,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
     def _gone_away(self, error: FailedException) -> None:
         """Records that the cluster does not answer: no batch starts until it does. A start has a limit."""
         self._away = True
-        self._problem = self._absence.silent(error) or self._problem
+        self._problem = self._absence.record_silence(error) or self._problem
         self._away_until = time.monotonic() + AWAY
         log.debug("%s", error)
 
@@ -162,7 +162,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             self._looked_at = now
         self._view = old._replace(ends=self._watch.ends(old.places()))
         self._ends_at, self._away = now, False
-        self._absence.answered()
+        self._absence.record_answer()
         self._took = time.monotonic() - now
         return self._view
 
@@ -177,7 +177,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             )
         self._policy_at, self._policies = now, names
 
-    def _settled(self, view: View, base: Positions | None) -> Positions:
+    def _settle(self, view: View, base: Positions | None) -> Positions:
         """Returns the positions for the next batch. Fixes the ``endingOffsets`` once all partitions have answered."""
         base = self._abandoned.with_those_back(self._start(view) if base is None else base, view)
         positions = settle(base, view, self._judge)
@@ -274,7 +274,7 @@ class KafkaCoordinator(ITridentSpout.BatchCoordinator):
             view = self._look()
         if self._watch.topics() != view.topics:
             view = self._look(topics=True)
-        return self._settled(view, base)
+        return self._settle(view, base)
 
     def _again(self, metadata: dict[str, Any]) -> dict[str, Any]:
         """Returns the same ranges for a replay. A range that is known to be unreadable ends the run, or is left out."""

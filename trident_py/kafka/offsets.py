@@ -125,7 +125,7 @@ def _first(options: KafkaOptions, watch: Watch, view: View, places: list[Place])
         since = watch.since(places, options.startTimestamp)
         return {place: view.ends[place] if since.get(place, -1) < 0 else since[place] for place in places}
     otherwise = view.ends if strategy.endswith("LATEST") else view.begins
-    offsets = watch.committed(places) if strategy.startswith("UNCOMMITTED") else {}
+    offsets = watch.fetch_committed(places) if strategy.startswith("UNCOMMITTED") else {}
     return {place: offsets.get(place, otherwise[place]) for place in places}
 
 

@@ -142,7 +142,7 @@ class RecordForm:
     def _block(self, fields: Fields, chunk: Chunk) -> RecordBlock:
         topics = self._topics(fields, chunk)
         if self.mapper is not None:
-            return _mapped(self.mapper, chunk.tuples(fields))._replace(topics=topics)
+            return _map_tuples(self.mapper, chunk.tuples(fields))._replace(topics=topics)
         value = fields.without(self.key or ()) if self.value is None else self.value
         keys = None if self.key is None else _texts(chunk, self.key, self.json)
         headers = None if self.headers is None else _headers(chunk, self.headers)
@@ -186,7 +186,7 @@ def _headers(chunk: Chunk, fields: Fields) -> list[Headers]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _mapped(mapper: Any, tuples: list[TridentTuple]) -> RecordBlock:
+def _map_tuples(mapper: Any, tuples: list[TridentTuple]) -> RecordBlock:
     values, keys, headers = [], [], []
     call = _caller(mapper)
     for row, values_of_row in enumerate(tuples):

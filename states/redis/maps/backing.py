@@ -43,7 +43,7 @@ class MapLayout:
 
     def stored(self) -> Iterator[tuple[tuple[str], Any]]:
         """Yields every name with its value."""
-        for name, text in self.place.scanned():
+        for name, text in self.place.scan():
             yield (name,), self.value(name, text)
 
 

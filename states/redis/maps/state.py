@@ -22,14 +22,14 @@ from trident_py.state import (
 from trident_py.state.keys import ExactKey
 
 from ...rows import check_asked_behind
-from ...rows import shared as shared_rows
+from ...rows import share_rows as shared_rows
 from ..factory import RedisFactory
 from ..ledger import RedisFence, RedisLedger
 from ..location import check_hash
-from ..server import checked_url
+from ..server import check_url
 from ..writer import RedisWriter, check_expiry
 from .backing import MapLayout, RedisBackingMap
-from .storm_codec import DefaultKeyFactory, KeyFactory, checked_factory
+from .storm_codec import DefaultKeyFactory, KeyFactory, check_factory
 
 GLOBAL_KEY = "$REDIS-MAP-STATE-GLOBAL"
 _MAPS: dict[StateType, Any] = {
@@ -96,8 +96,8 @@ class RedisMapState(RedisFactory, StateFactory):
     expireIntervalSec: float = 0
 
     def __post_init__(self) -> None:
-        checked_url(self.url)
-        checked_factory(self.keyFactory)
+        check_url(self.url)
+        check_factory(self.keyFactory)
         check_hash(self.hash)
         check_expiry(self.expireIntervalSec)
 

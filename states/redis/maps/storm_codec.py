@@ -65,7 +65,7 @@ class DefaultKeyFactory:
         return "DefaultKeyFactory()"
 
 
-def checked_factory(factory: Any) -> KeyFactory:
+def check_factory(factory: Any) -> KeyFactory:
     """Raises DefinitionError for something that is not a KeyFactory, or cannot travel to tasks."""
     if not isinstance(factory, KeyFactory):
         raise DefinitionError(f"keyFactory must be an object with build(key), got {factory!r}")
