@@ -41,10 +41,10 @@ class Side:
     """What both sides of a comparison share: a server's connection and an empty table for each round."""
 
     def __init__(self, url: str, folder: str, rows: int) -> None:
-        from states.sql.store import parsed, store_of
+        from states.sql.store import parse_url, store_of
 
         self.url = url
-        self.store = store_of(parsed(url))
+        self.store = store_of(parse_url(url))
         self.connection = self.store.take()
         self.given = values(rows)
         self.tuples = tuples(self.given)

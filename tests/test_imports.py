@@ -25,6 +25,7 @@ LAYERS = [
     {"canonical", "entry_points", "steps"},
     {"config"},
     {"tuples", "patience", "sessions", "sqlcodes", "names", "needs", "metrics"},
+    {"filesystems"},
     {"blame", "web", "importing"},
     {"chunks", "home", "documents"},
     {"operations"},
@@ -66,7 +67,7 @@ ENTRANCES = {"__init__", "__main__", "run/__init__", "events", "topology_files"}
 EXTRAS_MAY_IMPORT: dict[str, set[str]] = {}
 STATES_MAY_IMPORT = {
     "context", "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents",
-    "kafka", "needs", "sessions", "sqlcodes", "names", "patience", "spouts",
+    "kafka", "needs", "sessions", "sqlcodes", "names", "patience", "filesystems",
     "windowing", "replaced",
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.

@@ -17,7 +17,7 @@ from topic_reading import values
 
 from states.kafka import RowUpdater, TransactionalTopicState
 from states.kafka.marks import MarkPlace
-from states.kafka.sending import Witness
+from states.kafka.sender import Witness
 from trident_py.errors import FailedException, StateError
 from trident_py.state import SILENT, persist
 from trident_py.testing.proxy import HOST, CuttingProxy, end_txn_of

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from ..errors import FailedException, SpoutError
 from ..patience import START_WAIT, back_off_seconds
-from .asking import Complaints, answer, asked, committed
 from .batches import Place
+from .blocking_calls import Complaints, answer, call_client, fetch_committed
 from .clients import code_of, describe_error, errors, is_passing, log, means
-from .codes import Meaning
+from .error_codes import Meaning
 from .options import KafkaOptions
 
 ANSWER = 2.0
@@ -39,12 +39,12 @@ class Absence:
         self._reports = 0
         self._next = 0.0
 
-    def answered(self) -> None:
+    def record_answer(self) -> None:
         if self._reports and self._started:
             self._tell("Kafka answers again")
         self._started, self._since, self._reports = True, None, 0
 
-    def silent(self, error: FailedException) -> SpoutError | None:
+    def record_silence(self, error: FailedException) -> SpoutError | None:
         """Records a failed contact. Returns the error that ends the run: at a start, when the limit is over."""
         now = time.monotonic()
         if self._since is None:
@@ -88,7 +88,7 @@ class Watch:
     def _admin(self) -> Any:
         if self._client is None:
             self._client = self._options.cluster.admin({"error_cb": self._complaints})
-        asked(self._client.poll, 0)  # serves its log and error callbacks
+        call_client(self._client.poll, 0)  # serves its log and error callbacks
         return self._client
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class Watch:
 
         if not is_passing(error) or self._client is None:
             return error
-        asked(self._client.poll, 0)
+        call_client(self._client.poll, 0)
         complaint = self._complaints.instead_of(error)
         if self._reached and not is_passing(complaint):
             return KafkaException(KafkaError(KafkaError._TRANSPORT, describe_error(complaint)))
@@ -127,7 +127,7 @@ class Watch:
         if not names:
             return topics
         with self._errors("look up the topics"):
-            answers = asked(self._admin.describe_topics, TopicCollection(list(names)), request_timeout=ANSWER)
+            answers = call_client(self._admin.describe_topics, TopicCollection(list(names)), request_timeout=ANSWER)
             for name, future in answers.items():
                 try:
                     description = answer(future, ANSWER)
@@ -142,7 +142,7 @@ class Watch:
 
     def _matching(self, pattern: str) -> list[str]:
         with self._errors("list the topics"):
-            names = asked(self._admin.list_topics, timeout=ANSWER).topics
+            names = call_client(self._admin.list_topics, timeout=ANSWER).topics
         hidden = not pattern.startswith("__")
         return sorted(n for n in names if re.fullmatch(pattern, n) and not (hidden and n.startswith("__")))
 
@@ -175,7 +175,7 @@ class Watch:
         offsets: dict[Place, int] = {}
         away: KafkaException | None = None
         with self._errors("look up offsets"):
-            answers = asked(self._admin.list_offsets, wanted, isolation_level=level, request_timeout=ANSWER)
+            answers = call_client(self._admin.list_offsets, wanted, isolation_level=level, request_timeout=ANSWER)
             for partition, future in answers.items():
                 try:
                     offsets[partition.topic, partition.partition] = answer(future, ANSWER).offset
@@ -184,11 +184,11 @@ class Watch:
                         raise
                     away = error
         if away is not None and not offsets and not means(away, Meaning.MISSING):
-            text = self._options.cluster.hidden(describe_error(self._complaints.instead_of(away)))
+            text = self._options.cluster.hide_secrets(describe_error(self._complaints.instead_of(away)))
             raise FailedException(f"Kafka at {self._options.bootstrap}: no partition answers: {text}")
         return offsets
 
-    def committed(self, places: Iterable[Place]) -> dict[Place, int]:
+    def fetch_committed(self, places: Iterable[Place]) -> dict[Place, int]:
         """Returns the committed offsets of the spout's group, without partitions that it has never committed."""
         from confluent_kafka import KafkaException, TopicPartition
 
@@ -196,7 +196,7 @@ class Watch:
         if group is None or not wanted:
             return {}
         with self._errors(f"read the offsets of group {group}"):
-            positions = committed(self._options.cluster, group, wanted, ANSWER)
+            positions = fetch_committed(self._options.cluster, group, wanted, ANSWER)
             for position in positions:
                 if position.error is not None:
                     raise KafkaException(position.error)
@@ -210,7 +210,7 @@ class Watch:
         wanted = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in sorted(names)]
         compacted = []
         with self._errors("read the settings of the topics"):
-            answers = asked(self._admin.describe_configs, wanted, request_timeout=ANSWER) if wanted else {}
+            answers = call_client(self._admin.describe_configs, wanted, request_timeout=ANSWER) if wanted else {}
             for resource, future in answers.items():
                 try:
                     if "compact" in answer(future, ANSWER)["cleanup.policy"].value:

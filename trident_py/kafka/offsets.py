@@ -11,7 +11,7 @@ from ..errors import FailedException, SpoutError
 from .batches import Place, Positions, TopicPosition, metadata_of, positions_of
 from .clients import log
 from .options import KafkaOptions
-from .watch import ExistingTopic, Watch
+from .topic_metadata import ExistingTopic, Watch
 
 PATIENCE = 2.0
 ADVICE = (
@@ -125,7 +125,7 @@ def _first(options: KafkaOptions, watch: Watch, view: View, places: list[Place])
         since = watch.since(places, options.startTimestamp)
         return {place: view.ends[place] if since.get(place, -1) < 0 else since[place] for place in places}
     otherwise = view.ends if strategy.endswith("LATEST") else view.begins
-    offsets = watch.committed(places) if strategy.startswith("UNCOMMITTED") else {}
+    offsets = watch.fetch_committed(places) if strategy.startswith("UNCOMMITTED") else {}
     return {place: offsets.get(place, otherwise[place]) for place in places}
 
 

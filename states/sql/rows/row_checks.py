@@ -10,9 +10,9 @@ import pyarrow as pa
 from trident_py.errors import StateError
 from trident_py.tuples import Fields
 
-from ...columns.arrow import encoded, gathered, refusals
+from ...columns.arrow import encode_column, gather_columns, refusals
 from ...columns.keyed import KeyedRows
-from ...columns.values import Column, Refused, refusal
+from ...columns.values import Column, RefusedValue, refusal
 from ..dialects.bulk import too_long
 from .rejects import Reject
 
@@ -28,22 +28,22 @@ class Checked(NamedTuple):
         return row if self.positions is None else int(self.positions[row].as_py())
 
 
-def checked(
+def check_rows(
     table: str, columns: Sequence[Column], fields: Fields, tuples: Sequence[Any], keep_bad: bool,
     settle: Callable[[Sequence[Column], Sequence[Any]], Sequence[Column]] = lambda columns, values: columns,
 ) -> Checked:  # fmt: skip
     """Checks the rows. Raises StateError for the first bad row; with ``keep_bad``, bad rows become rejects.
 
-    ``settle`` returns the columns with the kinds noted in the table, see `kinds.settled`.
+    ``settle`` returns the columns with the kinds noted in the table, see `key_types.settle_types`.
     """
-    values = gathered(tuples, fields, [column.name for column in columns])
+    values = gather_columns(tuples, fields, [column.name for column in columns])
     if values is None:
         raise StateError(f"table {table!r}: a tuple lacks values for {fields}")
     arrays, settled = [], settle(columns, values)
     for column, column_values in zip(settled, values, strict=True):
         try:
-            arrays.append(encoded(column, column_values))
-        except Refused as why:
+            arrays.append(encode_column(column, column_values))
+        except RefusedValue as why:
             if keep_bad:
                 return _without_bad(columns, settled, values)
             row = _row(values, why.index)
@@ -92,14 +92,14 @@ def _without_bad(columns: Sequence[Column], settled: Sequence[Column], values: S
             reasons.setdefault(index, f"column {column.name!r} ({column.ddl}): {why}")
     good = [index for index in range(len(values[0])) if index not in reasons]
     positions = pa.array(good, pa.int64())
-    arrays = [encoded(c, _taken(v, good, positions)) for c, v in zip(columns, values, strict=True)]
+    arrays = [encode_column(c, _take(v, good, positions)) for c, v in zip(columns, values, strict=True)]
     names = [column.name for column in columns]
     bad = sorted(reasons.items())
     rejects = [Reject(dict(zip(names, _row(values, index), strict=True)), why) for index, why in bad]
     return Checked(KeyedRows(columns, arrays), positions, rejects)
 
 
-def _taken(values: Any, good: list[int], positions: pa.Array) -> Any:
+def _take(values: Any, good: list[int], positions: pa.Array) -> Any:
     return [values[index] for index in good] if isinstance(values, list) else values.take(positions)
 
 

@@ -22,7 +22,7 @@ from trident_py.state import (
 from trident_py.state.base import Key
 from trident_py.state.serializers import json_text
 
-from ..place import OURS
+from ..location import OURS
 
 SERIALIZERS: dict[StateType, Any] = {
     StateType.NON_TRANSACTIONAL: JSONNonTransactionalSerializer(),
@@ -65,7 +65,7 @@ class DefaultKeyFactory:
         return "DefaultKeyFactory()"
 
 
-def checked_factory(factory: Any) -> KeyFactory:
+def check_factory(factory: Any) -> KeyFactory:
     """Raises DefinitionError for something that is not a KeyFactory, or cannot travel to tasks."""
     if not isinstance(factory, KeyFactory):
         raise DefinitionError(f"keyFactory must be an object with build(key), got {factory!r}")

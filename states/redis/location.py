@@ -16,7 +16,7 @@ from trident_py import secrets
 from trident_py.errors import DefinitionError
 from trident_py.state import Location
 
-from .server import AT_ONCE, Server, address, server_of
+from .server import AT_ONCE, RedisDatabase, address, server_of
 
 OURS = "trident:"
 
@@ -29,7 +29,7 @@ class RedisPlace:
     hash: str | None
 
     @property
-    def server(self) -> Server:
+    def server(self) -> RedisDatabase:
         return server_of(self.url)
 
     @property
@@ -61,11 +61,11 @@ class RedisPlace:
 
     def ledger(self, topology: str, state: str) -> str:
         """The key of the state's ledger, a hash."""
-        return f"{OURS}ledger:{self._tag}:{_named(topology, state)}"
+        return f"{OURS}ledger:{self._tag}:{_join_names(topology, state)}"
 
     def marks(self, topology: str, state: str) -> str:
         """The key of the marks of the current attempt's partitions, a hash."""
-        return f"{OURS}marks:{self._tag}:{_named(topology, state)}"
+        return f"{OURS}marks:{self._tag}:{_join_names(topology, state)}"
 
     def read(self, names: Sequence[str]) -> list[bytes | None]:
         """The stored bytes in the order of the names; None for an absent one."""
@@ -79,7 +79,7 @@ class RedisPlace:
         found: list[bytes | None] = client.mget(names) if self.hash is None else client.hmget(self.hash, names)
         return found
 
-    def scanned(self) -> Iterator[tuple[str, bytes]]:
+    def scan(self) -> Iterator[tuple[str, bytes]]:
         """Yields what is stored, page by page; what changes meanwhile may come in its old or its new form."""
         cursor, seen = 0, set[bytes]()
         while True:
@@ -108,5 +108,5 @@ def check_hash(name: str | None) -> None:
         )
 
 
-def _named(topology: str, state: str) -> str:
+def _join_names(topology: str, state: str) -> str:
     return f"{quote(topology, safe='')}/{quote(state, safe='')}"

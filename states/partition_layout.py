@@ -13,14 +13,14 @@ from trident_py.context import RunContext
 from trident_py.errors import StateError
 
 
-class Spread(NamedTuple):
+class Layout(NamedTuple):
     """The number of partitions, and the way of their tuples (`trident_py.run.ways`; "" without a cluster)."""
 
     partitions: int
     way: str = ""
 
     @classmethod
-    def of(cls, partitions: int, conf: dict) -> Spread:
+    def of(cls, partitions: int, conf: dict) -> Layout:
         """The spread of a run; ``conf``: as passed to a state or a participant."""
         return cls(partitions, RunContext.of(conf).way)
 
@@ -31,7 +31,7 @@ class Spread(NamedTuple):
 
 
 def check_whole(
-    place: str, txid: int, then: Spread, now: Spread, written: Sequence[int], receipts: Sequence[Any]
+    place: str, txid: int, then: Layout, now: Layout, written: Sequence[int], receipts: Sequence[Any]
 ) -> None:
     """Called on the driver when a batch begun under ``then`` was replayed under ``now`` and only counted. ``written``:
     the row counts of the written partitions. Raises StateError unless they are the whole batch."""

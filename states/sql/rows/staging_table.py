@@ -42,7 +42,7 @@ class StagedBy(NamedTuple):
     partition: int
 
 
-class Staged:
+class StagingTable:
     """``<table>_staged`` of one table. All methods but `prepare` and `exists` run in the caller's transaction."""
 
     def __init__(self, place: TablePlace) -> None:

@@ -14,8 +14,8 @@ from trident_py.errors import TridentError
 from trident_py.secrets import hidden
 from trident_py.state import StateFactory
 
-from ..findings import Finding
-from .installed import Installed, installed
+from ..diagnostics import Finding
+from .entry_points import Installed, find_types
 from .settings import StateSettings
 
 
@@ -63,15 +63,15 @@ def look(path: str | Path) -> list[Look]:
 
 
 def _look(state: Definition) -> Look:
-    return looked(state.name, state.type, state.factory, state.settings.check, state.document.hide)
+    return _make_look(state.name, state.type, state.factory, state.settings.check, state.document.hide)
 
 
 def look_at(name: str, factory: Any, hide: Callable[[str], str] = hidden) -> Look:
     """Checks the store of any factory, as `look` does: connects, and writes nothing."""
-    return looked(name, type(factory).__name__, factory, StateSettings().check, hide)
+    return _make_look(name, type(factory).__name__, factory, StateSettings().check, hide)
 
 
-def looked(
+def _make_look(
     name: str, kind: str, factory: Any, check: Callable[[Any], Sequence[Finding]], hide: Callable[[str], str]
 ) -> Look:
     try:
@@ -85,7 +85,7 @@ def looked(
 def definitions(path: str | Path) -> list[Definition]:
     """The states of a file with their settings, in file order. Raises DefinitionError as `load` does."""
     document = read(path, "that defines the states", "states:", free=2)
-    types = installed()
+    types = find_types()
     states = [define(document, ("states", name), keys, types) for name, keys in _states(document).items()]
     document.stop()
     return [state for state in states if state is not None]
@@ -108,7 +108,7 @@ def _states(document: Document) -> dict[str, Any]:
 
 def define(document: Document, where: Where, keys: Any, types: dict[str, Installed]) -> Definition | None:
     """The state that the mapping ``keys`` at this place of a file defines. Adds what is wrong to the document, and then
-    returns None. Opens nothing. ``types``: `installed()`."""
+    returns None. Opens nothing. ``types``: `find_types()`."""
     if not isinstance(keys, dict):
         if not any(problem.where == where for problem in document.problems):
             document.add(where, f"found {document.quote(where)}; expected a mapping with type: and the type's settings")

@@ -14,7 +14,7 @@ from typing import Any
 
 from trident_py.errors import StateError
 
-from ..columns.arrow import zoned
+from ..columns.arrow import detect_zone
 from ..columns.values import Column
 from .connection import Connection
 from .store import Store
@@ -30,7 +30,7 @@ def note(store: Store, connection: Connection, name: str, keys: Sequence[Column]
     Raises StateError for a column that holds another kind; the database driver's duplicate key error if another process
     notes it at this moment: the caller calls again.
     """
-    table = store.dialect.named(connection, name)
+    table = store.dialect.fold_on_server(connection, name)
     if new:
         connection.execute(f"DELETE FROM {TABLE} WHERE name = ?", (table,))
     if problems := key_problems(store, connection, name, keys):
@@ -44,7 +44,7 @@ def note(store: Store, connection: Connection, name: str, keys: Sequence[Column]
 
 def key_problems(store: Store, connection: Connection, name: str, keys: Sequence[Column]) -> list[str]:
     """The problems of key columns that hold values of another kind."""
-    kinds = _kinds(connection, store.dialect.named(connection, name))
+    kinds = _kinds(connection, store.dialect.fold_on_server(connection, name))
     return [
         f"has the key column {column.name!r}, which holds values of the kind {kind!r} (recorded in {TABLE}). It is "
         f"declared {column.ddl} now: different keys would be stored as one, or equal keys as two. Declare it as "
@@ -54,7 +54,7 @@ def key_problems(store: Store, connection: Connection, name: str, keys: Sequence
     ]
 
 
-def settled(
+def settle_types(
     store: Store, connection: Connection, name: str, columns: Sequence[Column], batch: Sequence[Any] | None = None
 ) -> list[Column]:
     """The columns with what the table notes: a column that folds gets the kind of time that it holds.
@@ -62,26 +62,26 @@ def settled(
     ``batch``, the values of each column, settles a kind that is still open. Then this is called in the transaction that
     writes the values, and waits for another transaction that settles the kind at this moment.
     """
-    table = store.dialect.named(connection, name)
+    table = store.dialect.fold_on_server(connection, name)
     values = [None] * len(columns) if batch is None else batch
     return [
-        replace(column, zoned=_zoned(store, connection, (table, column.name), times)) if column.folds else column
+        replace(column, zoned=_settle_zone(store, connection, (table, column.name), times)) if column.folds else column
         for column, times in zip(columns, values, strict=True)
     ]
 
 
-def _zoned(store: Store, connection: Connection, row: tuple[str, str], values: Any) -> bool | None:
-    noted = _noted(connection, row)
-    new = zoned(values) if noted is None and values is not None else None
+def _settle_zone(store: Store, connection: Connection, row: tuple[str, str], values: Any) -> bool | None:
+    noted = _read_note(connection, row)
+    new = detect_zone(values) if noted is None and values is not None else None
     if new is None:
         return noted
     kind = next(text for text, zone in _ZONES.items() if zone is new)
     change = f"UPDATE {TABLE} SET kind = ? {_OF} AND kind = ?"  # the second of two writers waits, and changes nothing
     connection.execute(change, (f"timestamp{kind}", *row, "timestamp"))
-    return _noted(connection, row, store.dialect.shared)
+    return _read_note(connection, row, store.dialect.shared)
 
 
-def _noted(connection: Connection, row: tuple[str, str], lock: str = "") -> bool | None:
+def _read_note(connection: Connection, row: tuple[str, str], lock: str = "") -> bool | None:
     note = connection.execute(f"SELECT kind FROM {TABLE} {_OF}{lock}", row).fetchone()
     return None if note is None else _ZONES.get(note[0].removeprefix("timestamp"))
 

@@ -12,7 +12,7 @@ from trident_py.errors import StateError
 from ...columns.keyed import KeyedRows
 from ...columns.values import row_text
 from ..store import Store
-from .rejects import shortened
+from .rejects import shorten
 from .staging import Conflict, Stage, Written
 
 _SHOWN = 3
@@ -53,11 +53,11 @@ class TableWriter:
 
         If every row is new, none has to be compared and all are told, so each option takes the direct way first.
         """
-        seen, history = self._sampled(connection, rows), self._history
+        seen, history = self._sample_known(connection, rows), self._history
         known = seen or (_A_FEW if history.surprised else 0.0)
         written = None if history.refused else self._directly(connection, rows, wanted, known)
         if written is None:
-            written = self._staged(connection, rows, wanted, seen == 1 and not history.gaps)
+            written = self._stage_rows(connection, rows, wanted, seen == 1 and not history.gaps)
             history.refused = bool(written.refused)
         if seen == 0:
             history.surprised = written.inserted < len(rows)
@@ -65,7 +65,7 @@ class TableWriter:
             history.gaps = written.inserted + len(written.refused) > 0
         return written
 
-    def _sampled(self, connection: Any, rows: KeyedRows) -> float:
+    def _sample_known(self, connection: Any, rows: KeyedRows) -> float:
         """The share of a sample of the rows whose key the table has."""
         if len(rows) < _ROWS_TO_SAMPLE:
             return 0.0
@@ -83,7 +83,7 @@ class TableWriter:
             return None
         return Written(inserted, list(range(len(rows))) if wanted.tell else [], {}, 0, [])
 
-    def _staged(self, connection: Any, rows: KeyedRows, wanted: Wanted, known: bool = False) -> Written:
+    def _stage_rows(self, connection: Any, rows: KeyedRows, wanted: Wanted, known: bool = False) -> Written:
         """``known``: the table probably has the key of every row."""
         ordered = pa.concat_arrays(list(rows.ordered()))
         is_first = rows.first(ordered)
@@ -113,7 +113,7 @@ class TableWriter:
         others = sorted(row for row in again.to_pylist() if rows.key(row) in keys)
         if not others:
             return written
-        more = self._staged(connection, rows.take(pa.array(others, pa.int64())), wanted._replace(compare=False))
+        more = self._stage_rows(connection, rows.take(pa.array(others, pa.int64())), wanted._replace(compare=False))
         return written._replace(
             inserted=written.inserted + more.inserted,
             new=written.new + [others[row] for row in more.new],
@@ -150,7 +150,7 @@ def refused_row(table: str, rows: KeyedRows, row: int, position: int, why: str) 
     """The error for a row that the table refuses."""
     return StateError(
         f"table {table!r}, row {position} of the batch ({row_text(rows.columns, rows.row(row))}): the table refuses "
-        f"it: {shortened(why)}. Nothing of the batch is written. Correct the row before the state, change the table, "
+        f"it: {shorten(why)}. Nothing of the batch is written. Correct the row before the state, change the table, "
         'or set such rows aside with onBadRow="dead-letter"'
     )
 

@@ -27,7 +27,7 @@ class Installed:
         return text.splitlines()[0] if text else ""
 
 
-def installed() -> dict[str, Installed]:
+def find_types() -> dict[str, Installed]:
     """Returns all types by name. ``problem`` tells why a type cannot be loaded, or that two have the same name."""
     points: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=GROUP):

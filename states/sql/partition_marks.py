@@ -19,10 +19,10 @@ from trident_py.errors import StateError
 from trident_py.state import Location, Remembered
 
 from ..fences import FenceRow
-from ..spread import Spread, check_whole
+from ..partition_layout import Layout, check_whole
 from .connection import Connection, Statement
 from .dialects.base import Dialect
-from .ledger import LAYOUT_PART, Ledger, SqlFence, found_in, peek
+from .ledger import LAYOUT_PART, SqlFence, SqlLedger, parse_fence_row, peek
 from .store import Store
 
 _OPEN = ""
@@ -30,7 +30,7 @@ _PART = "WHERE topology = ? AND state = ? AND txid = ? AND part = ?"
 
 
 @dataclass(frozen=True)
-class Claim(SqlFence):
+class PartitionClaim(SqlFence):
     """A fence whose partitions claim their part before they write it; the part's mark keeps the count of its rows.
 
     ``way``: the way of the tuples in this run.
@@ -58,18 +58,18 @@ class Claim(SqlFence):
         text = f"UPDATE trident_part SET token = ?, partitions = ? {_PART}"
         return [(text, (token, self.tally[0], *self.own, txid, part))]
 
-    def spread(self, connection: Connection, txid: int) -> Spread | None:
+    def spread(self, connection: Connection, txid: int) -> Layout | None:
         """The spread under which the batch was begun; None if it was not begun."""
         text = f"SELECT partitions, token FROM trident_part {_PART}"
         row = connection.execute(text, (*self.own, txid, LAYOUT_PART)).fetchone()
-        return None if row is None else Spread(*row)
+        return None if row is None else Layout(*row)
 
-    def record(self, connection: Connection, txid: int, spread: Spread) -> None:
+    def record(self, connection: Connection, txid: int, spread: Layout) -> None:
         """Records the spread of an unwritten batch, with an open mark for each partition."""
         connection.execute("DELETE FROM trident_part WHERE topology = ? AND state = ? AND txid = ?", (*self.own, txid))
         self._insert(connection, txid, [(LAYOUT_PART, *spread), *((part, 0, _OPEN) for part in range(spread[0]))])
 
-    def written(self, connection: Connection, txid: int) -> list[int]:
+    def read_counts(self, connection: Connection, txid: int) -> list[int]:
         """The row counts of the partitions that have written the batch."""
         text = "SELECT partitions FROM trident_part WHERE topology = ? AND state = ? AND txid = ? AND part >= 0"
         rows = connection.execute(f"{text} AND token <> ?", (*self.own, txid, _OPEN)).fetchall()
@@ -100,7 +100,7 @@ class Claim(SqlFence):
         connection.executemany(text, [(*self.own, txid, part, self.attempt, *more) for part, *more in rows])
 
 
-class Unfenced(Claim):
+class UnfencedClaim(PartitionClaim):
     """A claim without a driver (a unit test's makeState); recognizes a replay with the same partitions."""
 
     def claim(self, connection: Connection, txid: int, part: int, dialect: Dialect) -> bool:
@@ -109,58 +109,59 @@ class Unfenced(Claim):
         self._insert(connection, txid, [(part, 0, _OPEN)])
         return True
 
-    def found(self, answer: Any) -> FenceRow:
-        return found_in(answer) or FenceRow(0, "", 0, 0, 0)
+    def fence_row(self, answer: Any) -> FenceRow:
+        return parse_fence_row(answer) or FenceRow(0, "", 0, 0, 0)
 
     def follows(self, row: Any, txid: int) -> Any:
         """Nobody completes batches without a driver."""
         return row
 
 
-def claim_of(conf: dict, table: str) -> Claim:
-    """The claim of a run; an `Unfenced` one if no cluster runs the state."""
-    claim = Claim.of(conf)
-    if isinstance(claim, Claim):
-        return replace(claim, way=Spread.of(0, conf).way)
+def claim_of(conf: dict, table: str) -> PartitionClaim:
+    """The claim of a run; an `UnfencedClaim` one if no cluster runs the state."""
+    claim = PartitionClaim.of(conf)
+    if isinstance(claim, PartitionClaim):
+        return replace(claim, way=Layout.of(0, conf).way)
     context = RunContext.of(conf)
-    return Unfenced(context.topology, context.state or table, 0, "")
+    return UnfencedClaim(context.topology, context.state or table, 0, "")
 
 
-class AppendLedger(Ledger):
+class AppendLedger(SqlLedger):
     """The driver's side of a state that recognizes a replay by partition number."""
 
     def __init__(
         self, location: Location, stores: Callable[[], Sequence[Store]], places: Callable[[], Sequence[Store]]
     ) -> None:
         super().__init__(location, stores, places)
-        self._spread: dict[int, Spread] = {}
+        self._spread: dict[int, Layout] = {}
 
     def open(self, conf: dict) -> int:
         generation = super().open(conf)
         fence = super().fence
-        self._fence = Claim(*fence.own, generation, fence.lineage, run=fence.run, way=Spread.of(0, conf).way)
+        self._fence = PartitionClaim(*fence.own, generation, fence.lineage, run=fence.run, way=Layout.of(0, conf).way)
         return generation
 
     def remembered(self, conf: dict) -> Remembered:
-        """As `Ledger.remembered`. Raises StateError also if marks of the current batch are gone."""
+        """As `SqlLedger.remembered`. Raises StateError also if marks of the current batch are gone."""
         remembered, store = super().remembered(conf), self._places()[0]
         context = RunContext.of(conf)
         row = peek(store, context.topology, context.state).row if remembered.last > 0 else None
         if row is not None:
             with store.errors("ask the ledger"), store.reading() as connection:
-                Claim(context.topology, context.state, row.generation, row.lineage).check_marks(connection, row)
+                claim = PartitionClaim(context.topology, context.state, row.generation, row.lineage)
+                claim.check_marks(connection, row)
         return remembered
 
     @property
-    def fence(self) -> Claim:
+    def fence(self) -> PartitionClaim:
         claim = super().fence
-        assert isinstance(claim, Claim)
+        assert isinstance(claim, PartitionClaim)
         return claim
 
     def prepare(self, txid: int, attempt: int, numPartitions: int) -> None:
         """Shuts out older attempts and records the spread, unless partitions have written under another one."""
         self._belongs()
-        store, spread = self._stores()[0], Spread(numPartitions, self.fence.way)
+        store, spread = self._stores()[0], Layout(numPartitions, self.fence.way)
         with store.errors("begin the batch in the ledger"), store.writing() as connection:
             row = self.fence.follows(self.fence.row(connection, store.dialect.exclusive), txid)
             if txid < row.last or txid <= row.txid:
@@ -168,7 +169,7 @@ class AppendLedger(Ledger):
             if row.started == txid:
                 self.fence.check_marks(connection, row)
             self.fence.begun(connection, txid, attempt)
-            if self.fence.spread(connection, txid) != spread and not self.fence.written(connection, txid):
+            if self.fence.spread(connection, txid) != spread and not self.fence.read_counts(connection, txid):
                 self.fence.record(connection, txid, spread)
         self._spread = {txid: spread}
 
@@ -180,7 +181,7 @@ class AppendLedger(Ledger):
             row = self.fence.row(connection, store.dialect.exclusive)
             then = self.fence.spread(connection, txid)
             if row.txid < txid and None not in (now, then) and now != then:
-                written = self.fence.written(connection, txid)
+                written = self.fence.read_counts(connection, txid)
                 check_whole(self.location.shown, txid, then, now, written, receipts)  # type: ignore[arg-type]
             marked = sum(receipt["rows"] > 0 for receipt in receipts) if then in (None, now) else 0
             self.fence.complete(connection, txid, marked)

@@ -33,7 +33,7 @@ class Select:
     @classmethod
     def of(cls, text: str, fields: Fields) -> Select:
         """``text`` has ``:name`` for an input field, or one ``?`` for each in their order. Raises DefinitionError."""
-        text = _checked(text)
+        text = _check_select(text)
         found = list(_TOKENS.finditer(text))
         if any(match["end"] for match in found):
             raise DefinitionError(f"SqlQuery takes one SELECT, and {text[:60]!r} has several statements")
@@ -57,7 +57,7 @@ class Select:
         return parts
 
 
-def _checked(text: str) -> str:
+def _check_select(text: str) -> str:
     if not isinstance(text, str) or not _READS.match(text):
         raise DefinitionError(f"SqlQuery takes a query that begins with SELECT or WITH, got {str(text)[:60]!r}")
     if _CODE.search(text):

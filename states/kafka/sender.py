@@ -13,7 +13,7 @@ from operator import length_hint
 from typing import Any
 
 from trident_py.errors import FailedException, StateError
-from trident_py.kafka.asking import asked
+from trident_py.kafka.blocking_calls import call_client
 from trident_py.kafka.clients import Cluster, describe_error, is_passing, kafka_error, librdkafka
 
 from .advice import advice_on
@@ -101,7 +101,7 @@ class Sender:
     def produce(self, topic: str, value: bytes | None, key: bytes | None = None, **more: Any) -> None:
         """Queues one record. Raises KafkaException."""
         self._wait_for_room(1, self._room.for_records([value]))
-        asked(self.producer.produce, topic, value, key, **more)
+        call_client(self.producer.produce, topic, value, key, **more)
         self._sent += 1
 
     def send(
@@ -124,25 +124,25 @@ class Sender:
         more: list[Any] = [] if headers is None else [*defaults, headers]
         calls = map(self.producer.produce, repeat(topic), waiting, keys or repeat(None), *more)
         try:
-            asked(deque, calls, 0)
+            call_client(deque, calls, 0)
         except Exception as error:
             kafka = kafka_error(error)
             if kafka is None or kafka.fatal() or is_passing(error):
                 raise
             row = len(values) - length_hint(waiting) - 1
-            shown = _shown(keys and keys[row], values[row])
+            shown = _describe_record(keys and keys[row], values[row])
             raise StateError(f"topic {topic!r} refuses a record ({shown}): {_cause(kafka)}") from None
 
     def _wait_for_room(self, wanted: int, limit: int) -> None:
         while len(self.producer) + wanted > limit and len(self.producer) > 0:
-            asked(self.producer.poll, WAIT)
+            call_client(self.producer.poll, WAIT)
 
     def confirm(self, label: str, seconds: float = math.inf) -> None:
         """Waits until the brokers have confirmed every record. If one was not delivered, or not within ``seconds``,
         raises FailedException if a replay may help, else StateError. ``label`` begins the error."""
         until = time.monotonic() + seconds
         while len(self.producer) > 0 and self.failures.count == 0 and time.monotonic() < until:
-            asked(self.producer.flush, 0.5)
+            call_client(self.producer.flush, 0.5)
         if self.failures.count > 0:
             text = f"{label}: {self.failures.count} of {self._sent} records were not delivered. {self.failures.text}"
             if is_passing(self.failures.first):
@@ -157,23 +157,23 @@ class Sender:
 
     def begin(self) -> None:
         """Begins a transaction."""
-        asked(self.producer.poll, 0)  # logs pending lines, which belong to the previous transaction
+        call_client(self.producer.poll, 0)  # logs pending lines, which belong to the previous transaction
         self.witness.begin()
-        asked(self.producer.begin_transaction)
+        call_client(self.producer.begin_transaction)
 
     def was_clean(self) -> bool:
         """Whether the transaction just committed has left no request in transit."""
-        asked(self.producer.poll, 0)
+        call_client(self.producer.poll, 0)
         return self.witness.clean
 
     def abort(self, seconds: float) -> None:
-        asked(self.producer.abort_transaction, seconds)
+        call_client(self.producer.abort_transaction, seconds)
         self.failures.forget()
 
     def close(self) -> None:
         """Drops the queued records; nothing more is sent once librdkafka has processed this."""
         with contextlib.suppress(Exception):
-            asked(self.producer.purge)
+            call_client(self.producer.purge)
 
 
 class Failures:
@@ -194,8 +194,8 @@ class Failures:
         self.count += 1
         if self.first is None:
             self.first = error
-            shown = _shown(message.key(), message.value())
-            cause = self._cluster.hidden(_cause(error))
+            shown = _describe_record(message.key(), message.value())
+            cause = self._cluster.hide_secrets(_cause(error))
             self.text = f"Topic {message.topic()!r} did not accept a record ({shown}): {cause}"
 
 
@@ -203,7 +203,7 @@ def _cause(error: Any) -> str:
     return describe_error(error) + advice_on(error.name())
 
 
-def _shown(key: Any, value: Any) -> str:
+def _describe_record(key: Any, value: Any) -> str:
     return ", ".join(
         f"{name} None" if data is None else f"{name} {data[:60]!r}{'...' if len(data) > 60 else ''}"
         for name, data in (("key", key), ("value", value))

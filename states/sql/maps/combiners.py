@@ -16,7 +16,7 @@ from trident_py.errors import DefinitionError
 from trident_py.state import StateType
 
 from ...columns.arrow import arrow_array, between
-from ...columns.values import Column, Refused
+from ...columns.values import Column, RefusedValue
 
 _KINDS: dict[str, type] = {"integer": int, "double": float}
 
@@ -109,7 +109,7 @@ class Recipe:
             return False
         try:
             return self.value.encode(numbers) is numbers
-        except Refused:
+        except RefusedValue:
             return False
 
     def _takes_array(self, numbers: pa.Array) -> bool:

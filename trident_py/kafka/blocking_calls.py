@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..patience import again_for
 from .clients import ASKING, Cluster, means
-from .codes import Meaning
+from .error_codes import Meaning
 
 T = TypeVar("T")
 REACH = 10.0
@@ -24,7 +24,7 @@ _PAUSE = 0.02
 _DOWN = "_ALL_BROKERS_DOWN"
 
 
-def asked(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
+def call_client(call: Callable[..., T], *arguments: Any, **more: Any) -> T:
     """Calls a client. Raises KafkaException."""
     from confluent_kafka import KafkaError, KafkaException
 
@@ -45,7 +45,7 @@ def answer(future: Any, seconds: float) -> Any:
 
     Waits a little longer than that: the client's own error says more than a timeout here.
     """
-    return asked(future.result, seconds + SPARE)
+    return call_client(future.result, seconds + SPARE)
 
 
 def offsets_of(admin: Any, wanted: Mapping[Any, Any], isolation: Any, seconds: float) -> dict[Any, int]:
@@ -56,7 +56,7 @@ def offsets_of(admin: Any, wanted: Mapping[Any, Any], isolation: Any, seconds: f
     """
 
     def offsets() -> dict[Any, int]:
-        futures = asked(admin.list_offsets, wanted, isolation_level=isolation, request_timeout=seconds)
+        futures = call_client(admin.list_offsets, wanted, isolation_level=isolation, request_timeout=seconds)
         return {place: answer(future, seconds).offset for place, future in futures.items()}
 
     return again_for(ELECTION, _PAUSE, lambda error: means(error, Meaning.ELECTING), offsets)
@@ -92,7 +92,7 @@ class Complaints:
         return error if self.last is None else KafkaException(self.last)
 
 
-def reached(cluster: Cluster, seconds: float = REACH) -> Any:
+def connect_admin(cluster: Cluster, seconds: float = REACH) -> Any:
     """Returns an AdminClient whose brokers have answered.
 
     Raises KafkaException if none answers, or if they refuse this user; as soon as all addresses have failed.
@@ -101,21 +101,21 @@ def reached(cluster: Cluster, seconds: float = REACH) -> Any:
 
     complaints = Complaints()
     admin = cluster.admin({"error_cb": complaints})
-    first = asked(admin.describe_cluster, request_timeout=seconds)
+    first = call_client(admin.describe_cluster, request_timeout=seconds)
     until = time.monotonic() + seconds
     while not (first.done() or complaints.refused or (complaints.down and complaints.last) or time.monotonic() > until):
-        asked(admin.poll, _PAUSE)
+        call_client(admin.poll, _PAUSE)
     if not first.done() and complaints.last is not None:
         raise complaints.instead_of(None)
     try:
         answer(first, 0)
     except KafkaException as error:
-        asked(admin.poll, 0)
+        call_client(admin.poll, 0)
         raise complaints.instead_of(error) from error
     return admin
 
 
-def committed(
+def fetch_committed(
     cluster: Cluster, group: str, partitions: list[Any], seconds: float, settled: bool = True
 ) -> list[Any]:
     """Returns the committed offsets of a group in these partitions. ``settled``: waits for open transactions on them,
@@ -126,7 +126,7 @@ def committed(
     level = "read_committed" if settled else "read_uncommitted"
     consumer = cluster.consumer({**ASKING, "group.id": group, "isolation.level": level})
     try:
-        offsets: list[Any] = asked(consumer.committed, partitions, seconds)
+        offsets: list[Any] = call_client(consumer.committed, partitions, seconds)
         return offsets
     finally:
         consumer.close()
