@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from trident_py.context import RunContext
 from trident_py.errors import StateError
-from trident_py.names import joined
+from trident_py.model.names import joined
 from trident_py.state import Location
 
 REPLACE = "topology.owner.replace"

@@ -34,7 +34,7 @@ DISTRIBUTIONS = {
 # The extras whose packages a place may import; everywhere else only what is always installed.
 EXTRAS = {
     "trident_py/drpc": ("drpc",),
-    "trident_py/web": ("drpc",),
+    "trident_py/drpc/web_server": ("drpc",),
     "trident_py/extras/gateway": ("events", "redis"),
     "trident_py/kafka": ("kafka", "avro"),
     "trident_py/filesystems/webhdfs": ("hdfs",),

@@ -17,7 +17,7 @@ from trident_py.errors import FailedException, StateError
 from trident_py.kafka.blocking_calls import call_client
 from trident_py.kafka.clients import is_fenced, is_passing, kafka_error, means
 from trident_py.kafka.error_codes import Meaning
-from trident_py.patience import again_for
+from trident_py.model.retry import again_for
 
 from .advice import kafka_errors
 from .marks import ANSWER, GroupNote, MarkPlace

@@ -9,7 +9,7 @@ from trident_py.errors import DefinitionError, FailedException, StateError
 from trident_py.kafka.blocking_calls import answer, call_client, connect_admin
 from trident_py.kafka.clients import Cluster, code_of, means
 from trident_py.kafka.error_codes import Meaning
-from trident_py.patience import again_for
+from trident_py.model.retry import again_for
 
 from ..diagnostics import Finding
 from .advice import kafka_errors

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from trident_py.documents import Document, Where, close, describe_errors, read
 from trident_py.errors import TridentError
-from trident_py.secrets import hidden
+from trident_py.model.secrets import hidden
 from trident_py.state import StateFactory
 
 from ..diagnostics import Finding

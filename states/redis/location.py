@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from trident_py import secrets
 from trident_py.errors import DefinitionError
+from trident_py.model import secrets
 from trident_py.state import Location
 
 from .server import AT_ONCE, RedisDatabase, address, server_of

@@ -12,8 +12,8 @@ from typing import Any
 from trident_py.canonical import meant
 from trident_py.chunks import encodable
 from trident_py.errors import DefinitionError, StateError
+from trident_py.model.secrets import shown
 from trident_py.operations.base import TridentCollector
-from trident_py.secrets import shown
 from trident_py.state import (
     BatchParticipant,
     QueryFunction,

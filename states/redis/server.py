@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from trident_py import secrets
 from trident_py.errors import DefinitionError, FailedException, ReadOnlyStore, StateError, missing
-from trident_py.needs import address_of
-from trident_py.patience import again_for
+from trident_py.model import secrets
+from trident_py.model.requirements import address_of
+from trident_py.model.retry import again_for
 from trident_py.state import Needs
 
 T = TypeVar("T")

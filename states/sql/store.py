@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
 
-from trident_py import secrets
+from trident_py.databases.sessions import driver_of, pin_engine
 from trident_py.errors import DefinitionError, FailedException, ReadOnlyStore, StateError
-from trident_py.patience import again_for
-from trident_py.sessions import driver_of, pin_engine
+from trident_py.model import secrets
+from trident_py.model.retry import again_for
 from trident_py.state import Needs
 
 from .connection import Statement

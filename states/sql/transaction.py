@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from trident_py.errors import FailedException, StateError
-from trident_py.patience import again_for
+from trident_py.model.retry import again_for
 
 from ..columns.values import Column
 from .connection import Connection, Statement

@@ -34,7 +34,7 @@ from trident_py.errors import FailedException, StateError, TridentError
 from trident_py.kafka import KafkaSpout, blocking_calls, topic_metadata
 from trident_py.kafka.blocking_calls import answer, call_client, connect_admin
 from trident_py.kafka.clients import Cluster, code_of
-from trident_py.patience import START_WAIT
+from trident_py.model.retry import START_WAIT
 from trident_py.state import SILENT, persist
 from trident_py.testing import FixedBatchSpout
 from trident_py.tuples import Fields, TridentTuple

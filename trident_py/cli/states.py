@@ -15,9 +15,9 @@ import click
 from ..entry_points import find
 from ..errors import DefinitionError
 from ..guarantees.matrix import cell
-from ..importing import NotFound
-from ..importing import states_loading as loading
 from ..plan import Plan, ProcessorNode
+from ..topology.user_modules import NotFound
+from ..topology.user_modules import states_loading as loading
 from .display import print_record
 from .targets import Target, leaving_no_trace
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from ..errors import DefinitionError
-from ..needs import Needs, address_of
-from ..secrets import HIDDEN, is_secret, shown
+from ..model.requirements import Needs, address_of
+from ..model.secrets import HIDDEN, is_secret, shown
 
 Storage = Mapping[str, str | int | float | bool]
 _URI = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<authority>[^/]*)(?P<rest>.*)", re.DOTALL)

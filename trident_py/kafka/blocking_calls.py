@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
-from ..patience import again_for
+from ..model.retry import again_for
 from .clients import ASKING, Cluster, means
 from .error_codes import Meaning
 

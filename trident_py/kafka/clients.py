@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from ..errors import DefinitionError, FailedException, StateError, TridentError, missing
-from ..needs import Needs
-from ..secrets import hidden, is_secret
+from ..model.requirements import Needs
+from ..model.secrets import hidden, is_secret
 from .error_codes import PASSING, Meaning, is_known, meaning_of
 
 log = logging.getLogger("trident_py.kafka")

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..context import RunContext
 from ..errors import FailedException, SpoutError, TridentError
-from ..patience import start_wait
+from ..model.retry import start_wait
 from ..spouts.interfaces import OPAQUE, ITridentSpout
 from .batches import (
     Place,

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ..chunks import Column, arrow_type, typed
 from ..errors import DefinitionError, TridentError, missing
-from ..needs import Needs
+from ..model.requirements import Needs
 from ..spouts.filereaders import single
 from ..spouts.jsonvalues import is_text, json_columns, json_table, json_value
 from ..tuples import Fields, FieldsLike

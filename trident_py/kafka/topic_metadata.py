@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ..errors import FailedException, SpoutError
-from ..patience import START_WAIT, back_off_seconds
+from ..model.retry import START_WAIT, back_off_seconds
 from .batches import Place
 from .blocking_calls import Complaints, answer, call_client, fetch_committed
 from .clients import code_of, describe_error, errors, is_passing, log, means
@@ -27,7 +27,7 @@ class Absence:
     start, and without a limit in a run. Driver only.
 
     At a start a wrong address or password is the likelier cause, and a person is watching; the limit is that of all
-    stores (`trident_py.patience`). In a run there are no batches until the cluster is back.
+    stores (`trident_py.model.retry`). In a run there are no batches until the cluster is back.
     """
 
     def __init__(self, spout_id: str, limit: float, tell: Callable[[str], object]) -> None:

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import cloudpickle
 
-from ..blame import blame, describe_error, note, notes_of
 from ..config import Config
 from ..errors import FailedException, TopologyError, TridentError
-from ..names import joined
+from ..model.names import joined
+from ..model.user_traceback import blame, describe_error, note, notes_of
 from ..pickling import loads
 from ..plan import DRPCNode, Node, Plan, ProcessorNode, SpoutNode
 from ..processors import Excluded, Share

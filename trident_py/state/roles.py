@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from ..needs import needs_of
+from ..model.requirements import needs_of
 from .base import Key, Location, StatePlace
 from .updates import Combination
 

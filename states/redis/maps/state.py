@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from trident_py.secrets import shown
+from trident_py.model.secrets import shown
 from trident_py.state import (
     BatchParticipant,
     ITupleCollection,

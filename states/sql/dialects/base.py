@@ -82,7 +82,7 @@ class Dialect(Protocol):
 
     def connect(self, engine: Engine) -> Connection:
         """A new connection of the database driver: durable at commit, in autocommit until `begin`. No setting of server
-        or URL changes what it stores or reads (`trident_py.sessions`)."""
+        or URL changes what it stores or reads (`trident_py.databases.sessions`)."""
         ...
 
     def alive(self, connection: Connection) -> bool:

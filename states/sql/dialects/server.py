@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL, Engine
 
 from trident_py.errors import DefinitionError
-from trident_py.needs import address_of
+from trident_py.model.requirements import address_of
 from trident_py.state import Needs
 
 from ...columns.values import Column, RefusedValue

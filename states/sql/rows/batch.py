@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from trident_py.errors import DefinitionError, FailedException, StateError
-from trident_py.patience import again_for
+from trident_py.model.retry import again_for
 from trident_py.state import BatchParticipant, StateClass, StatePlace
 from trident_py.tuples import Fields, FieldsLike, TridentTuple
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ...blame import named_values
 from ...canonical import UnkeyableError, identity
 from ...chunks import Chunk
 from ...errors import TridentError
+from ...model.user_traceback import named_values
 from ...pickling import dumps
 from ...plan import Node, ProcessorNode
 from ...processors import Aggregate, Each, Keep, MultiReduce, Replace

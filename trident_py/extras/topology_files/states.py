@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...importing import states_loading
+from ...topology.user_modules import states_loading
 from .objects import Objects
 from .places import Located, Told
 from .sections import unknown

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 from sqlalchemy.schema import CreateTable
 
+from trident_py.databases.error_codes import mysql_code_of
 from trident_py.errors import StateError
-from trident_py.sqlcodes import mysql_code_of
 
 from ....columns.keyed import KeyedRows
 from ....columns.values import Column

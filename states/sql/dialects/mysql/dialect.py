@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy.engine import URL, Engine
 
+from trident_py.databases.error_codes import lost_a_lock_on_mysql, mysql_code_of, mysql_is_away, mysql_is_read_only
+from trident_py.databases.sessions import pin_mysql
 from trident_py.errors import DefinitionError
-from trident_py.sessions import pin_mysql
-from trident_py.sqlcodes import lost_a_lock_on_mysql, mysql_code_of, mysql_is_away, mysql_is_read_only
 
 from ...connection import Connection, Statement, driver_connection, pin_session
 from .maps import MySqlMaps

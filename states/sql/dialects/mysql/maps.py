@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trident_py.sqlcodes import mysql_code_of
+from trident_py.databases.error_codes import mysql_code_of
 from trident_py.state import StateType
 
 from ....columns.arrow import arrow_array

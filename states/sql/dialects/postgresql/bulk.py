@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlalchemy.engine import Engine
 
-from trident_py.sqlcodes import sqlstate_of
+from trident_py.databases.error_codes import sqlstate_of
 
 from ....columns.keyed import KeyedRows
 from ....columns.values import Column

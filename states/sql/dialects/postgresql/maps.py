@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from trident_py.sqlcodes import sqlstate_of
+from trident_py.databases.error_codes import sqlstate_of
 from trident_py.state import StateType
 
 from ....columns.arrow import arrow_array

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, runtime_checkable
 
-from .errors import DefinitionError
+from ..errors import DefinitionError
 
 _ADDRESS = re.compile(r"\s*(\[[^\]\s]+\]|[^\s,:/@]+):(\d{1,5})\s*")
 

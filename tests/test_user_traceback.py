@@ -17,8 +17,8 @@ from users_code import PLACES, RAISING, WITH_THE_TUPLE, fail, interrupt, leave, 
 import trident_py
 from states.kafka.append.records import RecordForm
 from trident_py import LocalCluster, TopologyError, TridentTopology, TridentTuple
-from trident_py.blame import LONGEST, NOTHING_LEFT, arguments, notes_of
 from trident_py.chunks import CHUNK_ROWS
+from trident_py.model.user_traceback import LONGEST, NOTHING_LEFT, arguments, notes_of
 from trident_py.state import BaseStateUpdater
 from trident_py.testing import FixedBatchSpout, MemoryMapState
 
