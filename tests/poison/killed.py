@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trident_py import LocalCluster, TopologyError
-from trident_py.checkpoints.local import LocalCheckpoint
+from trident_py.checkpoints.batch_log import BatchLog
 from trident_py.run.batch_loop import BatchLoop
 from trident_py.run.bisection import Bisection, Poison
 from trident_py.run.deciding import Publisher
@@ -72,7 +72,7 @@ def die(step: Step) -> None:
     wrap(Poison, "search", "search", "found", lambda self, *more: self.txid)
     wrap(Poison, "fix", "", "fixed", lambda self, excluded: self.txid)
     wrap(Publisher, "publish", "committed", "published", lambda self, batch, *more: batch.txid)
-    wrap(LocalCheckpoint, "over", "", "saved", lambda self, txid, metadata: txid)
+    wrap(BatchLog, "end", "", "saved", lambda self, txid, metadata: txid)
     guard = LevelTask._guard
 
     def guarded(self: LevelTask, node: Any, action: Any) -> bool:

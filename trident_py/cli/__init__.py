@@ -12,9 +12,7 @@ import sys
 
 import click
 
-from .checkpoint import checkpoint
 from .commands import Commands
-from .doctor import doctor
 from .drpc import drpc_client
 from .explain import explain
 from .run import drpc, profile, run
@@ -27,7 +25,7 @@ def trident() -> None:
     """Storm Trident topologies on Spark."""
 
 
-for _command in (check, checkpoint, doctor, drpc, drpc_client, explain, profile, run, states):
+for _command in (check, drpc, drpc_client, explain, profile, run, states):
     trident.add_command(_command)
 
 

@@ -12,7 +12,7 @@ from ..spouts.coordination import Descriptor
 from .program import AttemptOutcome, BatchInfo, Failure, NodeReport, Program
 from .progress import RunningTopology
 
-Execute = Callable[[BatchInfo, list[Descriptor] | None], AttemptOutcome]
+Execute = Callable[[BatchInfo, list[Descriptor]], AttemptOutcome]
 Kept = dict[str, dict[str, list[list[int]]]]
 
 
@@ -24,7 +24,6 @@ class Work:
     txid: int
     execute: Execute
     previous: dict | None
-    carried: bool
     read_only: ReadOnlyFor
     attempt: int = 0
     failures: int = 0

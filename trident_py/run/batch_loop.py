@@ -61,8 +61,7 @@ def _milliseconds() -> int:
 class BatchLoop:
     """Runs the batches of one component, each until one of its attempts commits.
 
-    ``begun(txid, metadata)`` records a batch's metadata before its first tuple is emitted. Not called for an attempt
-    that is ``carried``: Spark's offset log has its metadata.
+    ``begun(txid, metadata)`` records a batch's metadata before its first tuple is emitted.
     """
 
     def __init__(self, program: Program, coordination: Coordination, running: RunningTopology, run: str) -> None:
@@ -116,17 +115,16 @@ class BatchLoop:
         log.warning("%s", text)
         self.running.event(self.program.component, "reported", txid, None, text)
 
-    def run(self, txid: int, execute: Execute, previous: dict | None = None, carried: bool = False) -> dict:
+    def run(self, txid: int, execute: Execute, previous: dict | None = None) -> dict:
         """Runs one batch until it is committed and returns its metadata.
 
-        ``previous``: the metadata of the batch before, if the coordination does not remember it. ``carried``: the
-        batch is initialized and its descriptors are on their way, so the first call of execute gets None in their
-        place. Raises TopologyError if the batch fails for good, and Stopped if the run is stopped.
+        ``previous``: the metadata of the batch before, if the coordination does not remember it. Raises TopologyError
+        if the batch fails for good, and Stopped if the run is stopped.
         """
         self.metadata = self.coordination.remembered(txid)[1] or {}
-        if self._finish_decided(txid, previous, carried):
+        if self._finish_decided(txid, previous):
             return self.metadata
-        work = Work(txid, execute, previous, carried, ReadOnlyFor(start_wait(self.program.conf)))
+        work = Work(txid, execute, previous, ReadOnlyFor(start_wait(self.program.conf)))
         self.attempts.begin(work)
         while not self.running.stopping.is_set():
             if self.attempts.commit(work):
@@ -175,7 +173,7 @@ class BatchLoop:
             return failure_of("commit", 0, error)
         return None
 
-    def _execute(self, work: Work, batch: BatchInfo, descriptors: list[Descriptor] | None) -> AttemptOutcome:
+    def _execute(self, work: Work, batch: BatchInfo, descriptors: list[Descriptor]) -> AttemptOutcome:
         return work.execute(replace(batch, shared=self.coordination.shared(batch.txid)), descriptors)
 
     def _info(self, work: Work) -> BatchInfo:
@@ -187,10 +185,9 @@ class BatchLoop:
         self.progress.attempt = attempt
         return BatchInfo(*known, time=self.clock())
 
-    def _begin(self, batch: BatchInfo, work: Work) -> tuple[list[Descriptor] | None, Failure | None]:
+    def _begin(self, batch: BatchInfo, work: Work) -> tuple[list[Descriptor], Failure | None]:
         """The descriptors of what the spout partitions emit. An attempt's metadata is input to that of the next one."""
-        at, carried = "begin", work.carried
-        work.carried = False
+        at = "begin"
         partitions = {name: self.program.lowered.partitions[node_id] for node_id, name in self._names.items()}
         try:
             for name, participant in self.participants.items():
@@ -198,18 +195,15 @@ class BatchLoop:
                 with phase("ledger prepare", name):
                     participant.prepare(batch.txid, batch.attempt, partitions[name])
             at = "spout"
-            if not carried:
-                with phase("source planner"):
-                    self.metadata = self.coordination.initialize(batch.txid, batch.attempt, work.previous)
-                with phase("checkpoint"):
-                    self.begun(batch.txid, self.metadata)
+            with phase("source planner"):
+                self.metadata = self.coordination.initialize(batch.txid, batch.attempt, work.previous)
+            with phase("checkpoint"):
+                self.begun(batch.txid, self.metadata)
             self._step("recorded", batch.txid)
-            if carried:
-                return None, None
             with phase("source planner"):
                 return self.coordination.descriptors(batch.txid, batch.attempt, self.metadata), None
         except BaseException as error:
-            return None, failure_of(at, 0, error)
+            return [], failure_of(at, 0, error)
 
     def _commit(self, batch: BatchInfo, outcome: AttemptOutcome) -> None:
         """Commits the spout metadata first, so that a published batch is never emitted with other metadata."""
@@ -222,7 +216,7 @@ class BatchLoop:
                 receipts[self._names[report.node]].append(report.value[2])
         self.publisher.publish(batch, receipts, self.metadata)
 
-    def _finish_decided(self, txid: int, previous: dict | None, carried: bool) -> bool:
+    def _finish_decided(self, txid: int, previous: dict | None) -> bool:
         """Publishes a batch that an earlier driver decided and perhaps did not publish. True if there was one."""
         first, self._first = self._first, False
         decision = self.publisher.decision(txid) if first else None
@@ -230,8 +224,7 @@ class BatchLoop:
             return False
         batch = BatchInfo(txid, decision["attempt"], self.lineage, self.generations or {}, self.run_id)
         watch = Stopwatch()
-        if not carried or decision["metadata"] != self.metadata:  # a later attempt than the one that Spark has logged
-            self.metadata = self._initialized_again(batch, previous, decision["metadata"])
+        self.metadata = self._initialized_again(batch, previous, decision["metadata"])
         try:
             self.publisher.insist(batch, decision["receipts"])
         except StateError:

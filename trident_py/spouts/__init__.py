@@ -18,7 +18,7 @@ from .interfaces import (
     OutputFieldsDeclarer,
     SpoutContext,
 )
-from .metadata import FileMetadataStore, MemoryMetadataStore, MetadataStore
+from .metadata import MemoryMetadataStore, MetadataStore
 from .partitioned import IOpaquePartitionedTridentSpout, IPartitionedTridentSpout, ISpoutPartition
 from .sparkspout import SparkSpout
 
@@ -32,7 +32,6 @@ __all__ = [
     "Descriptor",
     "FeederBatchSpout",
     "FeederCommitterBatchSpout",
-    "FileMetadataStore",
     "FileSpout",
     "FixedBatchSpout",
     "IBatchSpout",
