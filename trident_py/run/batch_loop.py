@@ -22,7 +22,7 @@ from .agreement import Agreed
 from .attempts import Attempted, ChosenTuples, Execute, Work
 from .bisection import Bisection
 from .deciding import MAX_ATTEMPTS, Publisher, Receipts
-from .hooks import Start, StartInfo
+from .hooks import Start, StartInfo, wrap_start
 from .opening import Opening, participants_of
 from .phases import REPORTED, Seen, phase, taken
 from .placement import NeedsExecutors
@@ -109,10 +109,7 @@ class BatchLoop:
     def _start(self, opening: Opening) -> Start:
         """The opening, with what extras put round it."""
         info = StartInfo(self.program.lowered.plan, self.program.conf, opening.standing, opening.store, self._warn)
-        start: Start = opening
-        for hook in self.program.hooks:
-            start = hook.wrap_start(start, info)
-        return start
+        return wrap_start(opening, info)
 
     def _warn(self, txid: int, text: str) -> None:
         log.warning("%s", text)
