@@ -1,6 +1,6 @@
 # Each target makes .venv and installs first when that is not done yet (scripts/setup.sh; a stamp keeps re-runs quick).
 .DEFAULT_GOAL := help
-.PHONY: help setup services run cluster test test-all floors faults host-faults lint bench clean
+.PHONY: help setup services run cluster test test-all floors spark-matrix faults host-faults lint bench clean
 
 help:            ## this list
 	@grep -E '^[a-z-]+: .*##' Makefile | sed -E 's/: .*##/\t/' | expand -t 14
@@ -25,6 +25,9 @@ test-all: services ## every case of every test: all states at all steps on all s
 
 floors: services ## the lowest versions that setup.cfg allows, and smoke tests with them on both clusters; part of make test-all
 	@sh scripts/floors.sh
+
+spark-matrix: setup ## every version of Spark from 3.5 on, each with its Python and Java, and docs/compatibility.md
+	@.venv/bin/python scripts/spark_matrix.py </dev/null
 
 faults: services ## random faults over every state and store, as many as you like: make faults SEED=7 ROUNDS=100
 	@PYTHONPATH=tests .venv/bin/python -m faults.rounds --seed $(or $(SEED),1) --rounds $(or $(ROUNDS),20) $(if $(STORES),--stores $(STORES)) </dev/null

@@ -138,7 +138,7 @@ def both(side: Side, raw: Callable[[], Any], rounds: int) -> dict[str, list[floa
 
 
 def served(kind: str, **options: Any) -> Any:
-    from trident_py.testing.servers.sql_servers import MariaDb, MySql
+    from testbed.sql_servers import MariaDb, MySql
 
     return {"MariaDB": MariaDb, "MySQL": MySql}[kind](innodb_buffer_pool_size=1 << 30, **options)
 
@@ -156,7 +156,7 @@ def mysql_rows(rows: int, rounds: int, kind: str = "MariaDB") -> dict[str, list[
 
 
 def postgresql_copy(rows: int, rounds: int) -> dict[str, list[float]]:
-    from trident_py.testing.servers.sql_servers import PostgreSql
+    from testbed.sql_servers import PostgreSql
 
     with tempfile.TemporaryDirectory() as folder, PostgreSql(fsync="on", shared_buffers="512MB") as server:
         side = Side(server.url, folder, rows)

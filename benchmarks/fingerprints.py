@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from examples.weather import csv_file
-from trident_py.events.bloom import BloomFilter
-from trident_py.events.fingerprints import ALGORITHMS, Fingerprint
-from trident_py.events.linter import read
+from trident_py.extras.gateway.bloom import BloomFilter
+from trident_py.extras.gateway.fingerprints import ALGORITHMS, Fingerprint
+from trident_py.extras.gateway.linter import read
 
 from .measure import measure
 from .report import Figure, median

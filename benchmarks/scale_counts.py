@@ -8,12 +8,12 @@ from contextlib import closing
 from typing import Any
 
 from states.sql.store import parse_url, store_of
+from testbed.sql_servers import MariaDb
 from trident_py.context import with_context
 from trident_py.run.opening import participants_of
 from trident_py.run.program import BatchInfo, Row, compile_plan, descriptor_rows
 from trident_py.run.worker_memory import end_run, run_level
 from trident_py.spouts import Coordination, MemoryMetadataStore
-from trident_py.testing.servers.sql_servers import MariaDb
 
 from .scale_runs import counters, topology_of
 

@@ -24,13 +24,13 @@ import pyspark
 import trident_py
 from states.sql import SqlMapState
 from states.sql.store import parse_url, store_of
+from testbed.sql_servers import MariaDb
 from trident_py import Fields, TridentTopology
 from trident_py.chunks import Chunk
 from trident_py.operations.builtin import Count
 from trident_py.spark.inline import SETTING
 from trident_py.spark.session import OwnSession
 from trident_py.spouts import ITridentSpout
-from trident_py.testing.servers.sql_servers import MariaDb
 
 from .numbered import Numbered
 

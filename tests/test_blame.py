@@ -169,10 +169,10 @@ OURS_OR_A_LIBRARYS = {
     "states/sql/inspect.py": {"_GRANT.match"},
     "states/sql/rows/insert_ignore.py": {"position"},
     "trident_py/chunks.py": {"kind"},
-    "trident_py/events/linter.py": {"within"},
+    "trident_py/extras/gateway/linter.py": {"within"},
     "trident_py/kafka/reader.py": {"lambda message: (message.topic(), message.partition())"},
     "trident_py/kafka/records.py": {"RAW[name]"},
-    "trident_py/operations/reading/expressions.py": {"self.visit"},
+    "trident_py/extras/determinism/expressions.py": {"self.visit"},
     "trident_py/state/maps.py": {"_transactional", "_opaque"},
 }
 

@@ -7,12 +7,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from trident_py.context import KEYS
+from trident_py.entry_points import COMMANDS, EXTRAS
 
 ROOT = Path(__file__).parent.parent
 
@@ -20,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 # layers of their own.
 LAYERS = [
     {"errors", "calls", "channel", "context", "leftovers", "secrets", "neighbour", "phases", "pickling", "replaced"},
-    {"canonical", "steps"},
+    {"canonical", "entry_points", "steps"},
     {"config"},
     {"tuples", "patience", "sessions", "sqlcodes", "names", "needs", "metrics"},
     {"filesystems"},
@@ -35,34 +37,34 @@ LAYERS = [
     {"partitioning"},
     {"plan"},
     {"processors"},
-    {"run/bolts"},
+    {"run/bolts", "run/poison"},
     {"run/stages"},
     {"run/lowering"},
     {"run/ways"},
+    {"run/hooks"},
     {"run/program"},
-    {"run/checking"},
     {"run/commits"},
     {"run/task"},
     {"run/worker_memory", "run/progress"},
-    {"run/opening", "run/deciding", "run/poison", "run/profiling"},
+    {"run/opening", "run/deciding", "run/profiling", "run/attempts", "run/placement"},
+    {"run/bisection"},
     {"guarantees"},
-    {"run/digests", "run/placement"},
     {"run/batch_loop", "explain"},
     {"drpc"},
     {"topology"},
     {"checkpoints"},
+    {"run/component"},
     {"local", "spark"},
     {"testing"},
-    {"display"},
-    {"topology_files"},
-    {"cli_spark", "cli_targets"},
-    {"cli_states", "cli_checkpoint", "cli_doctor", "cli_drpc", "cli_profile", "cli_project"},
-    {"events"},
     {"cli"},
+    {"extras"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-# Found nowhere in the table: the package itself (the list of public names) and `python -m trident_py`.
-ENTRANCES = {"__init__", "__main__", "run/__init__"}
+# Found nowhere in the table: the package itself (the list of public names), `python -m trident_py`, and public names of
+# extras.
+ENTRANCES = {"__init__", "__main__", "run/__init__", "events", "topology_files"}
+# Extras may import every layer, and of one another only what is here.
+EXTRAS_MAY_IMPORT: dict[str, set[str]] = {}
 STATES_MAY_IMPORT = {
     "context", "errors", "secrets", "tuples", "canonical", "chunks", "operations", "state", "home", "documents",
     "kafka", "needs", "sessions", "sqlcodes", "names", "patience", "filesystems",
@@ -70,18 +72,15 @@ STATES_MAY_IMPORT = {
 }  # fmt: skip
 # Our own modules that a function may import when it runs, and why.
 LAZY = {
-    "trident_py/__init__.py": "SparkCluster is loaded on first use: LocalCluster must not pay for pyspark",
     "trident_py/testing/faults/driving.py": "a run on LocalCluster must not load pyspark",
-    "trident_py/cli.py": "`--local` must not load pyspark",
+    "trident_py/cli/run.py": "`--local` must not load pyspark",
+    "trident_py/extras/topology_files/cli.py": "`trident --help` loads no YAML and no pydantic",
     "states/sql/dialects/registry.py": "a dialect and its driver are loaded when a URL asks for them",
-    "trident_py/spark/streaming_plan.py": "pickled by value; a worker imports when it knows the path",
-    "trident_py/spark/source.py": "nested functions are pickled by value; a worker imports when it knows the path",
+    "trident_py/spark/jobs.py": "pickled by value; a worker imports when it knows the path",
     "trident_py/spark/stage.py": "nested functions are pickled by value; a worker imports when it knows the path",
 }
 # Modules that import each other, by whatever import, and why. Another circle is refused, so is one that is gone.
-CIRCLES = {
-    ("trident_py.topology.grouped", "trident_py.topology.stream"): "fluent handles that return each other",
-}
+CIRCLES: dict[tuple[str, ...], str] = {}
 
 PUBLIC = {
     "trident_py",
@@ -95,7 +94,6 @@ PUBLIC = {
     "trident_py.testing.faults",
     "trident_py.topology_files",
     "trident_py.windowing",
-    "trident_py.testing.servers",
     "states",
     "states.files",
     "states.redis",
@@ -103,16 +101,14 @@ PUBLIC = {
 }
 # Attributes that only trident_py/spark/internals.py reads; so are those that begin with `_j`.
 INTERNALS = {
-    "_active_spark_context", "_gateway", "_jsq", "_jsparkSession", "_jvm", "_origin", "executedPlan",
-    "checkpointing", "internalCreateDataFrame", "java_exception", "lastExecution",
+    "_active_spark_context", "_gateway", "_jsq", "_jsparkSession", "_jvm", "_origin",
+    "CheckpointFileManager", "java_exception",
     "listenerBus", "newHadoopConf", "offsetLog", "sessionState", "statusStore", "streamingQuery", "tracker",
 }  # fmt: skip
 MODULE_LINES = 450
 BODY_LINES = 25
 LONG_MODULES: dict[str, str] = {}
-LONG_FUNCTIONS = {
-    "trident_py/spark/source.py:data_source": "two small classes, made inside so that Spark pickles them by value",
-}
+LONG_FUNCTIONS: dict[str, str] = {}
 
 
 class Import(NamedTuple):
@@ -171,6 +167,12 @@ def _room(parts: list[str]) -> str:
     return "/".join(parts[: 2 if parts[0] == "run" else 1])
 
 
+def extra(name: str) -> str | None:
+    """`trident_py/extras/gateway/app.py` or `trident_py.extras.gateway.app` -> `gateway`; None for what is none."""
+    parts = name.removesuffix(".py").replace("/", ".").split(".")
+    return parts[2] if parts[:2] == ["trident_py", "extras"] and len(parts) > 2 else None
+
+
 def our(module: str, package: str) -> str | None:
     """`trident_py.state.map` -> `state`; None for what is not ours."""
     parts = module.split(".")
@@ -199,6 +201,37 @@ def test_a_layer_imports_only_the_layers_below_it() -> None:
     assert wrong == []
 
 
+def test_nothing_imports_an_extra() -> None:
+    """Extras are found by entry point. One may import another only where the table says so."""
+    wrong = []
+    for found in ALL:
+        target, source = extra(found.module), extra(found.file)
+        if target is not None and target != source and target not in EXTRAS_MAY_IMPORT.get(source or "", ()):
+            wrong.append(found.where)
+    assert wrong == []
+
+
+def test_nothing_names_a_module_of_another_extra() -> None:
+    """Not by `import_module` either."""
+    named = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.value}"
+        for package in ("trident_py", "states")
+        for path in sources(package)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and re.match(r"trident_py\.extras\.\w", str(node.value))
+        and extra(node.value.partition(":")[0]) != extra(path.relative_to(ROOT).as_posix())
+    ]  # fmt: skip
+    assert named == []
+
+
+def test_every_extra_is_found_by_an_entry_point() -> None:
+    folders = {path.parent.name for path in (ROOT / "trident_py" / "extras").glob("*/__init__.py")}
+    points = [*entry_points(group=EXTRAS), *entry_points(group=COMMANDS)]
+    found = {extra(point.module) for point in points if point.module.startswith("trident_py.")}
+    assert found == folders, "setup.cfg lacks one, or was not installed: see docs/development.md"
+    assert all(callable(point.load()) for point in entry_points(group=COMMANDS))
+
+
 def test_trident_py_never_imports_states() -> None:
     assert [f.where for f in ALL if f.file.startswith("trident_py/") and our(f.module, "states")] == []
 
@@ -214,9 +247,13 @@ def test_states_import_only_the_state_api() -> None:
     assert wrong == []
 
 
-def test_only_trident_py_spark_imports_pyspark() -> None:
+# The doctor asks the machines of a cluster.
+ON_SPARK = ("trident_py/spark/", "trident_py/extras/doctor/")
+
+
+def test_only_what_runs_on_spark_imports_pyspark() -> None:
     users = [f for f in ALL if f.module.split(".")[0] in ("pyspark", "py4j")]
-    assert [f.where for f in users if not f.file.startswith("trident_py/spark/")] == []
+    assert [f.where for f in users if not f.file.startswith(ON_SPARK)] == []
 
 
 def private_names(path: Path) -> Iterator[str]:
@@ -316,6 +353,13 @@ def test_examples_use_the_public_names_only() -> None:
 def test_importing_does_not_load_pyspark(statement: str) -> None:
     code = f"{statement}\nimport sys\nassert 'pyspark' not in sys.modules, 'pyspark was loaded'"
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, cwd=ROOT)
+
+
+def test_importing_loads_few_modules_of_ours() -> None:
+    code = "import sys, trident_py; print(*(name for name in sys.modules if name.partition('.')[0] == 'trident_py'))"
+    loaded = subprocess.check_output([sys.executable, "-W", "error", "-c", code], cwd=ROOT, text=True).split()
+    assert len(loaded) <= 110, sorted(loaded)
+    assert {"trident_py.local", "trident_py.extras", "trident_py.spouts.files"}.isdisjoint(loaded)
 
 
 def test_modules_stay_under_450_lines() -> None:

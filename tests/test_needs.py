@@ -9,7 +9,7 @@ import pytest
 from states.kafka.append.topic import TopicState
 from states.sql import AppendState, SqlMapState
 from trident_py.errors import DefinitionError
-from trident_py.events.processed import ProcessedState
+from trident_py.extras.gateway.processed import ProcessedState
 from trident_py.kafka import Avro, KafkaSpout
 from trident_py.needs import Needs, needs_of, split_addresses, together
 from trident_py.spouts import FileSpout, FixedBatchSpout

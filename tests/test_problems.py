@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from states.loading import kafka_models, models, redis_models
 from states.loading.settings import StateSettings
 from trident_py.documents.problems import wanted
-from trident_py.events import settings as events
+from trident_py.extras.gateway import settings as events
 
 MODELS = [
     model

@@ -26,6 +26,8 @@ from states.kafka import topic_admin as topics
 from states.kafka.compacted import compaction, local_table
 from states.kafka.compacted import writer as compacted_writer
 from states.kafka.compacted.backing import CompactedMap
+from testbed.kafka_broker import KafkaBroker
+from testbed.service import HOST, free_port
 from trident_py import LocalCluster, TopologyError, TridentTopology
 from trident_py.cli import trident
 from trident_py.errors import FailedException, StateError, TridentError
@@ -35,8 +37,6 @@ from trident_py.kafka.clients import Cluster, code_of
 from trident_py.patience import START_WAIT
 from trident_py.state import SILENT, persist
 from trident_py.testing import FixedBatchSpout
-from trident_py.testing.servers.kafka_broker import KafkaBroker
-from trident_py.testing.servers.service import HOST, free_port
 from trident_py.tuples import Fields, TridentTuple
 
 NOBODY = "127.0.0.1:1"

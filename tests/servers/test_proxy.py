@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from states.sql.store import ConnectionLost, parse_url, store_of
 from trident_py.errors import DefinitionError
-from trident_py.testing.servers.proxy import CuttingProxy, commit_of
+from trident_py.testing.proxy import CuttingProxy, commit_of
 
 on_servers = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trident_py import Fields, TridentTopology
-from trident_py.cli_profile import ON, measured
+from trident_py.cli.profile import ON, measured
 from trident_py.operations.builtin import Count
 from trident_py.phases import PHASES
 from trident_py.testing import FixedBatchSpout, MemoryMapState

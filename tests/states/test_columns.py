@@ -22,7 +22,7 @@ from states.sql.store import close_stores, parse_url, store_of
 from states.sql.table import TablePlace
 from trident_py.errors import DefinitionError, StateError
 from trident_py.state import ValueUpdater
-from trident_py.testing.servers.databases import connection
+from trident_py.testing.databases import connection
 from trident_py.tuples import Fields, TridentTuple
 
 MYSQLS = pytest.mark.parametrize("database", databases.MYSQLS, indirect=True)

@@ -15,10 +15,10 @@ from contracts.files import COLUMNS, FORKED, keep, promises
 from file_places import HdfsPlace, S3Place
 
 from states.files import FileState, RowUpdater
+from testbed.hdfs import HdfsServer
+from testbed.s3 import S3Server
 from trident_py.errors import DefinitionError, FailedException, StateError, ZombieError
 from trident_py.filesystems.object_stores import S3FileSystem
-from trident_py.testing.servers.hdfs import HdfsServer
-from trident_py.testing.servers.s3 import S3Server
 from trident_py.tuples import TridentTuple
 
 

@@ -20,10 +20,10 @@ from states.sql.dialects.mysql.bulk import MySqlBulk
 from states.sql.rows import table_writer
 from states.sql.rows.staging import STAGE, Stage
 from states.sql.store import close_stores, parse_url, store_of
+from testbed.sql_servers import MariaDb
 from trident_py.errors import StateError
 from trident_py.operations.base import TridentCollector
 from trident_py.state import SILENT, persist
-from trident_py.testing.servers.sql_servers import MariaDb
 from trident_py.tuples import Fields, TridentTuple
 
 NOPAD = "CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"

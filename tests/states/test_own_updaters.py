@@ -13,7 +13,7 @@ from states.sql import AppendState, BatchState, InsertIgnoreState, RowUpdater, S
 from states.sql.query import SqlSourceFactory
 from states.sql.windows import SqlWindow
 from trident_py import DefinitionError, LocalCluster, Stream, TridentTopology
-from trident_py.events.processed import ProcessedState, ProcessedUpdater
+from trident_py.extras.gateway.processed import ProcessedState, ProcessedUpdater
 from trident_py.plan import ProcessorNode
 from trident_py.state import StateFactory, StateSpec
 from trident_py.testing import Crashing, FixedBatchSpout, MemoryMapState, collect
@@ -74,7 +74,8 @@ def kinds_of(factory: type) -> list[type]:
 
 
 def test_every_state_that_is_not_a_map_alone_brings_its_updater() -> None:
-    ours = [each for each in kinds_of(StateFactory) if each.__module__.startswith(("states.", "trident_py.events"))]
+    rooms = ("states.", "trident_py.extras.gateway")
+    ours = [each for each in kinds_of(StateFactory) if each.__module__.startswith(rooms)]
     assert {AppendState, BatchState, CompactedTopicState, TopicState, TransactionalTopicState} <= set(ours)
     # persistentAggregate updates maps, a window its state; nothing updates the source of a query
     without = {each for each in ours if each.own_updater is StateFactory.own_updater}

@@ -32,7 +32,7 @@ from trident_py.errors import FailedException, StateError, ZombieError
 from trident_py.operations.builtin import Count
 from trident_py.state import CombinerValueUpdater, MapCombinerAggStateUpdater, StateType
 from trident_py.state.updates import Combines
-from trident_py.testing.servers.proxy import CuttingProxy
+from trident_py.testing.proxy import CuttingProxy
 from trident_py.tuples import TridentTuple
 
 SERVERS = pytest.mark.parametrize("database", databases.SERVERS, indirect=True)

@@ -1,0 +1,57 @@
+"""The ways round what older versions of Spark lack do the same as the newest version's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from trident_py.spark import versions
+from trident_py.spark.internals import java_classes
+
+pytestmark = pytest.mark.spark
+ROWS = [(pid, 7 - pid, bytes([pid]) * 3) for pid in range(5)] * 2
+
+
+@pytest.fixture(params=["own", "older"], autouse=True)
+def way(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the installed version has, and the way without it."""
+    if request.param == "older":
+        monkeypatch.setattr(versions, "TAKES_ARROW", False)
+        monkeypatch.setattr(versions, "PLACES_BY_ID", False)
+
+
+def test_a_version_is_told_by_what_it_has(spark: Any) -> None:
+    assert (versions.SPARK >= (4, 1)) == hasattr(DataFrame, "repartitionById")
+    java_classes(spark).java.lang.Class.forName(f"{versions.CHECKPOINTING}.CheckpointFileManager")
+
+
+@pytest.mark.parametrize("rows", [ROWS, []])
+def test_a_frame_of_descriptors(spark: Any, rows: list) -> None:
+    frame = versions.descriptor_frame(spark, rows)
+    assert [tuple(row) for row in frame.collect()] == rows
+    assert frame.schema.simpleString() == "struct<pid:int,tag:int,block:binary>"
+
+
+@pytest.mark.parametrize("partitions", [5, 8, 64])
+def test_a_row_goes_to_the_partition_that_it_names(spark: Any, partitions: int) -> None:
+    rows = [(pid, 0, b"") for pid in range(0, partitions, 3)]
+    placed = versions.partition_exactly(versions.descriptor_frame(spark, rows), partitions)
+    assert placed.columns == ["pid", "tag", "block"]
+    assert placed.rdd.getNumPartitions() == partitions
+    there = placed.select("pid", F.spark_partition_id().alias("there")).collect()
+    assert sorted(row.pid for row in there) == [pid for pid, _, _ in rows]
+    assert [row for row in there if row.pid != row.there] == []
+
+
+def test_one_partition_for_all(spark: Any) -> None:
+    frame = versions.partition_exactly(versions.descriptor_frame(spark, [(0, n, b"") for n in range(5)]), 1)
+    assert [len(rows) for rows in frame.rdd.glom().collect()] == [5]
+
+
+def test_the_hash_of_an_int_is_sparks(spark: Any) -> None:
+    keys = [*range(300), 2**31 - 1]
+    hashed = spark.createDataFrame([(key,) for key in keys], "key int").select(F.hash("key")).collect()
+    assert [versions._hash(key) for key in keys] == [row[0] for row in hashed]

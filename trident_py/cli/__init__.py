@@ -1,0 +1,44 @@
+"""The command line, `trident` or `python -m trident_py`: run, explain, check ... a topology file or MODULE:build.
+
+Exit codes: 0 the run ended, or SIGTERM stopped it after a batch; 1 it failed; 2 the command, the module or the topology
+is wrong; 130 Ctrl-C.
+An error shows the user's own exception first, then the step that it ended. ``--traceback`` shows the user's traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from .commands import Commands
+from .drpc import drpc_client
+from .explain import explain
+from .run import drpc, profile, run
+from .states import check, states
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="trident-py", prog_name="trident", message="%(prog)s %(version)s")
+def trident() -> None:
+    """Storm Trident topologies on Spark."""
+
+
+for _command in (check, drpc, drpc_client, explain, profile, run, states):
+    trident.add_command(_command)
+
+
+def _pin_hash_seed(arguments: list[str]) -> None:
+    """Restarts a local run with PYTHONHASHSEED=0, unless one is set, so that all runs have the same order of sets, as
+    on Spark. Only a new process can change the seed."""
+    runs = arguments[:1] in (["run"], ["profile"]) or arguments[:2] == ["drpc", "serve"]
+    if runs and "--local" in arguments and "PYTHONHASHSEED" not in os.environ:
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, sys.orig_argv)
+
+
+def main() -> None:
+    """The console script `trident`."""
+    _pin_hash_seed(sys.argv[1:])
+    trident(prog_name="trident")

@@ -1,0 +1,157 @@
+"""Displays a run: one live line for people, or one JSON object per event for programs."""
+
+from __future__ import annotations
+
+import copy
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from queue import SimpleQueue
+from typing import Any
+
+from rich.console import Console
+from rich.status import Status
+
+from ..run.progress import Event, Progress, RunningTopology
+
+News = tuple[datetime, Event, Progress | None]
+INTERRUPTED = 130
+POLL_SECONDS = 0.1
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived, which stops a service. As with Ctrl-C, the run ends after its batch, but with exit code 0."""
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Inside, SIGTERM raises Terminated in the main thread."""
+
+    def terminate(*_: Any) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def follow(running: RunningTopology, display: JsonLines | ProgressLine) -> int:
+    """Displays a run until it ends, and returns the exit code. Ctrl-C and SIGTERM stop the run after its batch.
+
+    Raises TopologyError if the run failed.
+    """
+    news: SimpleQueue[News] = SimpleQueue()
+    running.addListener(lambda event, progress: news.put((now(), event, copy.deepcopy(progress))))
+    early = list(running.events)  # events from before the listener was added
+    with display:
+        for event in early:
+            display.event(now(), event, None)
+        shown = {id(event) for event in early}
+        try:
+            while not running.awaitTermination(timeout=POLL_SECONDS):
+                drain(news, shown, display)
+        except KeyboardInterrupt as stopped:
+            print(f"stopped; last committed txid: {running.txid}", file=sys.stderr)
+            return exit_code(stopped)
+        finally:
+            drain(news, shown, display)
+    return 0
+
+
+def exit_code(stopped: KeyboardInterrupt) -> int:
+    return 0 if isinstance(stopped, Terminated) else INTERRUPTED
+
+
+def drain(news: SimpleQueue[News], shown: set[int], display: JsonLines | ProgressLine) -> None:
+    while not news.empty():
+        time, event, progress = news.get()
+        if id(event) not in shown:
+            display.event(time, event, progress)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def print_record(event: str, time: datetime | None = None, **more: Any) -> None:
+    """Prints an event as one JSON object in one line of stdout, with its time in ISO 8601."""
+    moment = (time or now()).isoformat(timespec="milliseconds")
+    print(json.dumps({"event": event, "time": moment, **more}, default=str), flush=True)
+
+
+class JsonLines:
+    """Prints one JSON object per event on stdout. A committed batch includes counts and seconds."""
+
+    def __enter__(self) -> JsonLines:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def event(self, time: datetime, event: Event, progress: Progress | None) -> None:
+        record: dict[str, Any] = {"txid": event.txid, "attempt": event.attempt}
+        if event.reason:
+            record["reason"] = event.reason
+        if progress is not None and event.kind == "committed":
+            record |= {"component": progress.component, "emitted": progress.emitted}
+            record |= {"persisted": progress.persisted, "seconds": progress.seconds}
+            if progress.backlog:
+                record["backlog"] = progress.backlog
+            if progress.metrics:
+                record["metrics"] = progress.metrics
+        print_record(event.kind, time, **record)
+
+
+class ProgressLine:
+    """Shows one live line on stderr: the progress. What else happened, with its reason, is printed above it and stays.
+
+    The end of a run is its last line; a failure is printed by the command, with its cause.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.console = Console(stderr=True, highlight=False)
+        self.status = Status(f"{name}: starting", console=self.console)
+        self.last: str | None = None
+        self.begun_after = 0
+
+    def __enter__(self) -> ProgressLine:
+        self.status.start()
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        self.status.stop()
+        if self.last is not None or error is None:
+            after = f" after txid {self.begun_after}" if self.begun_after else ""
+            line = self.last or f"{self.name}: there was no new batch{after}"
+            self.console.print(line, markup=False, soft_wrap=True)
+
+    def event(self, time: datetime, event: Event, progress: Progress | None) -> None:
+        match event.kind:
+            case "committed":
+                self._committed(event, progress)
+            case "started":
+                self.begun_after = max(self.begun_after, event.txid or 0)
+            case "failed" | "ended":
+                pass
+            case _:
+                at = "" if event.txid is None else f"txid {event.txid}, attempt {event.attempt}: "
+                self.console.print(f"{event.kind}: {at}{event.reason}", markup=False)
+
+    def _committed(self, event: Event, progress: Progress | None) -> None:
+        if progress is not None:
+            self.last = f"{self.name}: {standing(progress)}"
+            self.status.update(self.last)
+
+
+def standing(progress: Progress) -> str:
+    """The progress of a component, in one line."""
+    tuples = [f"{count:,} from {spout}" for spout, count in progress.emitted.items()]
+    written = [f"{count:,} into {state}" for state, count in progress.persisted.items()]
+    waiting = [f"{sum(lag.values()):,} waiting for {spout}" for spout, lag in progress.backlog.items()]
+    seconds = f"{sum(progress.seconds.values()):.3f} s for the last batch"
+    return ", ".join([f"txid {progress.txid}", *tuples, *written, *waiting, seconds])

@@ -1,0 +1,56 @@
+"""The exit code of a command, and what it prints of an error: the user's own exception first, then what it ended."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+
+import click
+
+from ..blame import blame, describe_error
+from ..errors import DefinitionError, TopologyError, TridentError
+from ..importing import NotFound
+from .display import exit_code
+
+FAILED, WRONG = 1, 2
+
+
+def guarded(body: Callable[[], int], full: bool) -> int:
+    """The exit code of ``body``. Errors are printed, not raised."""
+    try:
+        return body()
+    except KeyboardInterrupt as stopped:
+        return exit_code(stopped)
+    except click.ClickException:
+        raise
+    except NotFound as error:
+        return tell(f"error: {error}", WRONG)
+    except DefinitionError as error:
+        return tell(f"error: {error}{origin(error)}", WRONG, trace_of(error, full))
+    except TopologyError as error:
+        return tell(str(error), FAILED, error.trace if full else "")
+    except TridentError as error:
+        return tell(f"{describe_error(error)}{origin(error)}", FAILED, trace_of(error, full))
+    except Exception as error:  # the user's own module failed while it was imported or built
+        text = f"{describe(error)}\nerror: the module or its build function failed"
+        return tell(text, WRONG, trace_of(error, full))
+
+
+def tell(text: str, code: int, trace: str = "") -> int:
+    print(f"{trace}{text}", file=sys.stderr)
+    return code
+
+
+def trace_of(error: BaseException, full: bool) -> str:
+    return blame(error).trace if full else ""
+
+
+def describe(error: BaseException) -> str:
+    return "".join(traceback.format_exception_only(error)).strip() + origin(error)
+
+
+def origin(error: BaseException) -> str:
+    """The innermost line of the user's own code, if the traceback has one."""
+    line = blame(error).origin
+    return f"\n  at {line}" if line else ""

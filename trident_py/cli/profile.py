@@ -1,0 +1,84 @@
+"""What `trident profile` does: runs a topology for a number of batches, and prints where their time went."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from ..phases import PHASES, PROFILE
+from ..run.profiling import PhaseShare, Profile, profiles, seen
+from ..run.progress import RunningTopology
+
+POLL_SECONDS = 0.1
+SHOWN = 0.00005  # seconds; what takes less is in the JSON only
+MOST = 300  # batches; Spark forgets older jobs
+COLUMNS = ("phase", "ms", "share", "who: what")
+ON = {PROFILE: True}
+
+
+def profile_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of `trident profile` to a click command."""
+    numbers = click.IntRange(1, MOST)
+    batches = click.option("--batches", type=numbers, default=30, show_default=True, help="Batches to measure.")
+    before = click.IntRange(0, MOST)
+    warm_up = click.option("--warm-up", type=before, default=10, show_default=True, help="Batches before these.")
+    return batches(warm_up(command))
+
+
+def measured(running: RunningTopology, batches: int, warm_up: int) -> list[Profile]:
+    """Waits for so many batches, or for the end of the run, and stops it. Of a shorter run, the second half counts.
+
+    Raises TopologyError if the run failed. Called before the cluster ends.
+    """
+    while running.progress and seen(running) < warm_up + batches and not running.awaitTermination(POLL_SECONDS):
+        pass
+    running.stop()
+    running.awaitTermination()
+    return profiles(running, batches, warm_up)
+
+
+def tell_profiles(name: str, found: Sequence[Profile], as_json: bool) -> int:
+    """Prints the profiles as tables, or as JSON, and returns the exit code: 1 if there was no batch to measure."""
+    if as_json:
+        print(json.dumps({"topology": name, "components": [in_json(profile) for profile in found]}, indent=2))
+    else:
+        print("\n\n".join("\n".join(lines(name, profile)) for profile in found))
+    if not any(profile.batches for profile in found):
+        print("error: there was no batch to measure; see --batches and --warm-up", file=sys.stderr)
+        return 1
+    return 0
+
+
+def in_json(profile: Profile) -> dict[str, Any]:
+    """Medians over the batches, and each batch; all in seconds."""
+    rows = [row._asdict() for row in profile.rows()]
+    batches = [
+        {"txid": txid, "seconds": whole, "phases": {joined(*name): spent for name, spent in seconds.items()}}
+        for txid, whole, seconds in profile.batches
+    ]
+    return {"component": profile.component, "seconds": profile.whole, "phases": rows, "batches": batches}
+
+
+def joined(phase: str, of: str) -> str:
+    return f"{phase}: {of}" if of else phase
+
+
+def _before(rows: Sequence[PhaseShare]) -> list[str]:
+    """The phase of the row before each."""
+    return ["", *(row.phase for row in rows[:-1])]
+
+
+def lines(name: str, profile: Profile) -> list[str]:
+    """The table of one component: its phases in the order of a batch."""
+    head = f"{name}/{profile.component}: medians of {len(profile.batches)} batches"
+    rows = [row for row in profile.rows() if abs(row.seconds) >= SHOWN]
+    told = [PHASES[row.phase] if row.phase != before else "" for row, before in zip(rows, _before(rows), strict=True)]
+    shown = [*rows, PhaseShare("whole batch", "", profile.whole, 1.0)]
+    numbers = ((joined(row.phase, row.of), f"{1000 * row.seconds:.1f}", f"{row.share:.0%}") for row in shown)
+    cells = [COLUMNS, *((*each, what) for each, what in zip(numbers, [*told, ""], strict=True))]
+    width = max(len(row[0]) for row in cells)
+    return [head, *(f"{a.ljust(width)}  {b:>8}  {c:>5}  {d}".rstrip() for a, b, c, d in cells)]

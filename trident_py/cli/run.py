@@ -1,0 +1,213 @@
+"""The commands that run a topology: `trident run`, `trident profile`, `trident drpc serve`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..config import Config
+from ..context import with_context
+from ..guarantees import Guarantees, require
+from ..local import LocalCluster
+from ..topology.topology import check_submission
+from .display import JsonLines, ProgressLine, follow, print_record, terminable
+from .drpc import serve_on, serve_options, served, tell_server
+from .failures import guarded
+from .profile import ON, measured, profile_options, tell_profiles
+from .spark_options import SparkOptions, absolute, spark_options
+from .states import looks_of, show_looks
+from .targets import Chosen, Target, leaving_no_trace, target_argument
+
+FAILED, WRONG = 1, 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """The options that `run` and `drpc serve` share. ``more``: what else the command puts into the conf."""
+
+    target: str | None
+    local: bool
+    checkpoint: str | None
+    available_now: bool
+    as_json: bool
+    name: str | None
+    settings: tuple[str, ...]
+    full: bool
+    spark: SparkOptions
+    more: Config = dataclasses.field(default_factory=Config)
+
+    def check(self) -> None:
+        """Raises UsageError for options that contradict each other."""
+        self.spark.arguments()
+        settings_of(self.settings)
+        if self.local and self.available_now:
+            raise click.UsageError("--available-now is for Spark; a run with --local ends with its spouts")
+        if self.local and self.spark.given:
+            raise click.UsageError("--local runs without Spark, and so without its options (--master, --conf ...)")
+
+    def load(self) -> tuple[str, Chosen, Config]:
+        """The name of the run, the topology, and the whole conf. Gives Spark its options."""
+        here = Path.cwd()
+        target = Target.of(self.target)
+        name = self.name or target.name
+        moves = target.draft is not None  # to the file's folder; what was typed is relative to this one
+        if not self.local:
+            (self.spark.within(here) if moves else self.spark).apply(name, target.spark())
+        loaded = target.load()
+        settings = Config(with_context(settings_of(self.settings), command_line=True))
+        conf = Config({key: value for key, value in loaded.conf.items() if not key.startswith("spark.")})
+        place = absolute(self.checkpoint, here) if self.checkpoint and moves else self.checkpoint
+        loaded = dataclasses.replace(loaded, storage=place or loaded.storage)
+        return name, loaded, Config(conf | settings | self.more)
+
+    def __call__(self, serve: bool = False) -> int:
+        """Runs the topology to its end; with ``serve`` answers requests after that too, until Ctrl-C or SIGTERM."""
+        name, loaded, conf = self.load()
+        show_guarantees(loaded.topology.guarantees(conf), conf, self.as_json)
+        with cluster_for(self.local, loaded.storage) as cluster:
+            running = self.submit(cluster, name, conf, loaded)
+            if serve:
+                tell_server(running)
+            code = follow(running, JsonLines() if self.as_json else ProgressLine(name))
+            if serve and code == 0 and not running.stopping.is_set():
+                serve_on(running)
+            return code
+
+    def submit(self, cluster: Any, name: str, conf: Config, loaded: Chosen) -> Any:
+        only_now = {"availableNow": True} if self.available_now and not self.local else {}
+        return cluster.submitTopology(name, conf, loaded.topology, **only_now)
+
+    def profiled(self, batches: int, warm_up: int) -> int:
+        """Runs the topology for so many batches and prints where their time went."""
+        self.more.update(ON)
+        name, loaded, conf = self.load()
+        with LocalCluster(loaded.storage) if self.local else cluster_on_spark(loaded.storage) as cluster:
+            running = self.submit(cluster, name, conf, loaded)
+            return tell_profiles(name, measured(running, batches, warm_up), self.as_json)
+
+    def dry(self) -> int:
+        """Shows the guarantees and checks the stores of the states. Starts nothing, writes nothing."""
+        with leaving_no_trace():
+            name, loaded, conf = self.load()
+        check_submission(name, conf, loaded.topology)
+        show_guarantees(loaded.topology.guarantees(conf), conf, self.as_json)
+        return show_looks(looks_of(loaded.topology.plan, loaded.hide), "events" if self.as_json else "text")
+
+
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of `Run` to a click command."""
+    for option in reversed(_RUN):
+        command = option(command)
+    return command
+
+
+_RUN = (
+    target_argument,
+    click.option("--local", is_flag=True, help="Run in this process, without a JVM."),
+    click.option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Folder that stores txids; default: checkpoints (profile: none is kept).",
+    ),
+    click.option("--available-now", is_flag=True, help="Process the data that is available, then end (Spark only)."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON event per line on stdout, no progress line."),
+    click.option("--name", metavar="NAME", help="Name of the topology; default: the one in the file, or the module's."),
+    click.option(
+        "--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a configuration key to JSON or text."
+    ),
+    spark_options,
+    click.option("--traceback", "full", is_flag=True, help="Show the traceback of your own code."),
+)
+
+
+@click.command()
+@run_options
+@click.option("--dry-run", is_flag=True, help="Check the topology, its guarantees and its stores; write nothing.")
+def run(dry_run: bool, **options: Any) -> None:
+    """Run the topology of FILE, or that the function build of MODULE returns, until its spouts end, or Ctrl-C.
+
+    Without an argument: the trident.yml of this folder, or of the nearest one above it.
+    """
+    chosen = _chosen(options)
+    with terminable():
+        sys.exit(guarded(chosen.dry if dry_run else chosen, chosen.full))
+
+
+@click.command()
+@run_options
+@profile_options
+def profile(batches: int, warm_up: int, **options: Any) -> None:
+    """Run a topology for some batches, and show where their time went. It writes to its states as `run` does.
+
+    Without --checkpoint, or one in the topology file, it begins at txid 1 and leaves no checkpoint.
+    """
+    chosen = _chosen(options)
+    with terminable():
+        sys.exit(guarded(lambda: chosen.profiled(batches, warm_up), chosen.full))
+
+
+@click.group()
+def drpc() -> None:
+    """Requests to the states of a running topology."""
+
+
+@drpc.command()
+@run_options
+@serve_options
+def serve(port: int, host: str | None, acl: str | None, **options: Any) -> None:
+    """Run a topology and answer its DRPC functions over HTTP, until Ctrl-C or SIGTERM."""
+    chosen = _chosen(options)
+    served(chosen.more, port, host, acl)
+    with terminable():
+        sys.exit(guarded(lambda: chosen(serve=True), chosen.full))
+
+
+def _chosen(options: dict[str, Any]) -> Run:
+    named = {field.name for field in dataclasses.fields(Run)} & set(options)
+    own = {name: options.pop(name) for name in named}
+    chosen = Run(**own, spark=SparkOptions(**options))
+    chosen.check()
+    return chosen
+
+
+def show_guarantees(guarantees: Guarantees, conf: Config, as_json: bool) -> None:
+    """Prints the guarantee of each state before anything starts. Raises DefinitionError if one is below the conf's."""
+    require(guarantees, conf)
+    if as_json:
+        for guarantee in guarantees:
+            print_record("guarantee", **dataclasses.asdict(guarantee))
+    elif guarantees:
+        print(guarantees, file=sys.stderr)
+
+
+def settings_of(settings: tuple[str, ...]) -> Config:
+    """Makes a Config of `KEY=VALUE` pairs. A value that is not JSON is text."""
+    conf = Config()
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise click.UsageError(f"--set {setting}: expected KEY=VALUE")
+        try:
+            conf[key] = json.loads(value)
+        except json.JSONDecodeError:
+            conf[key] = value
+    return conf
+
+
+def cluster_for(local: bool, checkpoint: str | None) -> Any:
+    """The cluster of a run. Both have the same checkpoint by default, and either goes on where the other stopped."""
+    if checkpoint is None:
+        checkpoint = str(Path("checkpoints").absolute())
+    return LocalCluster(checkpoint) if local else cluster_on_spark(checkpoint)
+
+
+def cluster_on_spark(checkpoint: str | None) -> Any:
+    from ..spark import SparkCluster  # `--local` must not load pyspark
+
+    return SparkCluster(checkpoints=checkpoint)

@@ -1,0 +1,1 @@
+"""The check of a cluster before a start, and `trident doctor` (docs/doctor.md)."""

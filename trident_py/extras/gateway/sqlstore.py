@@ -1,0 +1,199 @@
+"""Claims in one SQL table: SQLite, MySQL / MariaDB, PostgreSQL.
+
+Every step is one statement that decides alone (an insert that skips existing rows, a conditional update). So no
+transaction spans two steps, and a crash between them leaves a claim with a lease.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from ...errors import DefinitionError
+from ...patience import again_for
+from ...secrets import hidden, secrets_in, shown
+from .claims import NEW, PROCESSED, PRODUCED, TABLE, Claim, ClaimAnswer, Entry, by_outcome, store_error
+from .sqldialects import SqlDialect, dialect_of
+
+AT_ONCE = 500
+EXPIRED_AT_ONCE = 5_000
+CREATING = 1.0
+
+
+class SqlClaims:
+    """A ClaimStore in the table ``table``, which is created if it is missing. Connects at the first call."""
+
+    def __init__(self, url: URL, table: str = "trident_events") -> None:
+        if not re.fullmatch(TABLE, table):
+            raise DefinitionError(f"a table of claims has a plain name (letters, digits and _), got {table!r}")
+        self.url, self.table = url, table
+        self._dialect: SqlDialect = dialect_of(url)
+        self.threads = self._dialect.threads
+        self._engine: Engine | None = None
+        self._opening = threading.Lock()
+        # Threads that wait for SQLite's own lock sleep longer and longer; a Python lock wakes them at once.
+        self._turn: AbstractContextManager[Any] = threading.Lock() if self.threads == 1 else nullcontext()
+
+    def claim(
+        self, claims: Sequence[Claim], owner: str, lease: float, likely: Collection[str] = ()
+    ) -> list[ClaimAnswer]:
+        answers: dict[str, ClaimAnswer] = {}
+        for start in range(0, len(claims), AT_ONCE):
+            part = sorted(claims[start : start + AT_ONCE], key=lambda claim: claim.fingerprint)  # sorted: no deadlocks
+            with self._connection("claim events") as connection:
+                answers |= self._answers(connection, part, owner, lease, likely)
+        return [answers[claim.fingerprint] for claim in claims]
+
+    def _answers(
+        self, connection: Connection, claims: list[Claim], owner: str, lease: float, likely: Collection[str]
+    ) -> dict[str, ClaimAnswer]:
+        answers = self._read(connection, [claim.fingerprint for claim in claims if claim.fingerprint in likely], owner)
+        unread = [claim for claim in claims if claim.fingerprint not in answers]
+        if unread:
+            self._dialect.begin(connection)
+            if self._insert(connection, unread, owner, lease) == len(unread):
+                answers |= {claim.fingerprint: ClaimAnswer(True, claim.payload) for claim in unread}
+            else:
+                answers |= self._read(connection, [claim.fingerprint for claim in unread], owner)
+        payloads = {claim.fingerprint: claim.payload for claim in claims}
+        expired = [key for key, stored in answers.items() if stored.expired and stored.payload == payloads[key]]
+        if expired:
+            answers |= self._take_over(connection, expired, owner, lease)
+        for fingerprint in payloads.keys() - answers.keys():  # deleted as an old event just now
+            answers[fingerprint] = ClaimAnswer(False, payloads[fingerprint], NEW, 1.0)
+        return answers
+
+    def _insert(self, connection: Connection, claims: list[Claim], owner: str, lease: float) -> int:
+        now = self._dialect.now
+        row = f"(?, ?, '{NEW}', ?, {now} + {int(lease * 1000)}, {now}, {now})"
+        text = self._dialect.insert(
+            f"{self.table} (fingerprint, payload, status, owner, lease, created, changed) "
+            f"VALUES {', '.join([row] * len(claims))}"
+        )
+        values = [part for claim in claims for part in (claim.fingerprint, claim.payload, owner)]
+        return int(self._run(connection, text, values).rowcount)
+
+    def _read(self, connection: Connection, fingerprints: list[str], owner: str) -> dict[str, ClaimAnswer]:
+        if not fingerprints:
+            return {}
+        text = f"SELECT fingerprint, payload, status, owner, lease - {self._dialect.now} FROM {self.table} WHERE "
+        rows = self._run(connection, text + self._among(fingerprints), fingerprints).fetchall()
+        read = self._dialect.text
+        return {
+            read(key): ClaimAnswer(status == NEW and holder == owner, payload, status, max(0.0, float(lease) / 1000))
+            for key, payload, status, holder, lease in rows
+        }
+
+    def _take_over(
+        self, connection: Connection, fingerprints: list[str], owner: str, lease: float
+    ) -> dict[str, ClaimAnswer]:
+        """Takes over expired leases. The update is conditional, so one of several owners wins."""
+        now = self._dialect.now
+        self._dialect.begin(connection)
+        text = (
+            f"UPDATE {self.table} SET owner = ?, lease = {now} + {int(lease * 1000)}, changed = {now} "
+            f"WHERE status = '{NEW}' AND lease <= {now} AND "
+        )
+        self._run(connection, text + self._among(fingerprints), [owner, *fingerprints])
+        answers = self._read(connection, fingerprints, owner)
+        return {key: replace(answer, taken=answer.won) for key, answer in answers.items()}
+
+    def release(self, fingerprints: Sequence[str], owner: str) -> None:
+        self._update("lease = 0", f"status = '{NEW}' AND owner = ?", fingerprints, [owner])
+
+    def drop(self, fingerprints: Sequence[str], owner: str) -> None:
+        self._write(f"DELETE FROM {self.table}", f"status = '{NEW}' AND owner = ?", fingerprints, [owner])
+
+    def produced(self, fingerprints: Sequence[str]) -> None:
+        now = self._dialect.now
+        self._update(f"status = '{PRODUCED}', changed = {now}", f"status = '{NEW}'", fingerprints, [])
+
+    def processed(self, outcomes: Sequence[tuple[str, str]]) -> None:
+        for outcome, fingerprints in by_outcome(outcomes).items():
+            change = f"status = '{PROCESSED}', outcome = ?, changed = {self._dialect.now}"
+            self._update(change, f"status <> '{PROCESSED}'", fingerprints, [outcome])
+
+    def _update(self, change: str, where: str, fingerprints: Sequence[str], values: list[str]) -> None:
+        self._write(f"UPDATE {self.table} SET {change}", where, fingerprints, values)
+
+    def _write(self, change: str, where: str, fingerprints: Sequence[str], values: list[str]) -> None:
+        ordered = sorted(set(fingerprints))
+        for start in range(0, len(ordered), AT_ONCE):
+            part = ordered[start : start + AT_ONCE]
+            text = f"{change} WHERE {where} AND {self._among(part)}"
+            with self._connection("store the status of events") as connection:
+                self._dialect.begin(connection)
+                self._run(connection, text, [*values, *part])
+
+    def get(self, fingerprint: str) -> Entry | None:
+        text = (
+            f"SELECT payload, status, owner, lease, created, changed, outcome FROM {self.table} WHERE fingerprint = ?"
+        )
+        with self._connection("read an event") as connection:
+            row = self._run(connection, text, [fingerprint]).fetchone()
+        if row is None:
+            return None
+        payload, status, owner, lease, created, changed, outcome = row
+        return Entry(fingerprint, payload, status, owner, lease / 1000, created / 1000, changed / 1000, outcome)
+
+    def expire(self, seconds: float) -> int:
+        """Deletes in parts, so that other calls never wait long."""
+        total, deleted = 0, EXPIRED_AT_ONCE
+        old = f"changed < {self._dialect.now} - {int(seconds * 1000)}"
+        text = self._dialect.delete(self.table, old, EXPIRED_AT_ONCE)
+        while deleted == EXPIRED_AT_ONCE:
+            with self._connection("delete expired events") as connection:
+                self._dialect.begin(connection)
+                deleted = int(self._run(connection, text, []).rowcount)
+            total += deleted
+        return total
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.dispose()
+
+    def _among(self, fingerprints: Sequence[str]) -> str:
+        return f"fingerprint IN ({', '.join(['?'] * len(fingerprints))})"
+
+    def _run(self, connection: Connection, text: str, values: Sequence[str]) -> Any:
+        return connection.exec_driver_sql(self._dialect.marked(text), tuple(values))
+
+    @contextmanager
+    def _connection(self, doing: str) -> Iterator[Connection]:
+        """Yields a connection on which each statement is its own transaction; turns the database's errors into ours."""
+        try:
+            with self._turn, self._open().connect() as connection:
+                yield connection
+                self._dialect.commit(connection)
+        except (SQLAlchemyError, OSError) as error:
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            text = hidden(str(cause), secrets_in(self.url.render_as_string(hide_password=False)))
+            check = f"table {self.table!r} and the permissions of its user"
+            name = shown(self.url.render_as_string())
+            raise store_error(name, doing, text, self._dialect.is_passing(error), check) from error
+
+    def _open(self) -> Engine:
+        """Returns the engine. The first call makes it, and the table; several processes may do so at once."""
+        with self._opening:
+            if self._engine is None:
+                engine = self._dialect.engine(self.url)
+                try:
+                    again_for(CREATING, 0.005, self._dialect.is_race, partial(self._create, engine))
+                except BaseException:
+                    engine.dispose()
+                    raise
+                self._engine = engine
+            return self._engine
+
+    def _create(self, engine: Engine) -> None:
+        with engine.connect() as connection:
+            for text in self._dialect.tables(self.table):
+                connection.exec_driver_sql(text)

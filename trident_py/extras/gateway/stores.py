@@ -1,0 +1,49 @@
+"""Makes a store of claims from its URL."""
+
+from __future__ import annotations
+
+import re
+
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
+
+from ...errors import DefinitionError
+from ...needs import Needs, address_of
+from .claims import ClaimStore
+from .redisstore import RedisClaims
+from .sqlstore import SqlClaims
+
+_SERVERS = {
+    "redis": (("redis",), "redis", 6379),
+    "mysql": (("sqlalchemy", "pymysql"), "mysql", 3306),
+    "mariadb": (("sqlalchemy", "pymysql"), "mysql", 3306),
+    "postgresql": (("sqlalchemy", "psycopg"), "postgresql", 5432),
+}
+
+
+def store_of(url: str, expiry: float | None = None, table: str = "trident_events") -> ClaimStore:
+    """Returns the store of a ``sqlite:///``, ``mysql+pymysql://``, ``postgresql+psycopg://`` or ``redis://`` URL,
+    unopened.
+
+    ``expiry`` in seconds is for Redis, which expires keys itself. Raises DefinitionError for any other URL.
+    """
+    if re.match(r"(redis|rediss|unix)://", url):
+        return RedisClaims(url, expiry, table)
+    try:
+        return SqlClaims(make_url(url), table)
+    except ArgumentError:
+        raise DefinitionError("the store is not a URL such as sqlite:///events.db or redis://host:6379/0") from None
+
+
+def needs_of_store(url: str) -> Needs:
+    """What each machine needs whose tasks use the store. Shows no secret of the URL."""
+    where = make_url(url)
+    kind = where.get_backend_name()
+    if kind == "unix":
+        return Needs(("redis",), "trident-py[redis]", paths=(f"/{where.database}",))
+    if kind == "sqlite":
+        file = f"it is the SQLite file {where.database}, and each machine would write a file of its own"
+        return Needs(("sqlalchemy",), one_machine=file)
+    client, extra, port = _SERVERS["redis" if kind == "rediss" else kind]
+    address = address_of(where.host or "localhost", where.port or port)
+    return Needs(client, f"trident-py[{extra}]", (address,))

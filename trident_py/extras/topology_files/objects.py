@@ -1,0 +1,163 @@
+"""Makes the objects that a file names: imports them, and calls them with their arguments."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from operator import methodcaller
+from typing import Any
+
+from ... import spouts
+from ...blame import blame, describe_error
+from ...documents import close
+from ...importing import NotFound, find
+from ...operations import builtin
+from .models import MethodKeys, ObjectKeys
+from .places import Located, Told
+
+_SPOUTS = ("FileSpout", "FixedBatchSpout", "SparkSpout")
+BUILT_IN = {
+    **{name: f"{builtin.__name__}:{name}" for name in builtin.__all__},
+    **{name: f"{spouts.__name__}:{name}" for name in _SPOUTS},
+}
+"""What a file may name without its module."""
+FORMS = "expected module:name, the name of a built-in, or a mapping with className: or ref:"
+
+
+class Objects:
+    """The objects of one topology. Each of ``components`` is made once, when it is first named.
+
+    ``state_of`` makes the factory of a ``{state: name}`` in the arguments.
+    """
+
+    def __init__(self, components: dict[str, Located], state_of: Callable[[Located], Any]) -> None:
+        self._components = components
+        self._state_of = state_of
+        self._made: dict[str, Any] = {}
+        self._under_way: list[str] = []
+
+    def make(self, place: Located) -> Any:
+        """The object of ``module:name``, or of a mapping with ``className`` or ``ref``. A class is called without
+        arguments. Raises Told."""
+        if isinstance(place.value, str):
+            found = imported(place, place.value)
+            return self._called(place, found, []) if isinstance(found, type) else found
+        if isinstance(place.value, dict) and "ref" in place.value:
+            return self._component(place)
+        if isinstance(place.value, dict) and "className" in place.value:
+            return self._constructed(place)
+        raise place.refuse(f"found {place.found}; {FORMS}")
+
+    def arguments(self, place: Located) -> Any:
+        """A list or mapping of arguments, with the objects in it made. Raises Told, after all of them were tried."""
+        made, wrong = [], None
+        for item in place.items():
+            try:
+                made.append(self._argument(item))
+            except Told as told:
+                wrong = told
+        if wrong is not None:
+            raise Told(str(wrong))
+        return dict(zip(place.value, made, strict=True)) if isinstance(place.value, dict) else made
+
+    def _argument(self, place: Located) -> Any:
+        if not isinstance(place.value, dict | list):
+            if place.document.wrong(place.where):
+                raise Told(place.named)  # a variable that is not set
+            return place.value
+        if isinstance(place.value, dict) and ("className" in place.value or set(place.value) == {"ref"}):
+            return self.make(place)
+        if isinstance(place.value, dict) and set(place.value) == {"state"}:
+            return self._state_of(place.at("state"))
+        return self.arguments(place)
+
+    def _component(self, place: Located) -> Any:
+        name, at = place.value["ref"], place.at("ref")
+        if set(place.value) != {"ref"}:
+            others = ", ".join(key for key in place.value if key != "ref")
+            raise place.refuse(f"found {others} beside ref:; a ref: stands alone")
+        if not isinstance(name, str) or name not in self._components:
+            near = close(name, self._components) if isinstance(name, str) else ""
+            names = ", ".join(self._components) or "none"
+            raise at.refuse(f"no component {at.found}; components: has: {names}{near}")
+        if name in self._under_way:
+            raise at.refuse(f"the components refer to each other in a circle: {' -> '.join([*self._under_way, name])}")
+        if name not in self._made:
+            self._under_way.append(name)
+            try:
+                self._made[name] = self.make(self._components[name])
+            finally:
+                self._under_way.pop()
+        return self._made[name]
+
+    def check_components(self) -> None:
+        """Makes also the components that nothing names, so that all problems are known."""
+        for name, place in self._components.items():
+            if name not in self._made and not place.document.wrong(place.where):
+                try:
+                    self._made[name] = self.make(place)
+                except Told:
+                    continue
+
+    def _constructed(self, place: Located) -> Any:
+        keys = place.read(ObjectKeys, "an object")
+        target = imported(place.at("className"), keys.className)
+        made = self._called(place, target, self.arguments(place.at("constructorArgs")) if keys.constructorArgs else [])
+        for method in place.at("configMethods").items() if keys.configMethods else ():
+            made = self._configured(method, made)
+        return made
+
+    def _configured(self, place: Located, made: Any) -> Any:
+        keys = place.read(MethodKeys, "a method")
+        if not callable(getattr(made, keys.name, None)):  # any object of the user, by the user's name
+            names = [name for name in dir(made) if not name.startswith("_") and callable(getattr(made, name, None))]
+            known = f"it has: {', '.join(names)}{close(keys.name, names)}"
+            raise place.at("name").refuse(f"{type(made).__name__} has no method {keys.name!r}; {known}")
+        given = self.arguments(place.at("args")) if keys.args else []
+        returned = self._called(place, lambda *args, **named: methodcaller(keys.name, *args, **named)(made), given)
+        return returned if isinstance(returned, type(made)) else made  # as withLag, which returns another one
+
+    def _called(self, place: Located, target: Any, given: Any) -> Any:
+        if not callable(target):
+            advice = "name it alone, without className:"
+            raise place.refuse(f"it is of the type {type(target).__name__} and cannot be called; {advice}")
+        text = ""
+        try:
+            return target(**given) if isinstance(given, dict) else target(*given)
+        except Exception as error:  # the user's own code
+            text = because(place, error) + (_taken(target) if isinstance(error, TypeError) else "")
+        raise place.refuse(f"cannot be made: {text}")
+
+
+def imported(place: Located, path: str) -> Any:
+    """What ``module:name`` leads to, or the name of a built-in. Raises Told."""
+    if ":" not in path:
+        if path not in BUILT_IN:
+            near = close(path, BUILT_IN)
+            raise place.refuse(f"found {place.found}; write module:name, or the name of a built-in{near}")
+        path = BUILT_IN[path]
+    text = ""
+    try:
+        return find(path)
+    except NotFound as error:
+        text = place.document.hide(str(error), words=True)
+    except Exception as error:  # the user's own module
+        text = f"cannot be imported: {because(place, error)}"
+    raise place.refuse(text)
+
+
+def _taken(target: Callable[..., Any]) -> str:
+    """What a function or class takes, for a call that does not fit it."""
+    try:
+        signature = inspect.signature(target)
+    except (TypeError, ValueError):  # some built-in ones have none
+        return ""
+    parameters = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
+    return f"; it takes {signature.replace(parameters=parameters, return_annotation=signature.empty)}"
+
+
+def because(place: Located, error: Exception) -> str:
+    """The error in one line, with the user's own line, and without secrets."""
+    origin = blame(error, values=False).origin
+    text = place.document.hide(" ".join(describe_error(error).split()), words=True)
+    return f"{text} (at {origin})" if origin else text
