@@ -36,7 +36,7 @@ def states(context: click.Context, as_json: bool, schema: bool) -> None:
     if schema:
         print(json.dumps(loading().schema(), indent=2))
         return
-    records = [listing(installed) for installed in loading().installed().values()]
+    records = [listing(installed) for installed in loading().find_types().values()]
     print(json.dumps(records, indent=2) if as_json else "\n\n".join(map(describe_type, records)))
 
 

@@ -15,7 +15,7 @@ class States:
 
     def __init__(self, places: dict[str, Located], components: dict[str, Located]) -> None:
         self._places = places
-        self._types = states_loading().installed()
+        self._types = states_loading().find_types()
         self._under_way: list[str] = []
         self.objects = Objects(components, self.factory)
         self.factories: dict[str, Any] = {}
