@@ -19,7 +19,7 @@ __all__ = ["Checkable", "Finding", "InsertIgnoreUpdater", "RowUpdater", "load", 
 
 
 def __getattr__(name: str) -> Any:
-    """Imports ``load`` and ``schema`` on first use, since a worker that only writes needs no pydantic."""
+    """Import ``load`` and ``schema`` on first use, since a worker that only writes needs no pydantic."""
     if name in ("load", "schema"):
         return getattr(import_module(".loading", __name__), name)  # one of the two names, as PEP 562 asks for
     raise absent(__name__, name)

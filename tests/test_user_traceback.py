@@ -165,7 +165,7 @@ OURS_OR_A_LIBRARYS = {
     "states/kafka/sender.py": {"self.producer.produce"},
     "states/kafka/append/json_codec.py": {"simple"},
     "states/sql/rows/sequence/state.py": {"arrived.position"},
-    "states/sql/table.py": {"dialect.address", "dialect.folded"},
+    "states/sql/table.py": {"dialect.address", "dialect.fold_name"},
     "states/sql/inspect.py": {"_GRANT.match"},
     "states/sql/rows/insert_ignore.py": {"position"},
     "trident_py/chunks.py": {"kind"},

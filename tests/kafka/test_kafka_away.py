@@ -295,7 +295,7 @@ METHODS = {name for client in (Consumer, Producer, AdminClient) for name in dir(
 AMBIGUOUS = {"commit", "close", "send", "produce", "poll", "assign", "committed", "flush", "abort", "list_topics"}
 HANDLES = {"consumer", "_consumer", "producer", "admin", "_admin", "client", "_client", "made", "sender"}
 AT_ONCE = {"close", "assignment", "memberid"}  # they wait for nobody, or their errors do not matter
-OWN = {"asking.py"}
+OWN = {"blocking_calls.py"}
 
 
 def sources() -> Iterator[Path]:

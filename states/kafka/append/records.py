@@ -48,7 +48,7 @@ class RecordBlock(NamedTuple):
     topics: list[str] | None = None
 
     def send_to(self, target: Sender | TransactionalProducer, topic: str) -> None:
-        """Queues the records in order. Raises what ``target`` raises."""
+        """Queue the records in order. Raises what ``target`` raises."""
         if self.topics is None:
             target.send(topic, self.values, self.keys, self.headers)
             return
@@ -94,7 +94,7 @@ class RecordForm:
         cls, topic: str, value: FieldsLike | None = None, key: FieldsLike | None = None,
         headers: FieldsLike | None = None, mapper: Any = None, selector: Any = None, json: bool = False,
     ) -> RecordForm:  # fmt: skip
-        """Raises DefinitionError for options that contradict each other."""
+        """Raise DefinitionError for options that contradict each other."""
         if mapper is not None and not (value is key is headers is None):
             raise DefinitionError(f"topic {topic!r}: a mapper makes key, value and headers; do not set those beside it")
         if not (mapper is None or callable(mapper) or isinstance(mapper, TupleToKafkaMapper)):
@@ -116,18 +116,18 @@ class RecordForm:
         return cls(topic, **fields, mapper=mapper, selector=selector, json=json)
 
     def names(self) -> list[str]:
-        """The fields that tuples must have."""
+        """Return the fields that tuples must have."""
         names = [name for fields in (self.key, self.value, self.headers) for name in fields or ()]
         return [*names, self.selector] if isinstance(self.selector, str) else names
 
     def check(self, fields: Fields) -> None:
-        """Raises DefinitionError for fields that the tuples do not have."""
+        """Raise DefinitionError for fields that the tuples do not have."""
         for name in self.names():
             if name not in fields:
                 raise DefinitionError(f"topic {self.topic!r}: no field {name!r} in the tuples; they have: {fields}")
 
     def blocks(self, tuples: Sequence[TridentTuple]) -> Iterator[RecordBlock]:
-        """Yields the records, some thousands at a time. Raises StateError for the first row it cannot convert."""
+        """Yield the records, some thousands at a time. Raises StateError for the first row it cannot convert."""
         done = 0
         for fields, chunk in chunks_of(tuples):
             try:
@@ -163,7 +163,7 @@ class RecordForm:
 
 
 def chunks_of(tuples: Sequence[TridentTuple]) -> Iterator[tuple[Fields, Chunk]]:
-    """The tuples as chunks of columns, each with its fields."""
+    """Yield the tuples as chunks of columns, each with its fields."""
     if isinstance(tuples, TupleList):
         for chunk in tuples.chunks:
             yield tuples.fields, chunk

@@ -89,7 +89,7 @@ class MySql(MySqlMaps):
 
 
 def names_rows(version: str) -> bool:
-    """Whether this server takes ``INSERT ... VALUES (...) AS name``: MySQL from 8.0.19 on; MariaDB does not."""
+    """Return whether this server takes ``INSERT ... VALUES (...) AS name``: MySQL from 8.0.19 on; MariaDB does not."""
     numbers = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     return numbers is not None and "mariadb" not in version.lower() and tuple(map(int, numbers.groups())) >= (8, 0, 19)
 

@@ -68,7 +68,7 @@ class PostgreSql(PostgreSqlMaps):
         return True
 
     def begin(self, connection: Any, seconds: float, first: Sequence[Statement] = ()) -> list[Any]:
-        """Asks the server once, or twice if a value is not plain ASCII: the server reads all of a request in the
+        """Ask the server once, or twice if a value is not plain ASCII: the server reads all of a request in the
         encoding of the session, which is pinned only when the first request is over."""
         pinning = local_postgresql(max(int(seconds * 1000), 1))
         opening: list[Statement] = [("BEGIN ISOLATION LEVEL READ COMMITTED", ()), (pinning, ())]

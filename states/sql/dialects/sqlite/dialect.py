@@ -73,7 +73,7 @@ class Sqlite(SqliteMaps):
         return connection.is_current()
 
     def begin(self, connection: Any, seconds: float, first: Sequence[Statement] = ()) -> list[Any]:
-        """Takes the write lock at once; retries every millisecond, since SQLite's own pauses last up to 100."""
+        """Take the write lock at once; retries every millisecond, since SQLite's own pauses last up to 100."""
         connection.execute("PRAGMA busy_timeout = 0")
         try:
             again_for(seconds, 0.001, self.is_lock, partial(connection.execute, "BEGIN IMMEDIATE"))
