@@ -24,7 +24,7 @@ class Dialect(Protocol):
     """Opens, locks, reads and writes one kind of database.
 
     All statements go to the database driver's own connection, with ``?`` for values and ``"name"`` for names.
-    SQLAlchemy finds drivers, writes DDL and reads schemas, but moves no rows. `tests/states/dialect_contract.py` tests
+    SQLAlchemy finds drivers, writes DDL and reads schemas, but moves no rows. `tests/contracts/dialect.py` tests
     a dialect.
     """
 
